@@ -74,7 +74,7 @@ def _evaluated(text: str, data: JSON) -> JSON:
     try:
         return expression.evaluate(data, Runtime(System()))
     except EvaluationError as error:
-        # whoever reads this supplied the values
+        # the reader supplied the values
         raise UsageError(f"error evaluating JMESPath expression: {error.detailed}") from error
     except PyvernoError as error:
         raise UsageError(f"error evaluating JMESPath expression: {error}") from error

@@ -106,7 +106,7 @@ def _spec(kind: PolicyKind, version: str) -> JSONObject:
     found = structural_schema(record.fields["spec"].shape) if isinstance(record, Record) else dict(_OPEN)
     if kind.family is Family.RULES:
         found["properties"] = {**found.get("properties", {}), **_SWITCHES}
-    return {**found, "description": found.get("description") or "What is asked for; checked when it is written."}
+    return {**found, "description": found.get("description") or "The desired state; validated when it is written."}
 
 
 def _version(kind: PolicyKind, version: str) -> JSONObject:

@@ -74,7 +74,7 @@ def _version(version: str, kind: str, subjects: str) -> JSONObject:
                     "apiVersion": {**_TEXT, "description": "The version of this object's form."},
                     "kind": {**_TEXT, "description": "The kind of this object."},
                     "metadata": {"type": "object"},
-                    "scope": {**_REFERENCE, "description": "The object that the report is about."},
+                    "scope": {**_REFERENCE, "description": "The object of the report."},
                     "scopeSelector": _OPEN,
                     "configuration": _OPEN,
                     "source": _TEXT,

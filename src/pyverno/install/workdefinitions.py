@@ -1,6 +1,6 @@
-"""The CustomResourceDefinitions of what controllers hand to each other: UpdateRequests and ephemeral reports.
+"""The CustomResourceDefinitions of objects that controllers pass to each other: UpdateRequests and ephemeral reports.
 
-They are no policies, and nobody writes them by hand. This module must never list a policy kind.
+They are not policies, and only controllers write them. This module must never list a policy kind.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def work_definitions() -> Iterator[JSONObject]:
         ("EphemeralReport", "ephemeralreports", "ephr", "Namespaced"),
         ("ClusterEphemeralReport", "clusterephemeralreports", "cephr", "Cluster"),
     ):
-        text = f"{kind} is what policies said about one object at one moment."
+        text = f"{kind} holds the results of policies for one object at one moment."
         yield _definition(
             "reports.kyverno.io",
             {"kind": kind, "plural": plural, "shortNames": [short]},
@@ -144,12 +144,12 @@ def _report() -> JSONObject:
     owner = dict.fromkeys(("apiVersion", "kind", "name", "uid"), _TEXT)
     return {
         "type": "object",
-        "description": "What was said, and about what.",
+        "description": "The results and their object.",
         "required": ["owner"],
         "properties": {
             "owner": {
                 "type": "object",
-                "description": "The object that the report is about.",
+                "description": "The object of the report.",
                 "properties": {**owner, "controller": {"type": "boolean"}, "blockOwnerDeletion": {"type": "boolean"}},
                 "required": list(owner),
             },
@@ -158,7 +158,7 @@ def _report() -> JSONObject:
                 "description": "How many results there are of each kind.",
                 "properties": dict.fromkeys(_STATUSES, _COUNT),
             },
-            "results": {"type": "array", "description": "What each rule said.", "items": _result()},
+            "results": {"type": "array", "description": "The result of each rule.", "items": _result()},
         },
     }
 
@@ -170,7 +170,7 @@ def _result() -> JSONObject:
         "properties": {
             "policy": {"type": "string", "description": "The policy, as `name` or `namespace/name`."},
             "rule": {"type": "string", "description": "The rule, where the policy has several."},
-            "source": {"type": "string", "description": "Which engine said it."},
+            "source": {"type": "string", "description": "The engine that evaluated the policies."},
             "result": {"type": "string", "enum": list(_STATUSES)},
             "message": {"type": "string", "description": "Why."},
             "scored": {"type": "boolean", "description": "Whether a fail counts as a fail."},

@@ -76,7 +76,7 @@ class ClusterFacts(PolicyFacts, Protocol):
         ...
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace, None if there is none; raises HostError until namespaces have synced."""
+        """Return a namespace, None for a missing one; raises HostError until namespaces have synced."""
         ...
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -107,8 +107,8 @@ def answer(
 ) -> AdmissionOutcome:
     """Evaluate the policies of a route; with `defers`, audit-only policies are deferred.
 
-    An error outside of any rule raises StatusError: the policies cannot be said to pass, and the API server applies the
-    failurePolicy of the webhook to the failed call, which is that of its policies.
+    An error outside of any rule raises StatusError: it is unknown whether the policies pass, and the API server applies
+    the failurePolicy of the webhook, which is that of its policies, to the failed call.
     """
     if (
         admission_request.operation == "DELETE"

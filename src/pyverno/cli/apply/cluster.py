@@ -69,7 +69,7 @@ class _Live:
 
 
 class _Loop:
-    """An event loop in a thread of its own: rules ask the cluster from the thread that reviews."""
+    """An event loop in a separate thread: rules read the cluster from the thread that reviews."""
 
     def __init__(self) -> None:
         self._begun = threading.Event()
@@ -195,7 +195,7 @@ async def _read(client: Client, kinds: KindTable, compilation: Compilation, opti
 
 
 def _is_wanted(info: KindInfo, options: ApplyOptions) -> bool:
-    """Tell whether objects of a kind are reviewed: with a namespace, cluster-scoped ones only where asked for."""
+    """Tell whether objects of a kind are reviewed: with a namespace, cluster-scoped ones only where requested."""
     if "list" not in (info.verbs or ("list",)):
         return False
     return info.namespaced or not options.namespace or options.cluster_wide

@@ -92,7 +92,7 @@ def _review_all(
             yield review.resource, results, ""
 
 
-# what the initialiser leaves for the chunks of its own process; empty in the parent
+# set by the initialiser for the chunks of its process; empty in the parent
 _worker: list[tuple[Session, Inputs]] = []
 
 

@@ -76,7 +76,7 @@ class Inputs:
 
 
 def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
-    """Read all inputs; `stdin` stands in for standard input. Raises UsageError for companions that cannot be used."""
+    """Read all inputs; `stdin` replaces standard input. Raises UsageError for a file that cannot be used."""
     inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies, is_kyverno=options.is_kyverno)
     if options.registry or options.trust_root:
         from pyverno.cli.registries import read_registry_access

@@ -120,7 +120,7 @@ class Output:
                 self._line("patched targets: ")
                 for target in targets:
                     self._line(f"\n{_yaml_text(target)}\n---\n")
-        # COMPAT: Kyverno's command line says so above an error, too
+        # COMPAT: Kyverno's command line prints it above an error, too
         if not self._options.is_machine_output and (is_shown or self._options.is_kyverno):
             self._stream.write("\n\nMutation:\nMutation has been applied successfully.")
         return own

@@ -1,7 +1,7 @@
-"""Flags as values: one row says what click, the help, the reference and the fast start-up path know of a flag.
+"""Flags as values: click, the help, the reference and the fast start-up path are made from one row per flag.
 
 click reads every command line, but loading it takes longer than reviewing a resource. `parse_fast` reads the words
-that are only names of flags, their values and arguments. Law: where it answers, click answers the same; at anything
+that are only names of flags, their values and arguments. Law: what it accepts, click reads in the same way; at anything
 else (`=`, joined or unknown flags, wrong values, `--help`) it declines, and click decides. This module must never
 import click, nor report an error.
 """

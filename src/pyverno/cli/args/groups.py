@@ -24,7 +24,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; raises UsageError when there is none of that name."""
+        """Find the command; raises UsageError for an unknown name."""
         if args and self.get_command(ctx, args[0]) is None:
             raise UsageError(f'unknown command "{args[0]}" for "{ctx.command_path}"')
         return super().resolve_command(ctx, args)

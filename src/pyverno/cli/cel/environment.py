@@ -111,7 +111,7 @@ def authorization_mode(name: str) -> str:
 
 
 def check_bindings(given: Mapping[str, JSON], mode: str) -> dict[str, JSON]:
-    """Return the variables of an authorization request; raises UsageError for an object that is none."""
+    """Return the variables of an authorization request; raises UsageError for any other object."""
     if "object" not in given:
         return {"variables": {}, **given}
     try:
@@ -141,7 +141,7 @@ def named_environment(
 ) -> Environment:
     """Return the environment of a name in any case; variables that were given and are not declared become dyn.
 
-    Raises UsageError for a name that is none.
+    Raises UsageError for an unknown name.
     """
     by_name = {known.lower(): make for known, make in ENVIRONMENTS.items()}
     make = by_name.get(name.lower())

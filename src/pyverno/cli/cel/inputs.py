@@ -54,7 +54,7 @@ class Inputs:
     def variables(self, document: str, named: Mapping[str, str], texts: Sequence[str]) -> dict[str, JSON]:
         """Return the values of variables by name.
 
-        `document` is a file whose content says itself what it is, `named` are files by variable, `texts` are
+        `document` is a file whose content determines its variable, `named` are files by variable, `texts` are
         `NAME=YAML`; the later ones win. Raises UsageError for what cannot be read.
         """
         found: dict[str, JSON] = _recognised(self.document(document, "the input")) if document else {}
@@ -121,7 +121,7 @@ def bindings(given: Mapping[str, JSON], *, is_kyverno: bool = True) -> dict[str,
     """Return the variables of an admission request about the given objects; given variables take precedence.
 
     Without a request it is a CREATE, an UPDATE where there is an old object too, a DELETE where there is only that.
-    What an object that there is none of looks like differs between Kyverno and Kubernetes.
+    A missing object differs between Kyverno (an empty map) and Kubernetes (null).
 
     >>> bindings({"object": {"apiVersion": "v1", "kind": "Pod"}})["request"]["operation"]
     'CREATE'

@@ -1,6 +1,6 @@
 """Run one expression for `pyverno cel eval`: its value, its cost, and the values of its sub-expressions.
 
-The world is closed: no cluster, no network. Clock and randomness answer the second run, which traces, as they answered
+There is no cluster and no network. Clock and randomness answer the second run, which traces, as they answered
 the first. This module must never print.
 """
 
@@ -109,7 +109,7 @@ def run(
         try:
             rows, hidden = _rows(program, program.trace(bindings, Runtime(host, Budget(deadline=deadline))))
         except PyvernoError as problem:
-            # limits and questions to the world end a trace as they end the evaluation
+            # limits and calls to the host end a trace as they end the evaluation
             error = error or str(problem)
         except RecursionError:
             raise EvaluationError("the expression is nested too deeply to be traced") from None

@@ -130,7 +130,7 @@ class Printer:
         if isinstance(value, (str, bytes)):
             value = value[: room + 1]
         shown = self._scalar(value)
-        # a type without a text of its own is no text
+        # a type without a text form is no text
         return shown if isinstance(shown, str) and shown == f"<{type_name(value)}>" else _format_json(shown)
 
 

@@ -29,7 +29,7 @@ class ServerFlags:
     port: int = number("--webhookServerPort", "Port to listen on.", default=9443)
     processes: int = number(
         "--webhookProcesses",
-        "Number of processes that share the port, each with memory of its own. Not a flag of Kyverno.",
+        "Number of processes that share the port, each with its own memory. Not a flag of Kyverno.",
         default=1,
     )
     server: str = text("--serverIP", "HOST:PORT of this server as seen from the API server, outside of a cluster.")

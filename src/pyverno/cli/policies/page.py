@@ -51,7 +51,7 @@ show();
 
 
 def library_page(controls: Sequence[Control]) -> str:
-    """Return the page with every control: what it is, its standards and its text."""
+    """Return the page with every control: its title, its standards and its text."""
     return "\n".join(_page(controls)) + "\n"
 
 

@@ -47,7 +47,7 @@ class FoundSuite:
         return self.shown(str(self.path))
 
     def problem_of(self, error: PyvernoError) -> Problem:
-        """Return an error as a problem of the run; without a place of its own it is that of the file."""
+        """Return an error as a problem of the run; without a place it gets that of the file."""
         found = problem_of(error)
         where = found.location if found.location.file else Location(str(self.path))
         place = Location(self.shown(where.file), where.line, where.column)

@@ -213,7 +213,7 @@ def _cause(error: PyvernoError) -> PyvernoError:
 
 
 def _print(options: SuiteOptions, *lines: str) -> None:
-    """Write what is no part of the answer: with a format of its own the answer alone stands on stdout."""
+    """Write progress and notes: with a machine-readable format stdout holds the results alone."""
     stream = sys.stderr if options.output_format else sys.stdout
     stream.write("".join(f"{line}\n" for line in lines))
 

@@ -62,7 +62,7 @@ def _missing_rule(suite: Suite, expected: ExpectedResult) -> str:
 def _unknown_resources(suite: Suite, judged: Sequence[ReviewedManifest], expected: ExpectedResult) -> Iterator[str]:
     subjects = list(subjects_of(judged))
     if not subjects and suite.manifests:
-        return  # no policy was asked, which other lines say
+        return  # no policy ran, which other lines report
     for name in expected.resources:
         only = ExpectedResult(expected.policy, expected.result, resources=(name,))
         if not any(is_named(subject, only) for subject in subjects):

@@ -28,7 +28,7 @@ _SECTIONS = {
         ),
         repeated(
             "--policy",
-            help="File with policies whose verifyImages rules say who signs.",
+            help="File with policies whose verifyImages rules name the attestors.",
             metavar="FILE",
             key="policies",
         ),

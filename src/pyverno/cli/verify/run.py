@@ -86,7 +86,7 @@ def run_verify(options: VerifyOptions) -> None:
         image = own.source.resolve(options.image, ImageAccess())
         found = list(_Verification(options, own.source, image, root).outcomes())
     if not found:
-        raise UsageError("nothing says who must have signed: give --key, --certificate-identity or --policy")
+        raise UsageError("no attestor is given: use --key, --certificate-identity or --policy")
     _print(options, image, found)
     if not all(each.passes for each in found):
         raise Exit(1)
