@@ -24,8 +24,8 @@ INERT: Final = (
     guard(
         "I10", "a nested variable fills a placeholder", "inert_data::test_a_nested_variable_is_a_name_not_syntax",
         ("lang/template/slot.py",
-         "return query.evaluate(scope, runtime, tuple([values[placeholder] for placeholder in self.placeholders]), prefix + self.path)",
-         "filled = [values[placeholder] for placeholder in self.placeholders]\n"
+         "return query.evaluate(scope, runtime, tuple([values[each] for each in self.placeholders]), prefix + self.path)",
+         "filled = [values[each] for each in self.placeholders]\n"
          "        query = compile_query(_filled(query.text, filled)) if filled else query\n"
          "        return query.evaluate(scope, runtime, (), prefix + self.path)"),
     ),

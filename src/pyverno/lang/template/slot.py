@@ -122,9 +122,7 @@ class Slot:
         query = self.delete if deleting else self.query
         if self.target is not None and _has_target(scope):
             query = self.target
-        return query.evaluate(
-            scope, runtime, tuple([values[placeholder] for placeholder in self.placeholders]), prefix + self.path
-        )
+        return query.evaluate(scope, runtime, tuple([values[each] for each in self.placeholders]), prefix + self.path)
 
 
 def _has_target(scope: Mapping[str, JSON]) -> bool:
