@@ -14,7 +14,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import background, cel, cleanup, clusterpath, commands, engine, sandbox, scanning, server, worst
+from tests.bench import (
+    background,
+    cel,
+    cleanup,
+    clusterpath,
+    commands,
+    engine,
+    pipeline,
+    sandbox,
+    scanning,
+    server,
+    worst,
+)
 from tests.bench.machine import described
 
 __all__ = ["BENCHMARKS", "main"]
@@ -75,6 +87,9 @@ BENCHMARKS = (
     Benchmark("B15.pass", "milliseconds of such a review without reports", clusterpath.pass_milliseconds, 0.35),
     Benchmark("B15.deny", "the same of one that denies, with its events", clusterpath.deny_milliseconds, 0.7),
     Benchmark("B15.reports", "the same of one that passes, with its report", clusterpath.report_milliseconds, 0.6),
+    Benchmark("B18", "ephemeral reports while nothing aggregates 10^6 results / limit", pipeline.stored_share, 1.02),
+    Benchmark("B18.unmetered", "requests that are neither reported nor counted as dropped", pipeline.unmetered, 0),
+    Benchmark("B18.wrong", "objects whose reports are not exact afterwards", pipeline.wrong_reports, 0),
     Benchmark("B22", "worst review of 64 KiB by the whole library / the median", worst.worst_ratio, 50),
     Benchmark("B17", "bytes for each of 10,000 objects with a time to live", cleanup.bytes_for_each_object, 2048),
     Benchmark("B17.late", "most seconds that a deletion comes after it is due", cleanup.worst_lateness, 2.0),
