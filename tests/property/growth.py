@@ -142,7 +142,7 @@ def _seconds(shape: Shape, size: int, *, rounds: int) -> tuple[float, str]:
     best, end = float("inf"), ""
     for _ in range(rounds):
         # sizes that differ by a little, and more of them than there are calls: no cache has seen the input
-        call = shape(size + next(_SALT) % 64 * max(size // 2048, 1))
+        call = shape(size + (1 + next(_SALT) % 64) * max(size // 2048, 1))
         budget = Budget()
         # the collector goes through everything that tests have made, now and then
         gc.collect(0)

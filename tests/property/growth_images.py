@@ -75,8 +75,8 @@ def signed_documents(
             "map": lambda size: call(
                 read_cbor,
                 b"\xb9"
-                + (size // 16).to_bytes(2)
-                + b"".join(b"\x19%b\x01" % n.to_bytes(2) for n in range(300, 300 + size // 16)),
+                + min(size // 16, 65_000).to_bytes(2)
+                + b"".join(b"\x19%b\x01" % n.to_bytes(2) for n in range(300, 300 + min(size // 16, 65_000))),
                 "it",
             ),
         },

@@ -115,3 +115,50 @@ def test_an_image_policy_goes_on_after_an_image_that_it_is_not_about(stage: Imag
     other = f"docker.io/library/other:v1@sha256:{'0' * 64}"
     found = [stage.review(policy, other, each).decision.allowed for each in (signed, unsigned)]
     assert [True, False] == found
+
+
+CANARY: Final = "CANARY-s3cr3t"
+VALUE: Final = "{{ secret }}"
+REKOR: Final = {"url": "https://rekor.sigstore.dev"}
+
+
+def _keyless(**fields: Any) -> JSONObject:
+    return {"attestors": [{"entries": [{"keyless": {"rekor": REKOR, **fields}}]}]}
+
+
+def _keys(**fields: Any) -> JSONObject:
+    return {"attestors": [{"entries": [{"keys": fields}]}]}
+
+
+WRITTEN: Final[dict[str, JSONObject]] = {
+    "a key": _keys(publicKeys=VALUE),
+    "a key of the cluster": _keys(publicKeys=f"k8s://{VALUE}"),
+    "a key management system": _keys(kms=VALUE),
+    "a Secret": _keys(secret={"name": VALUE, "namespace": VALUE}),
+    "a certificate": {"attestors": [{"entries": [{"certificates": {"cert": VALUE}}]}]},
+    "a signer": _keyless(issuer=VALUE, subject=VALUE),
+    "expressions": _keyless(issuerRegExp=f"({VALUE}", subjectRegExp=f"[{VALUE}"),
+    "the name of an extension": _keyless(**GOOD, additionalExtensions={VALUE: "x"}),
+    "an extension": _keyless(**GOOD, additionalExtensions={"githubWorkflowRef": VALUE}),
+    "roots": _keyless(**GOOD, roots=VALUE),
+    "a log": _keyless(**GOOD, rekor={**REKOR, "pubkey": VALUE}),
+    "a log of certificates": _keyless(**GOOD, ctlog={"pubkey": VALUE, "tsaCertChain": VALUE}),
+    "a repository": {"repository": VALUE},
+    "a repository of an entry": {
+        "attestors": [{"entries": [{"keyless": {"rekor": REKOR, **GOOD}, "repository": VALUE}]}]
+    },
+    "annotations": {"attestors": [{"entries": [{"keyless": {"rekor": REKOR, **GOOD}, "annotations": {"a": VALUE}}]}]},
+    "a type": {"attestations": [{"type": VALUE, **_keyless(**GOOD)}]},
+}
+"""Fields of an entry of verifyImages that variables may fill, each with a value that fits nothing."""
+
+
+@pytest.mark.parametrize("field", WRITTEN)
+def test_no_error_about_an_image_shows_what_a_variable_holds(stage: ImageStage, field: str) -> None:
+    """I4: the value may be that of a Secret, and the text appears in reports; the variable stands in its place."""
+    image = _sign_keyless(stage)
+    policy = stage.policy(**WRITTEN[field])
+    policy["spec"]["rules"][0]["context"] = [{"name": "secret", "variable": {"value": CANARY}}]
+    review = stage.review(policy, image)
+    assert not review.decision.allowed
+    assert not [each.message for each in review.results if CANARY.lower() in each.message.lower()]

@@ -31,7 +31,7 @@ def redact_values(message: str, template: Template, rendered: JSON) -> str:
     """Return an error text with variables in place of their values.
 
     >>> from pyverno.lang.template import compile_template
-    >>> as_written('pods "s3cret" not found', compile_template("/pods/{{ x }}"), "/pods/s3cret")
+    >>> redact_values('pods "s3cret" not found', compile_template("/pods/{{ x }}"), "/pods/s3cret")
     'pods "{{ x }}" not found'
     """
     if template.is_static:

@@ -93,4 +93,14 @@ VERIFICATION: Final = (
             "if False:",
         ),
     ),
+    guard(
+        "I4",
+        "errors about images show variables",
+        "images::test_no_error_about_an_image_shows_what_a_variable_holds",
+        (
+            "engine/actions/verify_images.py",
+            "each._replace(message=self._redacted(each.message))",
+            "each._replace(message=each.message)",
+        ),
+    ),
 )

@@ -17,6 +17,7 @@ from pyverno.engine.imageverification.demands import AttestationDemand, Demands,
 from pyverno.engine.imageverification.passes import PassKey
 from pyverno.engine.imageverification.pinning import pinned, text_at
 from pyverno.engine.imageverification.verifier import ArtifactFinding, ImageAtWork, StatementFinding
+from pyverno.engine.redaction import redact_values
 from pyverno.engine.request import Operation
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Run
@@ -207,9 +208,21 @@ class _BlockAtWork:
         self._run = run.with_scope(run.scope.with_values(image=image.to_variable()))
         access = ImageAccess(block.credentials, image.pull_secrets, run.request.namespace)
         self.at_work = ImageAtWork(image, access, run.broker, run.runtime)
+        self._rendered: JSON = None
 
     def judge(self) -> tuple[tuple[Verdict, ...], ImageStatus | None]:
-        """Return what there is to say, and what is recorded of the image."""
+        """Return what there is to say, and what is recorded of the image; errors show variables, not their values."""
+        verdicts, status = self._judge()
+        if status is ImageStatus.PASS or self._rendered is None:
+            return verdicts, status
+        return tuple(each._replace(message=self._redacted(each.message)) for each in verdicts), status
+
+    def _redacted(self, message: str) -> str:
+        prefix = self._failed("")
+        kept = prefix if message.startswith(prefix) else ""
+        return kept + redact_values(message[len(kept) :], self._block.document, self._rendered)
+
+    def _judge(self) -> tuple[tuple[Verdict, ...], ImageStatus | None]:
         if self._block.skips(self._image):
             policy = self._run.rule.info.policy.name
             text = f"skipping image reference image {self._text}, policy {policy} ruleName {self._rule}"
@@ -246,7 +259,8 @@ class _BlockAtWork:
         if self._block.demands is not None:
             return self._block.demands
         run = self._run
-        return read_demands(self._block.document.render(run.scope, run.runtime, delete_request=run.is_delete))
+        self._rendered = self._block.document.render(run.scope, run.runtime, delete_request=run.is_delete)
+        return read_demands(self._rendered)
 
     def _verify(self, demands: Demands) -> str:
         """Return the text of the pass, "" when nothing is demanded; raises _FailedError and PyvernoError."""
