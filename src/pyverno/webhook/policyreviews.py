@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyverno.compiler.compile import Compiled, compile_document
+from pyverno.compiler.lints.lint import Diagnostic
+from pyverno.compiler.lints.run import lint_documents
 from pyverno.compiler.validation.lints import deprecation_warning, exception_warnings
 from pyverno.errors import PolicyError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
@@ -19,6 +21,8 @@ from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
+from pyverno.policy.schema import path_text
+from pyverno.value import replace
 from pyverno.webhook.server import Special
 
 __all__ = ["DocumentReviews", "ExceptionSettings"]
@@ -102,12 +106,16 @@ class DocumentReviews:
 
     def _compile(self, admission_request: AdmissionRequest) -> Compiled:
         old = None if admission_request.old_object is None else Document(admission_request.old_object, "")
-        return compile_document(
+        kinds = self._kinds()
+        compiled = compile_document(
             Document(admission_request.object, ""),
             old=old,
-            kinds=self._kinds(),
+            kinds=kinds,
             http_in_namespaces=self._http_in_namespaces,
         )
+        # unknown kinds have a warning of Kyverno's own
+        found = lint_documents([compiled], kinds=kinds, ignore=("PV101",))
+        return replace(compiled, warnings=(*compiled.warnings, *(_format_lint(each) for each in found)))
 
     def _warnings(self, compiled: Compiled) -> Iterable[str]:
         written = compiled.written
@@ -121,6 +129,10 @@ class DocumentReviews:
             warning = deprecation_warning(written)
             if warning:
                 yield warning
+
+
+def _format_lint(found: Diagnostic) -> str:
+    return f"{found.code} {path_text(found.path)}: {found.message}"
 
 
 def _format_errors(errors: Iterable[PolicyError]) -> str:

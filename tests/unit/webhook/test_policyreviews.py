@@ -71,6 +71,26 @@ def test_a_policy_that_does_not_compile_is_refused_with_its_field(rule: JSONObje
     assert ":1:1" not in answer.message
 
 
+def test_mistakes_that_lints_find_are_warnings() -> None:
+    """The policy is taken: it may be what the author wants."""
+    pattern = {"spec": {"=(hostPid)": False}}
+    answer = ask(policy({**RULE, "validate": {"message": "no", "pattern": pattern}}))
+    place = "PV104 spec.rules[0].validate.pattern.spec[=(hostPid)]"
+    assert (True, f"{place}: Pod has no field `hostPid` here: did you mean `hostPID`?") == (
+        answer.allowed,
+        answer.warnings[0],
+    )
+
+
+def test_a_pattern_that_is_nested_too_deeply_is_no_crash() -> None:
+    """Lints give up where compiling has reported it."""
+    pattern: JSONObject = {}
+    for _ in range(3000):
+        pattern = {"spec": pattern}
+    answer = ask(policy({**RULE, "validate": {"message": "no", "pattern": pattern}}))
+    assert not answer.allowed
+
+
 def test_an_update_of_the_status_is_nobodys_business() -> None:
     """Controllers write it; the policy itself stays as it was."""
     assert ask(policy({**RULE, "match": {}}), subResource="status").allowed

@@ -53,6 +53,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         ),
         comma_list("--exclude", help="Leave out files and folders that fit one of these globs."),
         switch("--allow-empty", help="Accept a run without any resource or without any rule."),
+        switch("--no-lint", help="Do not warn about mistakes that `pyverno lint` finds in the policies."),
     ),
     "Output": (
         switch("-p", "--policy-report", help="Print policy reports."),

@@ -69,6 +69,7 @@ class ApplyOptions:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     allow_empty: bool = False
+    no_lint: bool = False
     verbosity: str = ""
     quiet: bool = False
     max_results: int = 0

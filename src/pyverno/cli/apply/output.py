@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyverno.cli.apply.files import ObjectFiles
+    from pyverno.compiler.lints.lint import Diagnostic
 
 __all__ = ["Output"]
 
@@ -135,8 +136,17 @@ class Output:
         if not self._options.is_machine_output:
             self._stream.write("\n\nGenerate:\nGeneration completed successfully.")
 
-    def results(self, judged: Sequence[JudgedResource], summary: Summary, problems: Sequence[PyvernoError]) -> None:
-        """Print the results in the selected format, and the problems of the run where the format has room for them."""
+    def results(
+        self,
+        judged: Sequence[JudgedResource],
+        summary: Summary,
+        problems: Sequence[PyvernoError],
+        lints: Sequence[Diagnostic] = (),
+    ) -> None:
+        """Print the results in the selected format, and the problems of the run where the format has room for them.
+
+        `lints` are mistakes that were found in the policies.
+        """
         options = self._options
         if options.is_kyverno:
             self._invalid_policies()
@@ -147,7 +157,7 @@ class Output:
         elif options.format != "text":
             from pyverno.cli.apply.reports import print_findings
 
-            print_findings(options, judged, self._session, problems, self._stream)
+            print_findings(options, judged, self._session, problems, self._stream, lints=lints)
         elif options.table and not options.stdin:
             self._table(judged)
         elif options.is_kyverno:

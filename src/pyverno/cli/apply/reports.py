@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from itertools import chain
+from typing import TYPE_CHECKING, TextIO
 
 from pyverno.cli.apply.judge import JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
@@ -22,6 +23,10 @@ from pyverno.report.exceptions import exception_for
 from pyverno.report.formats import FORMATTERS
 from pyverno.report.policyreport import ReportEntry, merged_reports, result_order
 from pyverno.report.problem import problems_of
+
+if TYPE_CHECKING:
+    from pyverno.compiler.lints.lint import Diagnostic
+    from pyverno.report.finding import Finding
 
 __all__ = ["print_exceptions", "print_findings", "print_reports"]
 
@@ -51,10 +56,19 @@ def print_findings(
     session: Session,
     problems: Sequence[PyvernoError],
     stream: TextIO,
+    *,
+    lints: Sequence[Diagnostic] = (),
 ) -> None:
-    """Print every result with its locations, and the problems of the run, in the selected format."""
-    findings = findings_of(judged, session, audit_warn=options.audit_warn)
-    stream.write(FORMATTERS[options.format](findings, problems_of(problems)))
+    """Print every result with its locations, and the problems of the run, in the selected format.
+
+    SARIF, the format of code scanning, also has what lints found in the policies.
+    """
+    found: Iterable[Finding] = findings_of(judged, session, audit_warn=options.audit_warn)
+    if lints and options.format == "sarif":
+        from pyverno.cli.lint.output import lint_findings  # few runs have any
+
+        found = chain(found, lint_findings(lints, status="warn"))
+    stream.write(FORMATTERS[options.format](found, problems_of(problems)))
 
 
 def _entries(judged: Iterable[JudgedResource]) -> Iterator[ReportEntry]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pyverno.cli.apply.judge import JudgedResource, judge
 from pyverno.cli.apply.load import Inputs, check_not_empty, load_inputs, open_session
@@ -15,6 +16,9 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.offline.files import Skipped
 from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
+
+if TYPE_CHECKING:
+    from pyverno.compiler.lints.lint import Diagnostic
 
 __all__ = ["exit_code", "run_apply"]
 
@@ -44,6 +48,9 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
 
     for text in (*inputs.warnings, *_scope_warnings(session), *_policy_warnings(session)):
         report_warning(text)
+    lints = _lint(options, inputs, session)
+    for diagnostic in lints:
+        report_warning(str(diagnostic))
     output = Output(options, session, sys.stdout)
     if not options.is_kyverno:
         _report_skipped(inputs.skipped)
@@ -66,11 +73,20 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
             report_error(text)
             problems.append(UsageError(text, location=item.document.location()))
         output.changes(item)
-    output.results(judged, summary, problems)
+    output.results(judged, summary, problems, lints)
     code, reason = exit_code(options, summary, has_problems=bool(problems))
     if reason:
         (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
     return code
+
+
+def _lint(options: ApplyOptions, inputs: Inputs, session: Session) -> Sequence[Diagnostic]:
+    """Return what `pyverno lint` finds in the policies."""
+    if options.no_lint or options.is_kyverno:
+        return ()
+    from pyverno.compiler.lints.run import lint_documents  # `--no-lint` does without
+
+    return lint_documents(session.compilation.items, kinds=inputs.kinds, crds=inputs.crds)
 
 
 _SHOWN = 5

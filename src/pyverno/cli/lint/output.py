@@ -9,10 +9,12 @@ from typing import TextIO
 from pyverno.compiler.lints.lint import Diagnostic, Severity
 from pyverno.compiler.lints.registry import LINTS, find_lint
 from pyverno.engine.result import ResourceRef
+from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.finding import Finding
 from pyverno.report.formats import FORMATTERS
+from pyverno.report.problem import Problem, problems_of
 
 __all__ = ["lint_findings", "print_diagnostics", "print_explanation", "print_list"]
 
@@ -20,29 +22,40 @@ _WIDEST = 160
 
 
 def print_diagnostics(
-    found: Sequence[Diagnostic], stream: TextIO, *, style: str, quiet: bool, documents: int, fixed: int
+    found: Sequence[Diagnostic],
+    errors: Sequence[PyvernoError],
+    stream: TextIO,
+    *,
+    style: str,
+    quiet: bool,
+    documents: int,
+    fixed: int,
 ) -> None:
-    """Print findings in a format; text shows the line of each, and ends with a summary."""
+    """Print findings in a format; text shows the line of each, and ends with a summary.
+
+    `errors` are inputs that could not be read: formats for machines have them, too.
+    """
+    problems = problems_of(errors)
     if style == "text":
         stream.write("".join(_text_lines(found, quiet=quiet)))
         if not quiet:
             stream.write(_summary(found, documents, fixed))
     elif style in ("json", "yaml"):
-        listing = _listing(found, documents, fixed)
+        listing = _listing(found, problems, documents, fixed)
         stream.write(encode_indent(listing, escape_html=False) + "\n" if style == "json" else dump_yaml(listing))
     else:
-        stream.write(FORMATTERS[style](lint_findings(found)))
+        stream.write(FORMATTERS[style](lint_findings(found), problems))
 
 
-def lint_findings(found: Sequence[Diagnostic]) -> Iterator[Finding]:
-    """Yield diagnostics as findings about policies, for the formats of reports."""
+def lint_findings(found: Sequence[Diagnostic], *, status: str = "") -> Iterator[Finding]:
+    """Yield diagnostics as findings about policies, for the formats of reports; `status` is that of all of them."""
     for each in found:
         raw = each.document.value if each.document is not None else {}
         yield Finding(
             policy=each.code,
             rule="",
             resource=ResourceRef.of(raw),
-            status="fail" if each.severity is Severity.ERROR else "warn",
+            status=status or ("fail" if each.severity is Severity.ERROR else "warn"),
             message=each.message,
             category="lint",
             title=each.name,
@@ -81,10 +94,14 @@ def _summary(found: Sequence[Diagnostic], documents: int, fixed: int) -> str:
     return f"{done}Found {len(found)} problem{'s' * (len(found) != 1)} in {what}{hint}.\n"
 
 
-def _listing(found: Sequence[Diagnostic], documents: int, fixed: int) -> JSONObject:
+def _listing(found: Sequence[Diagnostic], problems: Sequence[Problem], documents: int, fixed: int) -> JSONObject:
     counts = Counter(str(each.severity) for each in found)
     summary = {"documents": documents, "error": counts["error"], "warning": counts["warning"], "fixed": fixed}
-    return {"findings": [dict(each.to_json()) for each in found], "summary": summary}
+    return {
+        "findings": [dict(each.to_json()) for each in found],
+        "errors": [each.to_json() for each in problems],
+        "summary": summary,
+    }
 
 
 def print_list(stream: TextIO) -> None:

@@ -90,10 +90,17 @@ def _run(options: LintOptions) -> int:
                 break
             outcome = _lint(options)
     for error in outcome.errors:
-        report_error(error)
+        if not isinstance(error, DocumentError):  # those are findings
+            report_error(error)
     style = options.output or options.format
     print_diagnostics(
-        outcome.found, sys.stdout, style=style, quiet=options.quiet, documents=outcome.documents, fixed=fixed
+        outcome.found,
+        [error for error in outcome.errors if not isinstance(error, DocumentError)],
+        sys.stdout,
+        style=style,
+        quiet=options.quiet,
+        documents=outcome.documents,
+        fixed=fixed,
     )
     if outcome.errors:
         return 2

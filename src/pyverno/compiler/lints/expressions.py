@@ -10,9 +10,7 @@ from pyverno.compiler.lints.walking import texts
 from pyverno.kube.json import JSON
 from pyverno.lang.template.syntax import VARIABLE
 from pyverno.lazyregex import regex
-from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.exception import PolicyException
 from pyverno.policy.schema import Path
 from pyverno.value import dataclass
 
@@ -34,10 +32,14 @@ class WrittenExpression:
 
 def template_texts(subject: Subject) -> Iterator[tuple[str, Path]]:
     """Yield the texts of a document in which variables are replaced."""
+    if isinstance(subject.written, ClusterPolicy):
+        for rule in subject.written.spec.rules:
+            yield from _texts(rule.raw, rule.path)
+        return
+    from pyverno.policy.cleanup import CleanupPolicy  # most documents are of other kinds
+    from pyverno.policy.exception import PolicyException
+
     match subject.written:
-        case ClusterPolicy() as policy:
-            for rule in policy.spec.rules:
-                yield from _texts(rule.raw, rule.path)
         case CleanupPolicy() as policy:
             for key in ("conditions", "context"):
                 yield from _texts(policy.spec.raw.get(key), ("spec", key))

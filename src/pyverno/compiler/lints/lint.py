@@ -89,6 +89,7 @@ Check = Callable[[Subject, Workspace], Iterator[Problem]]
 class Lint:
     """A row of the registry; `words` are texts of which a document has one where the lint can find anything.
 
+    With `compares` the lint is about two rules, and has nothing to find where there is one.
     `load` imports the module of the check: its function `check`, and its docstring.
     """
 
@@ -98,6 +99,7 @@ class Lint:
     load: Callable[[], ModuleType]
     words: tuple[str, ...] = ()
     is_fixable: bool = False
+    compares: bool = False
 
     @property
     def check(self) -> Check:

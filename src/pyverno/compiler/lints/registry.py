@@ -100,8 +100,8 @@ def _contradicting_rules() -> ModuleType:
     return contradicting_rules
 
 
-_OPERATORS = ("=", "||", "&&", "<", ">")
 _PATTERNS = ("pattern", "Pattern", "patchStrategicMerge")
+_NARROWING = ("all:", 'all"', "exclude", "namespaces", "elector")
 _CEL = ("expression", "Expression")
 _EXCEPTIONS = ("PolicyException", "Binding")
 
@@ -114,11 +114,11 @@ LINTS: tuple[Lint, ...] = (
     Lint("PV201", "unclosed-variable", Severity.ERROR, _unclosed_variable, ("{{", "}}")),
     Lint("PV202", "unknown-function", Severity.ERROR, _unknown_function, ("{{", "jmesPath", "list:")),
     Lint("PV301", "malformed-anchor", Severity.ERROR, _malformed_anchor, _PATTERNS, is_fixable=True),
-    Lint("PV302", "literal-operator", Severity.WARNING, _literal_operator, _OPERATORS, is_fixable=True),
-    Lint("PV401", "never-matches", Severity.WARNING, _never_matches, ("match", "Rules")),
+    Lint("PV302", "literal-operator", Severity.WARNING, _literal_operator, (*_PATTERNS, "Equal"), is_fixable=True),
+    Lint("PV401", "never-matches", Severity.WARNING, _never_matches, _NARROWING),
     Lint("PV402", "constant-condition", Severity.WARNING, _constant_condition, ("onditions",), is_fixable=True),
-    Lint("PV403", "shadowed-rule", Severity.WARNING, _shadowed_rule, ("rules", "validations")),
-    Lint("PV404", "contradicting-rules", Severity.WARNING, _contradicting_rules, _PATTERNS),
+    Lint("PV403", "shadowed-rule", Severity.WARNING, _shadowed_rule, compares=True),
+    Lint("PV404", "contradicting-rules", Severity.WARNING, _contradicting_rules, _PATTERNS, compares=True),
 )
 """Every lint, in the order of the codes."""
 

@@ -41,12 +41,18 @@ def lint_documents(
     """
     subjects = tuple(Subject(item.document, item.written) for item in items if item.written is not None)
     workspace = Workspace(subjects, kinds, _fields(tuple(crds)), tuple(crds))
-    lints = [lint for lint in LINTS if is_selected(lint.code, select, ignore)]
+    is_single = len(subjects) == 1 and _rule_count(subjects[0]) < 2
+    lints = [lint for lint in LINTS if is_selected(lint.code, select, ignore) and not (lint.compares and is_single)]
     found: list[Diagnostic] = []
     for subject in subjects:
         of_subject = [each for lint in lints for each in _findings(lint, subject, workspace)]
         found += sorted(of_subject, key=lambda each: (each.location.line, each.location.column, each.code))
     return found
+
+
+def _rule_count(subject: Subject) -> int:
+    spec = subject.document.value["spec"]
+    return max(len(spec.get(name) or ()) for name in ("rules", "validations"))
 
 
 def is_selected(code: str, select: Sequence[str], ignore: Sequence[str]) -> bool:
@@ -85,7 +91,11 @@ def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Di
     text = subject.document.text
     if text is not None and lint.words and not any(word in text for word in lint.words):
         return
-    for problem in lint.check(subject, workspace):
+    try:
+        problems = [*lint.check(subject, workspace)]
+    except RecursionError:  # nested deeper than any object can be; compiling reports it
+        return
+    for problem in problems:
         diagnostic = _diagnostic(lint, problem, subject)
         if text is None or not _is_suppressed(diagnostic, subject.document, text):
             yield diagnostic

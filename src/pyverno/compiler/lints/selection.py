@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from pyverno.compiler.lints.lint import Subject
 from pyverno.kube.json import JSONObject, encode
-from pyverno.policy.cel.admissionpolicy import ValidatingAdmissionPolicy
-from pyverno.policy.cel.policies import ValidatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.schema import Path
 from pyverno.value import dataclass
@@ -60,6 +58,11 @@ def _compared(action: JSONObject) -> JSONObject:
 def cel_rules(subject: Subject) -> Iterator[NamedRule]:
     """Yield the validations of a policy in CEL."""
     policy = subject.written
+    if isinstance(policy, ClusterPolicy):
+        return
+    from pyverno.policy.cel.admissionpolicy import ValidatingAdmissionPolicy  # loaded with such policies
+    from pyverno.policy.cel.policies import ValidatingPolicy
+
     if not isinstance(policy, (ValidatingPolicy, ValidatingAdmissionPolicy)):
         return
     raw = policy.spec.raw

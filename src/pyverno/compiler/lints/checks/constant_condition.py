@@ -34,8 +34,6 @@ from pyverno.kube.json import JSONObject
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.syntax import has_variables, is_reference
 from pyverno.lazyregex import regex
-from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
-from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.schema import Path
 
@@ -46,19 +44,27 @@ _BARE = regex(r"(?:request|element|target|images)(?:\.[A-Za-z_]\w*|\[\d*\])+(?:\
 
 def check(subject: Subject, _workspace: Workspace) -> Iterator[Problem]:
     """Yield the conditions that are constant."""
-    match subject.written:
-        case ClusterPolicy() as policy:
-            for rule in policy.spec.rules:
-                for block, path, _ in condition_blocks(rule):
-                    for condition, place in conditions_of(block, path):
-                        if isinstance(condition, dict) and condition.get("key") is not None:
-                            yield from _problems(condition, place, may_be_constant="preconditions" not in path)
-        case CelPolicy() | ValidatingAdmissionPolicy() | MutatingAdmissionPolicy() as policy:
-            for each in policy.spec.match_conditions:
-                text = each.expression.strip()
-                if text in ("true", "false"):
-                    outcome = "matches everything" if text == "true" else "matches nothing"
-                    yield Problem((*each.path, "expression"), f"the match condition `{each.name}` {outcome}")
+    if not isinstance(subject.written, ClusterPolicy):
+        yield from _constant_match_conditions(subject)
+        return
+    for rule in subject.written.spec.rules:
+        for block, path, _ in condition_blocks(rule):
+            for condition, place in conditions_of(block, path):
+                if isinstance(condition, dict) and condition.get("key") is not None:
+                    yield from _problems(condition, place, may_be_constant="preconditions" not in path)
+
+
+def _constant_match_conditions(subject: Subject) -> Iterator[Problem]:
+    from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+    from pyverno.policy.cel.policies import CelPolicy  # loaded with such policies
+
+    if not isinstance(subject.written, (CelPolicy, ValidatingAdmissionPolicy, MutatingAdmissionPolicy)):
+        return
+    for each in subject.written.spec.match_conditions:
+        text = each.expression.strip()
+        if text in ("true", "false"):
+            outcome = "matches everything" if text == "true" else "matches nothing"
+            yield Problem((*each.path, "expression"), f"the match condition `{each.name}` {outcome}")
 
 
 def _problems(condition: JSONObject, path: Path, *, may_be_constant: bool) -> Iterator[Problem]:

@@ -26,18 +26,20 @@ Write instead::
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from pyverno.compiler.lints.checks.unknown_resource import constraints_of
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
-from pyverno.policy.cel.constraints import ResourceRule
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.match import MatchBlocks, ResourceFilter
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import Path
+
+if TYPE_CHECKING:
+    from pyverno.policy.cel.constraints import ResourceRule
 
 __all__ = ["check"]
 
@@ -48,6 +50,8 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
         for rule in subject.written.spec.rules:
             yield from _rule_problems(rule, workspace.kinds)
         return
+    from pyverno.compiler.lints.checks.unknown_resource import constraints_of  # loaded with the policies in CEL
+
     for constraints in constraints_of(subject):
         for name in ("namespaceSelector", "objectSelector"):
             yield from _selector_problems(constraints.raw.get(name), (*constraints.path, name))

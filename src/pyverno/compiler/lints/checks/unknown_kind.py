@@ -29,9 +29,7 @@ from pyverno.compiler.lints.spelling import near, same_but_for_case
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
-from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.exception import PolicyException
 from pyverno.policy.match import MatchBlocks
 from pyverno.policy.schema import Path
 
@@ -52,15 +50,18 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
 
 
 def _sections(subject: Subject) -> Iterable[MatchBlocks]:
-    match subject.written:
-        case ClusterPolicy() as policy:
-            found = [section for rule in policy.spec.rules for section in (rule.match, rule.exclude)]
-        case CleanupPolicy() as policy:
-            found = [policy.spec.match, policy.spec.exclude]
-        case PolicyException() as exception:
-            found = [exception.spec.match]
-        case _:
-            found = []
+    found: list[MatchBlocks | None] = []
+    if isinstance(subject.written, ClusterPolicy):
+        found = [section for rule in subject.written.spec.rules for section in (rule.match, rule.exclude)]
+    else:
+        from pyverno.policy.cleanup import CleanupPolicy  # most documents are of other kinds
+        from pyverno.policy.exception import PolicyException
+
+        match subject.written:
+            case CleanupPolicy() as policy:
+                found = [policy.spec.match, policy.spec.exclude]
+            case PolicyException() as exception:
+                found = [exception.spec.match]
     return [section for section in found if section is not None]
 
 
