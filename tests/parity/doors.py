@@ -150,7 +150,7 @@ _BLIND_SPOTS: dict[str, tuple[tuple[Callable[[Case], bool], str], ...]] = {
     "apply": (
         (_has_host, "apply has no recorded answers and no cluster but its own resources"),
         (_is_about_other_requests, "apply has no old object"),
-        (_has_cleanup, "apply counts what a cleanup policy does not match as a fail"),
+        (_has_cleanup, "apply tells what a cleanup policy would delete now, whatever its schedule"),
     ),
     "test": (
         (_is_about_other_requests, "a suite has no old object"),

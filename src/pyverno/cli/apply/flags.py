@@ -49,9 +49,11 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list("--http-payload", help="HTTP requests for policies written in CEL.", key="http_payloads"),
         comma_list("--envoy-payload", help="Envoy requests for policies written in CEL.", key="envoy_payloads"),
         comma_list(
-            "--include", help="Read only files of folders that fit one of these globs (`prod/**`, `*-pod.yaml`)."
+            "--include", help="Of folders of resources, read only files that fit these globs (`prod/**`, `*-pod.yaml`)."
         ),
-        comma_list("--exclude", help="Leave out files and folders that fit one of these globs."),
+        comma_list(
+            "--exclude", help="In folders of resources, leave out files and folders that fit one of these globs."
+        ),
         switch("--allow-empty", help="Accept a run without any resource or without any rule."),
         switch("--no-lint", help="Do not warn about mistakes that `pyverno lint` finds in the policies."),
     ),

@@ -89,7 +89,7 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
         git_branch=options.git_branch,
         credentials=_credentials(options),
         stdin=stdin,
-        folders=folders,
+        folders=None if folders is None else FolderRules(),
     )
     inputs.policies = found.documents
     inputs.errors += found.errors
@@ -199,7 +199,7 @@ def _resources(inputs: Inputs, options: ApplyOptions, stdin: bytes | None, folde
     kinds = inputs.kinds
     for document in expand_lists(found.documents):
         if not _is_object(document.value):
-            problem = "the document is not a resource: apiVersion and kind are missing"
+            problem = f"the document is not a resource: {_missing(document.value)} missing"
             inputs.errors.append(UsageError(problem, location=document.location(())))
             continue
         try:
@@ -228,6 +228,12 @@ def _payloads(inputs: Inputs, sources: Sequence[str]) -> None:
 
 def _is_object(value: JSON) -> bool:
     return isinstance(value, dict) and bool(value.get("kind")) and bool(value.get("apiVersion"))
+
+
+def _missing(value: JSON) -> str:
+    """Name what a document lacks to be an object."""
+    names = [name for name in ("apiVersion", "kind") if not isinstance(value, dict) or not value.get(name)]
+    return f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'}"
 
 
 def _is_own(value: JSON, kind: str) -> bool:
