@@ -19,12 +19,16 @@ TYPE_CHECKING = False  # not from `typing`: importing that alone takes longer th
 if TYPE_CHECKING:
     from pyverno.compiler import Compilation, compile_documents
     from pyverno.engine.decision import Decision
+    from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
     from pyverno.engine.engine import Engine, Review
-    from pyverno.engine.host import Host
-    from pyverno.engine.phases import ADMISSION, DELETING, GENERATING, MUTATING, MUTATING_EXISTING, VALIDATING
+    from pyverno.engine.explain.change import Change
+    from pyverno.engine.explain.explanation import Explanation
+    from pyverno.engine.host import Host, HttpCall, NoHost
+    from pyverno.engine.phases import ADMISSION, DELETING, GENERATING, MUTATING, MUTATING_EXISTING, VALIDATING, Phase
     from pyverno.engine.policyset import PolicySet
     from pyverno.engine.request import Operation, Request, User
-    from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, Status
+    from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
+    from pyverno.engine.rule import PolicyInfo, RuleInfo
     from pyverno.errors import (
         BudgetExceededError,
         ContextEntryError,
@@ -46,9 +50,12 @@ if TYPE_CHECKING:
         ValueSyntaxError,
         VerificationError,
     )
+    from pyverno.kube.apipath import ApiPath
+    from pyverno.kube.json import JSON, JSONObject
+    from pyverno.kube.kinds import KindTable
     from pyverno.kube.yaml.documents import Document, load_documents
     from pyverno.offline.host import OfflineHost
-    from pyverno.offline.library import compile_policies, load_policies, review
+    from pyverno.offline.library import areview, compile_policies, load_policies, review
     from pyverno.offline.objects import ObjectStore
     from pyverno.offline.session import Session
 
@@ -56,37 +63,53 @@ __all__ = [
     "ADMISSION",
     "DELETING",
     "GENERATING",
+    "JSON",
     "MUTATING",
     "MUTATING_EXISTING",
     "VALIDATING",
+    "ApiPath",
     "BudgetExceededError",
+    "Change",
     "Compilation",
     "ContextEntryError",
+    "CreateEffect",
     "Decision",
+    "DeleteEffect",
     "Document",
     "DocumentError",
+    "Effect",
     "Engine",
     "EvaluationError",
+    "Explanation",
     "ExpressionError",
     "ExpressionSyntaxError",
     "FailureAction",
     "Host",
     "HostError",
     "HostUnavailableError",
+    "HttpCall",
+    "JSONObject",
+    "KindTable",
     "Location",
+    "NoHost",
     "NotFoundError",
     "NullArgumentError",
     "ObjectStore",
     "OfflineHost",
     "Operation",
+    "PatchEffect",
     "PatchError",
+    "Phase",
     "PolicyError",
+    "PolicyInfo",
     "PolicySet",
     "PyvernoError",
     "Request",
     "ResourceRef",
     "Review",
+    "RuleInfo",
     "RuleResult",
+    "RuleType",
     "Session",
     "Status",
     "SubstitutionError",
@@ -96,6 +119,7 @@ __all__ = [
     "ValueSyntaxError",
     "VerificationError",
     "__version__",
+    "areview",
     "compile_documents",
     "compile_policies",
     "load_documents",
@@ -188,7 +212,67 @@ def _offline_session() -> object:
     return session
 
 
+def _engine_effects() -> object:
+    from pyverno.engine import effects
+
+    return effects
+
+
+def _engine_explain_change() -> object:
+    from pyverno.engine.explain import change
+
+    return change
+
+
+def _engine_explain_explanation() -> object:
+    from pyverno.engine.explain import explanation
+
+    return explanation
+
+
+def _engine_rule() -> object:
+    from pyverno.engine import rule
+
+    return rule
+
+
+def _kube_apipath() -> object:
+    from pyverno.kube import apipath
+
+    return apipath
+
+
+def _kube_json() -> object:
+    from pyverno.kube import json
+
+    return json
+
+
+def _kube_kinds() -> object:
+    from pyverno.kube import kinds
+
+    return kinds
+
+
 _MODULES = {
+    _kube_kinds: ("KindTable",),
+    _kube_json: (
+        "JSON",
+        "JSONObject",
+    ),
+    _kube_apipath: ("ApiPath",),
+    _engine_rule: (
+        "PolicyInfo",
+        "RuleInfo",
+    ),
+    _engine_explain_explanation: ("Explanation",),
+    _engine_explain_change: ("Change",),
+    _engine_effects: (
+        "CreateEffect",
+        "DeleteEffect",
+        "Effect",
+        "PatchEffect",
+    ),
     _compiler: (
         "Compilation",
         "compile_documents",
@@ -198,8 +282,13 @@ _MODULES = {
         "Engine",
         "Review",
     ),
-    _engine_host: ("Host",),
+    _engine_host: (
+        "HttpCall",
+        "NoHost",
+        "Host",
+    ),
     _engine_phases: (
+        "Phase",
         "ADMISSION",
         "DELETING",
         "GENERATING",
@@ -214,6 +303,7 @@ _MODULES = {
         "User",
     ),
     _engine_result: (
+        "RuleType",
         "FailureAction",
         "ResourceRef",
         "RuleResult",
@@ -246,6 +336,7 @@ _MODULES = {
     ),
     _offline_host: ("OfflineHost",),
     _offline_library: (
+        "areview",
         "compile_policies",
         "load_policies",
         "review",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import pickle
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +35,11 @@ POD = {
 }
 
 EXPECTED = {
+    # what a typed Host needs
+    *("ApiPath", "HttpCall", "JSON", "JSONObject", "KindTable", "NoHost"),
+    # what a handler of results needs
+    *("Change", "CreateEffect", "DeleteEffect", "Effect", "Explanation", "PatchEffect", "Phase", "PolicyInfo"),
+    *("RuleInfo", "RuleType", "areview"),
     *("ADMISSION", "DELETING", "GENERATING", "MUTATING", "MUTATING_EXISTING", "VALIDATING"),
     *("Compilation", "Decision", "Document", "Engine", "FailureAction", "Host", "Location", "ObjectStore"),
     *(
@@ -131,3 +140,78 @@ def test_a_missing_file_is_a_usage_error() -> None:
     """Paths are not guessed to be text."""
     with pytest.raises(pyverno.UsageError, match="does not exist"):
         pyverno.load_policies("nowhere/policies.yaml")
+
+
+def test_policies_come_from_iterables_of_sources(tmp_path: Path) -> None:
+    """Paths, texts, documents and objects, mixed and nested."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICY.replace("no-latest", "a"))
+    [document] = pyverno.load_documents(POLICY.replace("no-latest", "b"))
+    mixed = [path, [document, POLICY.replace("no-latest", "c")], pyverno.load_documents(POLICY)[0].value]
+    assert ["a", "b", "c", "no-latest"] == [each.info.name for each in pyverno.load_policies(mixed)]
+
+
+@pytest.mark.parametrize("empty", ["", "   "])
+def test_an_empty_text_names_no_policies(empty: str) -> None:
+    """It was the current folder once, which checks whatever lies there."""
+    with pytest.raises(pyverno.UsageError, match="an empty text names no policies"):
+        pyverno.load_policies(empty)
+
+
+def test_operations_are_texts_or_members() -> None:
+    """Both mean the same; another text is an error that lists them."""
+    policies = pyverno.load_policies(POLICY)
+    found = [pyverno.review(POD, policies, operation=each).request for each in ("UPDATE", pyverno.Operation.UPDATE)]
+    assert found[0] == found[1]
+    with pytest.raises(pyverno.UsageError, match="unknown operation `update`, expected one of CREATE, UPDATE"):
+        pyverno.review(POD, policies, operation="update")
+
+
+def test_sets_and_engines_survive_pickling() -> None:
+    """Another process compiles the documents again, and says the same."""
+    engine = pyverno.Engine(pyverno.load_policies(POLICY), pyverno.OfflineHost())
+    copied = pickle.loads(pickle.dumps(engine))  # noqa: S301 - our own bytes
+    request = pyverno.Request.from_manifest(POD)
+    first, second = (
+        [(each.rule.name, each.status, each.message) for each in one.review(request).results]
+        for one in (engine, copied)
+    )
+    assert first == second
+    with pytest.raises(TypeError, match="only a PolicySet as it was loaded"):
+        pickle.dumps(pyverno.PolicySet())
+
+
+def test_sets_and_engines_have_readable_texts() -> None:
+    """The names of the policies, not addresses."""
+    policies = pyverno.load_policies(POLICY)
+    assert ("<PolicySet of 1: no-latest>", "<Engine of <PolicySet of 1: no-latest> with OfflineHost>") == (
+        repr(policies),
+        repr(pyverno.Engine(policies, pyverno.OfflineHost())),
+    )
+
+
+def test_areview_gives_the_results_of_review() -> None:
+    """It runs in a thread."""
+    policies = pyverno.load_policies(POLICY)
+    assert pyverno.review(POD, policies).results == asyncio.run(pyverno.areview(POD, policies)).results
+
+
+def test_a_result_has_the_places_of_its_rule_and_of_the_field() -> None:
+    """File, line and column of both."""
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: c, image: 'x:latest'}\n"
+    [document] = pyverno.load_documents(text, file="pod.yaml")
+    [policy] = pyverno.load_documents(POLICY, file="policy.yaml")
+    review = pyverno.review(document.value, pyverno.load_policies(policy))
+    [result] = review.results
+    assert ("policy.yaml:6:5", "pod.yaml:6:22") == (str(result.rule.location), str(review.locate(result, document)))
+
+
+def test_help_reads_like_documentation() -> None:
+    """The module and every public name have a first line that says what they are for."""
+    undocumented = [
+        name
+        for name in pyverno.__all__
+        if callable(getattr(pyverno, name)) and not (inspect.getdoc(getattr(pyverno, name)) or "").strip()
+    ]
+    assert [] == undocumented
+    assert "policies = pyverno.load_policies" in pydoc.render_doc(pyverno)

@@ -9,6 +9,7 @@ kind is imported when the first document of its family is compiled. This module 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyverno.engine.faults import error_verdict
@@ -146,7 +147,14 @@ class Compilation:
 
     def policy_set(self) -> PolicySet:
         """Return the valid policies and exceptions, indexed for an engine."""
-        return PolicySet(self.policies, self.exceptions)
+        return PolicySet(self.policies, self.exceptions, remake=partial(_compile_again, self._documents()))
+
+    def _documents(self) -> tuple[Document, ...]:
+        return tuple(item.document for item in self.items)
+
+
+def _compile_again(documents: tuple[Document, ...]) -> PolicySet:
+    return compile_documents(documents).policy_set()
 
 
 def compile_document(

@@ -32,6 +32,8 @@ from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.engine.explain.explanation import Explanation
+    from pyverno.errors import Location
+    from pyverno.kube.yaml.documents import Document
 
 __all__ = ["Engine", "Review"]
 
@@ -69,6 +71,17 @@ class Review:
             raise ValueError("only a review that an engine made can be explained")
         policies, host, phases = self._judges
         return Engine(policies, host).explain(self.request, phases)
+
+    def locate(self, result: RuleResult, document: Document) -> Location:
+        """Return file, line and column of the field that made a rule fail, in the document of the object.
+
+        The place of the object where the field is not known. `result.rule.location` is the place of the rule.
+        """
+        path: tuple[str | int, ...] | None = ()
+        if self._judges is not None:
+            policies, host, _ = self._judges
+            path = Engine(policies, host).blame(self.request, result)
+        return document.location(path or ())
 
     def count(self, status: Status) -> int:
         """Return how many results have a status."""
@@ -136,6 +149,9 @@ class Engine:
     def __init__(self, policies: PolicySet, host: Host = NO_HOST) -> None:
         self.policies = policies
         self.host = host
+
+    def __repr__(self) -> str:
+        return f"<Engine of {self.policies!r} with {type(self.host).__name__}>"
 
     def review(
         self,

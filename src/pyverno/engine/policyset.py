@@ -7,7 +7,7 @@ never evaluate a rule on an object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyverno.engine.fast.plan import Candidate, Checks, Plan, Selected, make_plan
 from pyverno.engine.match import IndexKey
@@ -19,6 +19,8 @@ from pyverno.engine.timeslice import CompileSlice
 __all__ = ["PolicySet"]
 
 MEMO_LIMIT = 4096
+_SHOWN = 5
+"""Policies that the text of a set names."""
 
 
 class PolicySet:
@@ -28,7 +30,7 @@ class PolicySet:
     0
     """
 
-    __slots__ = ("_checks", "_memo", "asks_all", "exceptions", "policies")
+    __slots__ = ("_checks", "_memo", "_remake", "asks_all", "exceptions", "policies")
 
     def __init__(
         self,
@@ -36,8 +38,13 @@ class PolicySet:
         exceptions: Iterable[Exemption] = (),
         *,
         asks_all: bool = False,
+        remake: Callable[[], PolicySet] | None = None,
     ) -> None:
-        """Take policies and exceptions; `asks_all` also asks policies that are for background scans only."""
+        """Take policies and exceptions; `asks_all` also asks policies that are for background scans only.
+
+        `remake` compiles the same set again, in another process: compiled rules are functions and cannot be pickled.
+        """
+        self._remake = remake
         self.asks_all = asks_all
         self.policies = tuple(sorted(policies, key=lambda policy: (policy.info.name, policy.info.namespace)))
         self.exceptions = tuple(exceptions)
@@ -46,6 +53,20 @@ class PolicySet:
 
     def __len__(self) -> int:
         return len(self.policies)
+
+    def __iter__(self) -> Iterator[CompiledPolicy]:
+        return iter(self.policies)
+
+    def __repr__(self) -> str:
+        names = [policy.info.key for policy in self.policies[:_SHOWN]]
+        more = [f"and {len(self.policies) - _SHOWN} more"] if len(self.policies) > _SHOWN else []
+        exceptions = f"; exceptions: {len(self.exceptions)}" if self.exceptions else ""
+        return f"<PolicySet of {len(self.policies)}: {', '.join((*names, *more))}{exceptions}>"
+
+    def __reduce__(self) -> tuple[Callable[[], PolicySet], tuple[()]]:
+        if self._remake is None:
+            raise TypeError("only a PolicySet as it was loaded can be pickled, because it is compiled again")
+        return self._remake, ()
 
     def with_policy(self, policy: CompiledPolicy) -> PolicySet:
         """Return a set in which this policy replaces the one of the same kind and key."""

@@ -176,7 +176,7 @@ class Request:
         cls,
         manifest: JSONObject,
         *,
-        operation: Operation = Operation.CREATE,
+        operation: Operation | str = Operation.CREATE,
         old: JSON = None,
         user: User = NOBODY,
         namespace_labels: Mapping[str, str] | None = None,
@@ -195,6 +195,8 @@ class Request:
         """
         if not isinstance(manifest, dict):
             raise UsageError("a manifest must be an object")
+        if not isinstance(operation, Operation):
+            operation = _named_operation(operation)
         view = Resource(manifest)
         new: JSON = manifest
         if operation is Operation.DELETE:
@@ -332,6 +334,14 @@ class Request:
             dry_run=body.get("dryRun") is True,
             admission=rest,
         )
+
+
+def _named_operation(name: str) -> Operation:
+    try:
+        return Operation(name)
+    except ValueError:
+        names = ", ".join(each.value for each in Operation)
+        raise UsageError(f"unknown operation `{name}`, expected one of {names}") from None
 
 
 _OWN_FIELDS = frozenset({"kind", "object", "oldObject", "operation", "userInfo", "dryRun", "namespace", "name"})

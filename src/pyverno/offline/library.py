@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,23 +13,24 @@ from pyverno.engine.host import Host
 from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request, User
-from pyverno.errors import PolicyError
+from pyverno.errors import PolicyError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.policies import load_policy_documents
 
-__all__ = ["compile_policies", "load_policies", "review"]
+__all__ = ["areview", "compile_policies", "load_policies", "review"]
 
-Source: TypeAlias = str | Path
+Source: TypeAlias = "str | Path | JSONObject | Document | Iterable[Source]"
+"""Where policies come from: a path, YAML text, an object, a document, or several of these."""
 
 
 def load_policies(*sources: Source) -> PolicySet:
-    """Read and compile policies and exceptions from files, folders and globs, or from YAML text.
+    """Read and compile policies and exceptions from files, folders and globs, from YAML text, or from objects.
 
-    A text with a line break is YAML, any other one is a path. In folders, documents that are no policies are left out.
-    Raises PolicyError (or DocumentError, UsageError) when something cannot be read or is not valid; its text names all
-    problems of all policies.
+    A text with a line break is YAML, any other one is a path; a map is one document; an iterable holds several sources.
+    In folders, documents that are no policies are left out. Raises PolicyError (or DocumentError, UsageError) when
+    something cannot be read or is not valid; its text names all problems of all policies.
 
     >>> policies = load_policies('''
     ... apiVersion: kyverno.io/v1
@@ -46,16 +48,26 @@ def load_policies(*sources: Source) -> PolicySet:
     >>> len(policies)
     1
     """
-    documents: list[Document] = []
-    for source in sources:
-        if isinstance(source, str) and "\n" in source:
-            documents.extend(expand_lists(load_documents(source)))
-            continue
+    return compile_policies([document for source in sources for document in _documents(source)])
+
+
+def _documents(source: Source) -> Iterator[Document]:
+    if isinstance(source, Document):
+        yield from expand_lists([source])
+    elif isinstance(source, dict):
+        yield from expand_lists([Document(source, "")])
+    elif not isinstance(source, (str, Path)):
+        for each in source:
+            yield from _documents(each)
+    elif isinstance(source, str) and "\n" in source:
+        yield from expand_lists(load_documents(source))
+    elif not str(source).strip():
+        raise UsageError("an empty text names no policies: expected a path or YAML")
+    else:
         loaded = load_policy_documents([str(source)])
         if loaded.errors:
             raise loaded.errors[0]
-        documents.extend(loaded.documents)
-    return compile_policies(documents)
+        yield from loaded.documents
 
 
 def compile_policies(documents: Iterable[Document | JSONObject]) -> PolicySet:
@@ -82,7 +94,7 @@ def review(
     resource: JSONObject,
     policies: PolicySet,
     *,
-    operation: Operation = Operation.CREATE,
+    operation: Operation | str = Operation.CREATE,
     old: JSONObject | None = None,
     user: User | None = None,
     host: Host | None = None,
@@ -90,8 +102,8 @@ def review(
 ) -> Review:
     """Review an object as if it were being applied to a cluster; never raises for a policy.
 
-    `host` answers the reads of rules; the default knows this machine's clock and randomness only, so that
-    rules which read a cluster end with an error instead of an invented answer.
+    `operation` is CREATE, UPDATE, DELETE or CONNECT. `host` answers the reads of rules; the default knows the clock and
+    randomness of this machine only, so that rules which read a cluster end with an error, not an invented answer.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}
     >>> review(pod, PolicySet()).decision.allowed
@@ -99,3 +111,26 @@ def review(
     """
     request = Request.from_manifest(resource, operation=operation, old=old, user=user if user is not None else User())
     return Engine(policies, host if host is not None else OfflineHost()).review(request, phases)
+
+
+async def areview(
+    resource: JSONObject,
+    policies: PolicySet,
+    *,
+    operation: Operation | str = Operation.CREATE,
+    old: JSONObject | None = None,
+    user: User | None = None,
+    host: Host | None = None,
+    phases: Sequence[Phase] = ADMISSION,
+) -> Review:
+    """Review an object as `review` does, in a thread, so that an event loop is not blocked while rules read.
+
+    >>> import asyncio
+    >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"}}
+    >>> asyncio.run(areview(pod, PolicySet())).decision.allowed
+    True
+    """
+    import asyncio  # a caller with an event loop has it loaded
+
+    work = partial(review, resource, policies, operation=operation, old=old, user=user, host=host, phases=phases)
+    return await asyncio.to_thread(work)

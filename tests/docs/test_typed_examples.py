@@ -1,0 +1,24 @@
+"""The example programs of the library's page have types that `mypy --strict` accepts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mypy import api
+
+from tests.docs.guide import page_files
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "guide" / "library.md"
+
+
+def test_the_example_programs_are_typed(tmp_path: Path) -> None:
+    """A reader who copies them into a typed project gets no complaint."""
+    files = page_files(PAGE.read_text(encoding="utf-8"))
+    programs = {name: text for name, text in files.items() if name.endswith(".py")}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    arguments = ["--strict", "--no-error-summary", "--config-file=", f"--cache-dir={ROOT / '.mypy_cache' / 'examples'}"]
+    report, problems, _ = api.run([*arguments, *(str(tmp_path / name) for name in programs)])
+    assert ("", "") == (report, problems)
+    assert len(programs) >= 4
