@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.errors import UsageError
+from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ def open_registries(access: RegistryAccess) -> OwnRegistryImages:
     from pyverno.registry.loopthread import OwnRegistryImages
 
     root = read_trust_root(access.trusted_root) if access.trusted_root else None
-    return OwnRegistryImages(own_credentials(), trust_root=None if root is None else lambda: root)
+    return OwnRegistryImages(
+        own_credentials(), trust_root=None if root is None else lambda: root, public_key=_public_key
+    )
 
 
 @contextmanager
@@ -63,6 +65,18 @@ def own_credentials() -> DockerConfig:
 
     helpers = CredentialHelpers(os.environ.get("PATH", os.defpath))
     return DockerConfig(os.environ, helpers=helpers, providers=known_providers(Ambient(os.environ)))
+
+
+def _public_key(reference: str) -> str:
+    """Return the key of a key management system; rules run on a thread without a loop."""
+    import asyncio
+
+    from pyverno.registry.providers.ambient import Ambient
+    from pyverno.registry.providers.publickeys import PublicKeys
+
+    if reference.startswith("k8s://"):
+        raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
+    return asyncio.run(PublicKeys(Ambient(os.environ)).fetch(reference))
 
 
 def _read_root(path: str) -> bytes:

@@ -22,12 +22,12 @@ from pyverno.images.verification.attestors import (
 )
 from pyverno.images.verification.attestorsets import Trust
 from pyverno.images.verification.certificates import read_certificate, read_certificates
-from pyverno.images.verification.keys import HASHES, read_key, read_keys
+from pyverno.images.verification.keys import HASHES, KMS_SCHEMES, read_key, read_keys
 from pyverno.images.verification.trust import Authority, TransparencyLog, read_trust_root
 from pyverno.lang.cel import types
 from pyverno.policy.cel.blocks import Expression
 from pyverno.policy.cel.imagepolicy import Attestor as WrittenAttestor
-from pyverno.policy.cel.imagepolicy import Cosign, Ctlog, Given, Notary, SignatureSource
+from pyverno.policy.cel.imagepolicy import Cosign, Ctlog, Given, Key, Notary, SignatureSource
 from pyverno.policy.cel.imagepolicy import Identity as WrittenIdentity
 from pyverno.value import replace
 
@@ -55,7 +55,8 @@ def lower_attestor(written: WrittenAttestor, compiler: CelCompiler) -> ImageAtte
         own = Trust((lambda: found) if found is not None else trust.root, trust.public_key)
         common = _common(cosign, path, own)
         if cosign.key is not None and key is not None:
-            return replace(common, **_key_of(key(evaluate), cosign.key.hash_algorithm, trust))
+            text = _kms_key(cosign.key, trust) if cosign.key.kms else key(evaluate)
+            return replace(common, **_key_of(text, cosign.key.hash_algorithm, trust))
         if certificate is not None:
             cert = leaf(evaluate) if leaf is not None else ""
             certs = chain(evaluate) if chain is not None else ""
@@ -134,10 +135,7 @@ class _Texts:
 
 def _refuse(cosign: Cosign) -> None:
     """Raise VerificationError for what nothing here would check."""
-    refused = (
-        (cosign.key is not None and bool(cosign.key.kms), "cosign.key.kms is not supported: write the public key"),
-        (cosign.tuf is not None, "cosign.tuf is not supported: write the trusted root as trustedRoot"),
-    )
+    refused = ((cosign.tuf is not None, "cosign.tuf is not supported: write the trusted root as trustedRoot"),)
     for wrong, text in refused:
         if wrong:
             raise VerificationError(text)
@@ -166,6 +164,14 @@ def _common(cosign: Cosign, path: str, trust: Trust) -> Attestor:
 
 
 _PLACEHOLDER = (Authority(()),)
+
+
+def _kms_key(written: Key, trust: Trust) -> str:
+    if written.data or written.expression is not None:
+        raise VerificationError("cosign.key must have exactly one of data, kms and expression")
+    if not written.kms.startswith(KMS_SCHEMES):
+        raise VerificationError("cosign.key.kms names a system that is not supported: write the public key")
+    return trust.public_key(written.kms)
 
 
 def _key_of(text: str, hash_name: str, trust: Trust) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from pyverno.registry.images import BlockingImages, RegistryImages, SecretCreden
 from pyverno.registry.providers.ambient import Ambient
 from pyverno.registry.providers.default import Default
 from pyverno.registry.providers.known import known_providers
+from pyverno.registry.providers.publickeys import PublicKeys
 from pyverno.registry.transport import RegistrySettings, Transport
 from pyverno.value import dataclass, field
 
@@ -66,6 +67,7 @@ class ClusterRegistries:
         self._passes = PassCache(flags.max_cached if flags.caches else 0, flags.cached_seconds)
         transport = Transport(RegistrySettings(allows_http=flags.allows_http), connector)
         ambient = Ambient(flags.environment)  # not guarded: the services that know the own identity are link-local
+        self._keys = PublicKeys(ambient)
         providers = known_providers(ambient, {"default": Default(ambient)})
         credentials = SecretCredentials(
             self._secret,
@@ -117,6 +119,8 @@ class ClusterRegistries:
         return found
 
     async def _public_key(self, reference: str) -> str:
+        if not reference.startswith("k8s://"):
+            return await self._keys.fetch(reference)
         namespace, _, name = reference.removeprefix("k8s://").partition("/")
         if not namespace or not name or "/" in name:
             raise HostError(f"`{reference}` does not name a key: k8s://NAMESPACE/NAME is expected")

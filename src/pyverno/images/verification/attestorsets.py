@@ -22,7 +22,7 @@ from pyverno.images.verification.attestors import (
     wildcard,
 )
 from pyverno.images.verification.certificates import Certificate, read_certificate, read_certificates
-from pyverno.images.verification.keys import HASHES, PublicKey, pem_blocks, read_key, read_keys
+from pyverno.images.verification.keys import HASHES, KMS_SCHEMES, PublicKey, pem_blocks, read_key, read_keys
 from pyverno.images.verification.trust import Authority, TransparencyLog, TrustRoot
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, field, replace
@@ -202,7 +202,11 @@ def _algorithm(fields: AttestorFields, default: str = "sha256") -> str:
 
 
 def _names_object(body: JSON) -> bool:
-    return isinstance(body, dict) and (bool(body.get("secret")) or str(body.get("publicKeys") or "").startswith("k8s:"))
+    """Tell whether a key is read from elsewhere, where it may change while its name stays."""
+    if not isinstance(body, dict):
+        return False
+    text = str(body.get("publicKeys") or "").strip()
+    return bool(body.get("secret") or body.get("kms")) or text.startswith(("k8s://", *KMS_SCHEMES))
 
 
 def _read_keys_entry(fields: AttestorFields, own: _Own) -> tuple[Make, ...]:
@@ -211,13 +215,14 @@ def _read_keys_entry(fields: AttestorFields, own: _Own) -> tuple[Make, ...]:
     logs = _read_logs(fields)
     if logs.certificate_log_keys:
         raise VerificationError(f"{fields.path}.ctlog.pubkey is for certificates, and a key has none")
-    if kms or (text and not text.startswith(("-----BEGIN", "k8s://"))):
+    if bool(text) + bool(kms) + (secret is not None) != 1:
+        raise VerificationError(f"{fields.path} must have exactly one of publicKeys, kms and secret")
+    text = text or kms
+    if text and not text.startswith(("-----BEGIN", "k8s://", *KMS_SCHEMES)):
         raise VerificationError(
-            f"{fields.path} names a key of a key management system, which is not supported: write its public key as PEM"
+            f"{fields.path} names a key of a key management system that is not supported: write its public key as PEM"
         )
-    if bool(text) + (secret is not None) != 1:
-        raise VerificationError(f"{fields.path} must have exactly one of publicKeys and secret")
-    reference = text if text.startswith("k8s://") else ""
+    reference = text if text.startswith(("k8s://", *KMS_SCHEMES)) else ""
     if secret is not None:
         reference = f"k8s://{secret.text('namespace')}/{secret.text('name')}"
         secret.finish()

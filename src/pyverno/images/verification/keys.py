@@ -17,7 +17,7 @@ from pyverno.errors import VerificationError
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
-__all__ = ["HASHES", "MAX_PEM", "PublicKey", "PublicKeyTypes", "pem_blocks", "read_key", "read_keys"]
+__all__ = ["HASHES", "KMS_SCHEMES", "MAX_PEM", "PublicKey", "PublicKeyTypes", "pem_blocks", "read_key", "read_keys"]
 
 MAX_PEM: Final = 262_144
 """The longest PEM text, in bytes."""
@@ -29,6 +29,9 @@ HASHES: Final[Mapping[str, Callable[[], hashes.HashAlgorithm]]] = {
     "sha512": hashes.SHA512,
 }
 """Digest algorithms that a policy may name for ECDSA and RSA keys."""
+
+KMS_SCHEMES: Final = ("awskms://", "gcpkms://", "hashivault://")
+"""Key management systems whose public keys can be fetched."""
 
 _MIN_RSA_BITS: Final = 2048
 _BLOCK: Final = regex(r"-----BEGIN ([A-Z0-9 ]+)-----\s[A-Za-z0-9+/=\s]+?-----END \1-----")

@@ -424,8 +424,8 @@ WRONG: dict[str, tuple[Any, str]] = {
         ".attestors[0].entries[0].keyless must have an issuer or a subject: without, anybody's signature counts",
     ),
     "a key of a key management system": (
-        {"keys": {"kms": "awskms:///alias/key"}},
-        ".attestors[0].entries[0].keys names a key of a key management system, which is not supported: "
+        {"keys": {"kms": "azurekms://vault.example.com/key"}},
+        ".attestors[0].entries[0].keys names a key of a key management system that is not supported: "
         "write its public key as PEM",
     ),
     "a broken key": (
@@ -478,3 +478,14 @@ def test_signatures_as_referrers_count_where_the_policy_says_so(stage: ImageStag
     stage.registry.put_manifest("team/app", "", MANIFEST, body)
     found = [stage.review(stage.policy(cosignOCI11=each)).decision.allowed for each in (True, False)]
     assert [True, False] == found
+
+
+def test_a_key_of_a_key_management_system_is_fetched_for_each_review(stage: ImageStage) -> None:
+    """It may change while its name stays, so that a pass is not kept."""
+    digest = stage.push()
+    stage.sign(digest)
+    policy = stage.policy(attestors=[{"entries": [{"keys": {"kms": "hashivault://signing"}}]}])
+    stage.keys["hashivault://signing"] = stage.signer.public_pem
+    first = stage.review(policy, phases=MUTATING).results[0].status.value
+    stage.keys["hashivault://signing"] = stage.services.keyed().public_pem
+    assert ("pass", "fail") == (first, stage.review(policy, phases=MUTATING).results[0].status.value)

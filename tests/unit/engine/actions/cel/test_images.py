@@ -168,9 +168,10 @@ def test_keyless_identities_are_exact(stage: ImageStage) -> None:
 def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
     """A key of a key management system is not ignored."""
     digest = stage.push()
-    attestors = [{"name": "key", "cosign": {"key": {"kms": "awskms:///alias/key"}}}]
+    attestors = [{"name": "key", "cosign": {"key": {"kms": "azurekms://vault/key"}}}]
     review = stage.review(_policy(stage, attestors=attestors), f"{stage.image()}@{digest}")
-    text = "failed to evaluate policy: attestors.key: cosign.key.kms is not supported: write the public key"
+    reason = "cosign.key.kms names a system that is not supported: write the public key"
+    text = f"failed to evaluate policy: attestors.key: {reason}"
     assert ("error", text) == _said(review)[0]
 
 
@@ -301,3 +302,12 @@ def test_a_policy_of_a_namespace_believes_no_annotation(stage: ImageStage) -> No
     found = [stage.review(policy, pod=pod, phases=VALIDATING).decision.allowed]
     stage.sign(digest)
     assert [False, True] == [*found, stage.review(policy, pod=pod, phases=VALIDATING).decision.allowed]
+
+
+def test_the_key_of_a_key_management_system_verifies(stage: ImageStage) -> None:
+    """Its public key is fetched by its URI."""
+    digest = stage.push()
+    stage.sign(digest)
+    stage.keys["awskms:///alias/key"] = stage.signer.public_pem
+    policy = _policy(stage, attestors=[{"name": "key", "cosign": {"key": {"kms": "awskms:///alias/key"}}}])
+    assert stage.review(policy, f"{stage.image()}@{digest}").decision.allowed
