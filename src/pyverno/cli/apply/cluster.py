@@ -22,9 +22,9 @@ from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
 from pyverno.cluster.informer import Notice
 from pyverno.compiler import Compilation, compile_documents
-from pyverno.controllers.reports.plan import matched_kinds
 from pyverno.controllers.state.hosts import HostFactory, HostSettings
 from pyverno.controllers.state.registries import RegistryFlags
+from pyverno.controllers.state.scannedkinds import matched_kinds
 from pyverno.engine.rule import CompiledPolicy, CompiledRule
 from pyverno.errors import HostError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVR

@@ -42,10 +42,14 @@ def status_of(
     is_ready = not compiled.errors and is_configured and not refusal
     if is_scanned(compiled.written):
         return _cel(compiled.written, _configured(is_ready, refusal), missing, now)
-    return _legacy(compiled.written, is_ready, refusal, now) if isinstance(compiled.written, ClusterPolicy) else {}
+    if not isinstance(compiled.written, ClusterPolicy):
+        return {}
+    return _legacy(compiled.written, is_ready, refusal, now, missing)
 
 
-def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str) -> JSONObject:
+def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str, missing: Sequence[str]) -> JSONObject:
+    # Kyverno: the one condition is about the webhook; that objects cannot be scanned is no reason not to be ready
+    ready = f"Ready, but not for reporting, missing permissions: {'; '.join(missing)}." if missing else "Ready"
     rules = expand(policy)
     count = dict.fromkeys(_COUNTED.values(), 0)
     for rule in policy.spec.rules:
@@ -56,7 +60,7 @@ def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str) -> JS
                 "type": "Ready",
                 "status": "True" if is_ready else "False",
                 "reason": "Succeeded" if is_ready else "Failed",
-                "message": "Ready" if is_ready else _add_refusal("Not Ready", refusal),
+                "message": ready if is_ready else _add_refusal("Not Ready", refusal),
                 "lastTransitionTime": now,
             }
         ],

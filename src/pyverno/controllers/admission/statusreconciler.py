@@ -26,7 +26,9 @@ from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.permissions import ReadPermissions, is_scanned
 from pyverno.controllers.state.policystore import Identity
+from pyverno.controllers.state.scannedkinds import is_scannable, matched_kinds
 from pyverno.controllers.webhooks.sources import PolicyKey
+from pyverno.engine.rule import Family
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
@@ -127,8 +129,13 @@ class PolicyStatus:
         return Again(_PERMISSION_SECONDS) if missing else None
 
     async def _missing(self, compiled: Compiled) -> tuple[str, ...]:
-        written = compiled.written
-        return await self._permissions.missing(written) if is_scanned(written) else ()
+        written, policy = compiled.written, compiled.policy
+        if is_scanned(written):
+            return await self._permissions.missing(written)
+        if policy is None or policy.info.family is not Family.RULES or not is_scannable(policy):
+            return ()
+        kinds = matched_kinds([policy], self._state.kinds)
+        return await self._permissions.unlisted(each.gvr for each in kinds if not each.verbs or "list" in each.verbs)
 
 
 def _background_condition(status: JSONObject) -> JSONObject | None:

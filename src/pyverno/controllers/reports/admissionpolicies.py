@@ -9,7 +9,8 @@ from typing import Final
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
 from pyverno.compiler.compile import compile_documents
-from pyverno.controllers.reports.plan import DISABLED_LABEL, ENABLED_LABEL
+from pyverno.controllers.reports.plan import ENABLED_LABEL
+from pyverno.controllers.state.scannedkinds import DISABLED_LABEL
 from pyverno.engine.rule import CompiledPolicy
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject

@@ -7,9 +7,9 @@ from typing import Final
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.reports.admissionpolicies import AdmissionPolicies
-from pyverno.controllers.reports.plan import DISABLED_LABEL
 from pyverno.controllers.reports.reportindex import PolicyName
 from pyverno.controllers.state.policystore import Identity
+from pyverno.controllers.state.scannedkinds import DISABLED_LABEL
 from pyverno.engine.rule import CompiledPolicy
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import POLICY_KINDS, Family

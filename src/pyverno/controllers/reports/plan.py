@@ -6,47 +6,28 @@ those that are not to be reported are left out, and so are exceptions that are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pyverno.controllers.state.scannedkinds import (
+    CREATE,
+    index_key,
+    is_scannable,
+    is_scanned_rule,
+    matched_kinds,
+    scanned_rules,
+)
 from pyverno.engine.match import IndexKey
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.rule import CompiledPolicy, CompiledRule, Exemption, Family, Stage
-from pyverno.kube.gvk import GVR
+from pyverno.engine.rule import CompiledPolicy, Exemption, Family, Stage
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.value import dataclass, field
 
-__all__ = ["DISABLED_LABEL", "ENABLED_LABEL", "ScanPlan", "is_scannable", "make_plan", "matched_kinds"]
+__all__ = ["ENABLED_LABEL", "ScanPlan", "make_plan"]
 
-DISABLED_LABEL: Final = "reports.kyverno.io/disabled"
 ENABLED_LABEL: Final = "reports.kyverno.io/enabled"
-_REPORT_GROUPS: Final = frozenset({"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io"})
-_EVENT_GROUPS: Final = ("", "events.k8s.io")
-_CREATE: Final = "CREATE"
 _OTHER_OPERATIONS: Final = ("UPDATE", "DELETE", "CONNECT")
-_SCANNED: Final = (
-    (Stage.VALIDATE, Family.RULES),
-    (Stage.VERIFY_IMAGES, Family.RULES),
-    (Stage.VALIDATE, Family.CEL),
-    (Stage.VALIDATE, Family.IMAGES),
-    (Stage.VALIDATE, Family.ADMISSION),
-    (Stage.MUTATE, Family.CEL),
-    (Stage.MUTATE, Family.ADMISSION),
-)
-
-
-def is_scannable(policy: CompiledPolicy) -> bool:
-    """Tell whether background scans evaluate a policy, as far as the policy says."""
-    info = policy.info
-    if not info.background or DISABLED_LABEL in info.labels or info.answers or info.reads_payloads:
-        return False
-    return any(_is_scanned(rule) for rule in policy.rules)
-
-
-def _is_scanned(rule: CompiledRule) -> bool:
-    return (rule.stage, rule.info.policy.family) in _SCANNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +66,15 @@ class ScanPlan:
         policy = self.by_key.get((str(item.get("source") or ""), str(item.get("policy") or "")))
         if policy is None:
             return False
-        rules = [rule for rule in policy.rules if _is_scanned(rule)]
+        rules = [rule for rule in policy.rules if is_scanned_rule(rule)]
         if policy.info.family is Family.RULES:
             own = [rule for rule in rules if rule.info.name == item.get("rule")]
             if not own:  # mutate and generate rules are reported by what carries them out
                 return all(rule.info.name != item.get("rule") for rule in policy.rules)
             rules = own
-        if any(rule.may_match(_index_key(info, namespace, _CREATE)) for rule in rules):
+        if any(rule.may_match(index_key(info, namespace, CREATE)) for rule in rules):
             return True
-        others = (_index_key(info, namespace, operation) for operation in _OTHER_OPERATIONS)
+        others = (index_key(info, namespace, operation) for operation in _OTHER_OPERATIONS)
         return not any(rule.may_match(key) for key in others for rule in rules)
 
 
@@ -102,13 +83,9 @@ def _differing(one: Sequence[Exemption], other: Sequence[Exemption]) -> list[Exe
     return [each for key, each in (*left.items(), *right.items()) if (key in left) != (key in right)]
 
 
-def _index_key(info: KindInfo, namespace: str, operation: str) -> IndexKey:
-    return IndexKey(info.gvk, "", operation, namespace, background=True, gvr=info.gvr)
-
-
 def _may_match(policy: CompiledPolicy, key: IndexKey) -> bool:
     try:
-        return any(_is_scanned(rule) and rule.may_match(key) for rule in policy.rules)
+        return any(is_scanned_rule(rule) and rule.may_match(key) for rule in policy.rules)
     except Exception:  # the evaluation finds out, and reports it as an error of the rule
         return True
 
@@ -131,62 +108,5 @@ def make_plan(policies: Iterable[CompiledPolicy], exceptions: Iterable[Exemption
     )
 
 
-def scanned_rules(policy: CompiledPolicy) -> Iterator[CompiledRule]:
-    """Yield the rules of a policy that scans evaluate."""
-    return (rule for rule in policy.rules if _is_scanned(rule))
-
-
 def _order(policy: CompiledPolicy) -> tuple[str, str, str]:
     return policy.info.name, policy.info.namespace, policy.info.kind
-
-
-def matched_kinds(
-    policies: Iterable[CompiledPolicy],
-    kinds: KindTable,
-    rules: Callable[[CompiledPolicy], Iterable[CompiledRule]] = scanned_rules,
-) -> Iterator[KindInfo]:
-    """Yield the kinds that some rules of policies match, in the version that each rule finds first."""
-    reportable = _reportable(kinds)
-    seen: set[GVR] = set()
-    for policy in policies:
-        for rule in rules(policy):
-            for info in _kinds_of_rule(rule, reportable):
-                if info.gvr not in seen:
-                    seen.add(info.gvr)
-                    yield info
-
-
-@lru_cache(maxsize=2)
-def _reportable(kinds: KindTable) -> tuple[KindInfo, ...]:
-    """Return the kinds that may have reports: not events, and not reports themselves."""
-    return tuple(
-        info
-        for info in kinds
-        if info.group not in _REPORT_GROUPS and not (info.kind == "Event" and info.group in _EVENT_GROUPS)
-    )
-
-
-def _kinds_of_rule(rule: CompiledRule, kinds: tuple[KindInfo, ...]) -> Iterator[KindInfo]:
-    found: set[tuple[str, str]] = set()
-    for info in kinds:
-        if (info.group, info.plural) not in found and _matches_kind(rule, info):
-            found.add((info.group, info.plural))
-            yield info
-
-
-def _matches_kind(rule: CompiledRule, info: KindInfo) -> bool:
-    """Tell whether a rule matches a kind in some namespace."""
-    matcher = rule.matcher
-    if matcher.policy_namespace and not info.namespaced:
-        return False
-    if matcher.blocks:
-        fitting = [
-            not block.kinds or any(selector.matches(info.gvk, "") for selector in block.kinds)
-            for block in matcher.blocks
-        ]
-        return any(fitting) if getattr(matcher, "any_of", ()) else all(fitting)
-    namespace = matcher.policy_namespace or ("default" if info.namespaced else "")
-    try:
-        return matcher.may_match(_index_key(info, namespace, _CREATE))
-    except Exception:  # see `_may_match`
-        return True

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pyverno.controllers.reports.identity import ObjectId
-from pyverno.controllers.reports.plan import ScanPlan, matched_kinds
+from pyverno.controllers.reports.plan import ScanPlan
 from pyverno.controllers.reports.reportindex import resource_of
 from pyverno.controllers.runtime.events import Event
+from pyverno.controllers.state.scannedkinds import matched_kinds
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import CompiledPolicy
 from pyverno.kube.gvk import GVR

@@ -6,7 +6,7 @@ is not checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeGuard
 
 from pyverno.cluster.client import Client
@@ -59,6 +59,20 @@ class ReadPermissions:
         self._client = client
         self._account = account
         self._granted: dict[tuple[str, str], CelPolicy] = {}
+        self._listed: set[GVR] = set()
+
+    async def unlisted(self, resources: Iterable[GVR]) -> tuple[str, ...]:
+        """Return a message for each resource that the account may not list; a granted one is not checked again."""
+        texts: list[str] = []
+        for gvr in resources if self._account else ():
+            if gvr in self._listed:
+                continue
+            problem = await lacks(self._client, self._account, "list", gvr)
+            if problem is None:
+                self._listed.add(gvr)
+            else:
+                texts.append(f"list {gvr.group}/{gvr.version}, Resource={gvr.resource}: {problem}")
+        return tuple(texts)
 
     async def missing(self, policy: CelPolicy) -> tuple[str, ...]:
         """Return a message for each verb that the account lacks on a resource of a policy."""

@@ -7,10 +7,12 @@ import asyncio
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
+from tests.unit.controllers.reports.policies import policy
 from tests.unit.controllers.state.test_evaluationsettings import LARGE
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
@@ -41,3 +43,22 @@ def test_a_status_that_somebody_else_changed_is_written_again() -> None:
                 await until_ready(client)
 
     asyncio.run(run())
+
+
+def test_a_policy_names_what_its_reports_cannot_cover() -> None:
+    """A kind that the reports account may not list: the policy is ready, and its message has the resource."""
+    account = "system:serviceaccount:kyverno:kyverno-reports-controller"
+    settings = AdmissionSettings(reports_account=account)
+
+    async def run() -> str:
+        async with (
+            PolicySandbox(Sandbox(Settings(controllers=False)), Observers(), settings=settings) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            await client.create(POLICIES, policy("large", "Secret"))
+            await until_ready(client)
+            [condition] = (await client.get(POLICIES, "large"))["status"]["conditions"]
+            return str(condition["message"])
+
+    expected = "Ready, but not for reporting, missing permissions: list /v1, Resource=secrets: "
+    assert asyncio.run(run()).startswith(expected)
