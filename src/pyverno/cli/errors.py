@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from pyverno.errors import PyvernoError, UsageError
@@ -17,6 +17,7 @@ __all__ = [
     "Exit",
     "can_show",
     "closed_pipe",
+    "did_you_mean",
     "guarded",
     "report_error",
     "report_note",
@@ -49,14 +50,27 @@ def report_note(text: str) -> None:
     sys.stderr.write(f"note: {text}\n")
 
 
-def unknown_command(name: str, path: str) -> UsageError:
-    """Return the error of a command that does not exist.
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return the end of a message that names the nearest known word, the empty text where none is near.
+
+    >>> did_you_mean("aply", ["apply", "test"])
+    ': did you mean `apply`?'
+    """
+    import difflib  # only for what is misspelt
+
+    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f": did you mean `{found[0]}`?" if found else ""
+
+
+def unknown_command(name: str, path: str, known: Sequence[str] = ()) -> UsageError:
+    """Return the error of a command that does not exist, with the nearest of those that do.
 
     >>> print(unknown_command("x", "pyverno"))
     unknown command "x" for "pyverno"
     Run 'pyverno --help' for usage.
     """
-    return UsageError(f'unknown command "{name}" for "{path}"\nRun \'{path} --help\' for usage.')
+    hint = did_you_mean(name, known)
+    return UsageError(f'unknown command "{name}" for "{path}"{hint}\nRun \'{path} --help\' for usage.')
 
 
 def check_known(words: Iterable[str], known: Iterable[str], what: str) -> None:

@@ -178,7 +178,7 @@ class _Root(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS:
-            raise unknown_command(args[0], ctx.command_path)
+            raise unknown_command(args[0], ctx.command_path, tuple(COMMANDS))
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

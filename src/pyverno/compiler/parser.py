@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyverno.errors import ExpressionError, ExpressionSyntaxError, PolicyError
+from pyverno.errors import ExpressionError, ExpressionSyntaxError, Location, PolicyError
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.documents import find_value
 from pyverno.lang.template import Template, compile_template
 from pyverno.policy.schema import Path, Source, locate, path_text
 from pyverno.value import dataclass, field
@@ -31,6 +32,7 @@ class Parser:
 
     source: Source
     errors: list[PolicyError] = field(default_factory=list)
+    exact: dict[tuple[str, str], Location] = field(default_factory=dict)
     data: frozenset[str] = frozenset()
 
     def template(self, document: JSON, path: Path) -> Template:
@@ -54,12 +56,22 @@ class Parser:
         try:
             return compile_expression_text(text)
         except ExpressionSyntaxError as error:
-            self.report(f"failed to parse JMESPath {text}: {error.message}", path, code="expression-syntax")
+            message = f"failed to parse JMESPath {text}: {error.message}"
+            self.report(message, path, code="expression-syntax", offset=self.offset_in(text, path, error.offset))
             return None
 
-    def report(self, message: str, path: Path, *, code: str) -> None:
-        """Note one problem at a place of the policy."""
-        self.errors.append(PolicyError(message, location=locate(self.source, path), path=path_text(path), code=code))
+    def offset_in(self, text: str, path: Path, offset: int) -> int | None:
+        """Return an offset of a text where the text is all that stands at a path, None for parts and copies."""
+        return offset if find_value(self.source.value, path) == text else None
+
+    def report(self, message: str, path: Path, *, code: str, offset: int | None = None) -> None:
+        """Note one problem at a place of the policy; `offset` is that of a character in the text at the path."""
+        where = path_text(path)
+        # a copy by autogen is wrong at the same place, but its text is another
+        location = self.exact.get((where, code)) or locate(self.source, path, offset=offset)
+        if offset is not None:
+            self.exact[where, code] = location
+        self.errors.append(PolicyError(message, location=location, path=where, code=code))
 
 
 def place_of(path: Path) -> str:

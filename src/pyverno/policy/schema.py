@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from pyverno.errors import Location, PolicyError
 from pyverno.kube.json import JSON, JSONObject
@@ -84,12 +84,25 @@ def path_text(path: Path) -> str:
     return "".join(parts)
 
 
-def locate(source: Source, path: Path, *, key: bool = False) -> Location:
+@runtime_checkable
+class HasCharacters(Protocol):
+    """A document that knows where the characters of its texts stand."""
+
+    def character(self, path: Path, offset: int) -> Location:
+        """Return the place of a character."""
+        ...
+
+
+def locate(source: Source, path: Path, *, key: bool = False, offset: int | None = None) -> Location:
     """Return where a path stands; for a path that is not in the document, its nearest parent that is.
+
+    With `offset` it is the place of a character of the text at the path, where the source knows it.
 
     Autogen copies of rules have values at paths that are not in the document; their problems point at the original.
     """
     known = _existing(source.value, path)
+    if offset is not None and known == path and isinstance(source, HasCharacters):
+        return source.character(path, offset)
     return source.location(known, key=key and known == path)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from pyverno.cli.errors import Exit
+from pyverno.cli.errors import Exit, did_you_mean
 from pyverno.errors import UsageError
 from pyverno.lazyregex import regex
 
@@ -35,7 +35,9 @@ def argument_error(error: click.ClickException) -> str:
     match error:
         case click.NoSuchOption():
             name = error.option_name
-            return f"unknown flag: {name}" if name.startswith("--") else f"unknown shorthand flag: {_shorthand(name)}"
+            if name.startswith("--"):
+                return f"unknown flag: {name}{did_you_mean(name, _flag_names(error.ctx))}"
+            return f"unknown shorthand flag: {_shorthand(name)}"
         case click.BadOptionUsage() if "requires an argument" in error.message:
             name = error.option_name
             return f"flag needs an argument: {name if name.startswith('--') else _shorthand(name)}"
@@ -55,6 +57,13 @@ def argument_error(error: click.ClickException) -> str:
         path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "pyverno"
         return f'unknown command "{first}" for "{path}"'
     return error.message
+
+
+def _flag_names(context: click.Context | None) -> list[str]:
+    """Return the flags of a command that its help shows."""
+    options = context.command.params if context is not None else ()
+    shown = [each for each in options if isinstance(each, click.Option) and not each.hidden]
+    return [name for each in shown for name in each.opts if name.startswith("--")]
 
 
 def _shorthand(name: str) -> str:

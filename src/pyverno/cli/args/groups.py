@@ -8,6 +8,7 @@ import click
 
 from pyverno.cli.args.options import inherited_options, with_verbosity
 from pyverno.cli.args.sections import examples_text
+from pyverno.cli.errors import did_you_mean
 from pyverno.errors import UsageError
 
 __all__ = ["Group", "group"]
@@ -26,7 +27,8 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; raises UsageError for an unknown name."""
         if args and self.get_command(ctx, args[0]) is None:
-            raise UsageError(f'unknown command "{args[0]}" for "{ctx.command_path}"')
+            hint = did_you_mean(args[0], tuple(self.commands))
+            raise UsageError(f'unknown command "{args[0]}" for "{ctx.command_path}"{hint}')
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:

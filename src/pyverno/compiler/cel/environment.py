@@ -294,7 +294,8 @@ class CelCompiler:
         try:
             program = self.environment.compile(text, expected=expected)
         except CompileError as error:
-            self.parser.report(error.message, path, code="cel-compile")
+            offset = self.parser.offset_in(text, path, error.offset)
+            self.parser.report(error.message, path, code="cel-compile", offset=offset)
             return None
         self._base.keep(program, expected, known)
         return program

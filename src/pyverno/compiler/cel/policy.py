@@ -75,9 +75,10 @@ def lower_cel_policy(policy: CelPolicy) -> tuple[CompiledPolicy, tuple[PolicyErr
     """Compile a policy; returns it with everything that does not compile (then its rules err when they run)."""
     info = _info(policy)
     errors: dict[tuple[str, Location | None], list[PolicyError]] = {}
+    exact: dict[tuple[str, str], Location] = {}
     rules: list[CompiledRule] = []
     for each in (policy, *_copies(policy)):
-        parser = Parser(policy.document)
+        parser = Parser(policy.document, exact=exact)
         if isinstance(each, ImageValidatingPolicy):
             rules.extend(_verifying(each, info, parser))
         else:

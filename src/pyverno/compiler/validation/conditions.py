@@ -13,7 +13,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule, VerifyImages
-from pyverno.policy.schema import Path
+from pyverno.policy.schema import Path, suggestion
 from pyverno.policy.validate import Validate, ValidateForeach
 
 __all__ = [
@@ -132,6 +132,7 @@ def _check_condition(condition: JSONObject, path: Path, findings: Findings, *, c
     if operator and (not isinstance(operator, str) or operator.casefold() not in _KNOWN):
         listed = " ".join(f'"{each}"' for each in OPERATORS)
         text = f"entered value of `operator` is invalid. valid values: [{listed}]"
+        text += suggestion(operator, OPERATORS) if isinstance(operator, str) else ""
         findings.error("condition-operator", (*path, "operator"), text)
     for field in condition:
         if field not in ("key", "operator", "value", "message"):

@@ -33,6 +33,8 @@ Path = tuple[str | int, ...]
 _BOUNDARY: Final = regex(r"^(?:---|\.\.\.)(?=[ \t\r\n\x85\u2028\u2029]|\Z)", re.MULTILINE)
 _MARKERS: Final = ("---", "...", "%")
 _CONTENT: Final = regex(r"^[ \t]*[^\s#]", re.MULTILINE)
+_HELM: Final = regex(r"\{\{-?\s*(?:\.|\$|include\b|template\b|if\b|range\b|with\b|end\b|define\b|toYaml\b)|-\}\}")
+_UNQUOTED: Final = regex(r"[:-]\s+\{\{")
 _FORBIDDEN: Final = regex(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _ASCII_ALLOWED: Final = bytes([9, 10, 13, *range(0x20, 0x7F)])
 
@@ -212,7 +214,18 @@ def _read(source: _Source, file: str, unique_keys: bool) -> JSON:
         return build_value(source.text[source.start : source.end], unique_keys=unique_keys)
     except Fault as fault:
         location = Location(file, source.line + fault.line - 1, fault.column)
-        raise DocumentError(fault.reason, location=location) from None
+        raise DocumentError(fault.reason + _hint(source, fault.line), location=location) from None
+
+
+def _hint(source: _Source, line: int) -> str:
+    """Return what a reader probably forgot, judging by the line that is no YAML."""
+    lines = source.text[source.start : source.end].split("\n", line)
+    written = lines[line - 1] if 0 < line <= len(lines) else ""
+    if _HELM.search(written) is not None:
+        return ": this is a template of Helm, render it first with `helm template`"
+    if _UNQUOTED.search(written) is not None:
+        return ": text that begins with `{{` needs quotes"
+    return ""
 
 
 def expand_lists(documents: Iterable[Document]) -> tuple[Document, ...]:

@@ -375,7 +375,7 @@ def test_a_policy_that_does_not_compile_is_an_error(cli: Run, files: Path) -> No
     (files / "policies" / "boxes.yaml").write_text(POLICY.replace("object.replicas > 1", "1 +"))
     ran = cli("cel", "check", "--policy", "policies", "-o", "json")
     assert (1, ["ValidatingAdmissionPolicy/replicated"]) == (ran.code, list(json.loads(ran.out)))
-    assert ran.err.startswith("Error: policies/boxes.yaml:9:19: spec.validations[0].expression: ERROR: <input>:1:4: ")
+    assert ran.err.startswith("Error: policies/boxes.yaml:9:22: spec.validations[0].expression: ERROR: <input>:1:4: ")
 
 
 def test_functions_come_from_the_environment(cli: Run) -> None:
