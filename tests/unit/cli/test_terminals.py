@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from tests.support.documents import BAD, LATEST
 if TYPE_CHECKING:
     from pathlib import Path
 
+pty = pytest.importorskip("pty", reason="Windows has no terminals of this kind")
 MESSAGE = "kein „latest“ → Ω 🚀"
 TEXT = ("apply", "policy.yaml", "-r", "bad.yaml")
 OUTPUTS = (TEXT, (*TEXT, "--table", "--detailed-results"), (*TEXT, "-v"), (*TEXT, "--compat", "kyverno"))

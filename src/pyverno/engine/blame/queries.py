@@ -23,6 +23,9 @@ from pyverno.value import dataclass, replace
 __all__ = ["Reader", "blamed_condition"]
 
 _HOLE = "\ue000"
+_MOST_TRIED = 1000
+"""Fields that are tried one by one: each is looked for among the values of all."""
+
 _TEMPLATES: Mapping[str, Path] = {"Pod": ("spec",), "CronJob": ("spec", "jobTemplate", "spec", "template", "spec")}
 _CHAINS = frozenset({NodeType.SUBEXPRESSION, NodeType.PIPE, NodeType.INDEX_EXPRESSION})
 
@@ -192,7 +195,7 @@ def _conditions(conditions: Conditions) -> Iterator[Condition]:
 
 def _field_of(condition: Condition, reader: Reader, run: Run) -> Path | None:
     paths = reader.template(condition.key)
-    if len(paths) > 1 and condition.value.is_static:
+    if 1 < len(paths) <= _MOST_TRIED and condition.value.is_static:
         single = _single(condition, paths, reader, run)
         if single is not None:
             return single
