@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
-from pyverno.errors import NOWHERE
+from pyverno.errors import NOWHERE, UsageError
 from pyverno.kube.apply.schematree import schema_tree_for
 from pyverno.kube.apply.serverside import apply, track
 from pyverno.kube.gvk import GVK, GVR
@@ -35,8 +35,10 @@ from pyverno.report.markdown import markdown_table
 from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, results_digest
 from pyverno.report.overview import overview_of
 from pyverno.report.policyreport import ReportEntry, build_report, merged_reports
+from pyverno.report.problem import problems_of
 from pyverno.report.sarif import sarif
 from pyverno.report.table import draw_table
+from pyverno.report.text import text_lines
 from tests.property.growth import Call, Shape, Subject
 
 __all__ = ["REPORT_EXEMPT", "REPORT_ROWS", "report_functions", "writer_subjects"]
@@ -53,7 +55,7 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
     (
         "ephemeral.policy_label", "policyreport.plain_result", "policyreport.result_object",
         "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
-        "collected.is_report",
+        "collected.is_report", "problem.located", "problem.problem_of", "text.plain",
     ),
     "writes one result, as part of a function that has a row",
 ) | {"ephemeral.background_report": "writes what `admission_report` writes, with other labels"}  # fmt: skip
@@ -206,6 +208,16 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
     ),
     "markdown.markdown_table": _both(
         lambda rows: markdown_table(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]
+    ),
+    "problem.problems_of": _both(
+        problems_of,
+        lambda size: [UsageError(row[1]) for row in _cells(size)],
+        lambda text: [UsageError(text)],
+    ),
+    "text.text_lines": _both(
+        lambda findings: [*text_lines(findings)],
+        _findings,
+        lambda text: [finding(_result(0, text), _REF, _DOCUMENT)],
     ),
     "policyreport.build_report": _both(
         lambda entries: build_report(entries, kind="PolicyReport", name="r", namespace="n"),

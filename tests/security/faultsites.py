@@ -97,6 +97,10 @@ _ELSEWHERE = (
     "pyverno.engine.cel.authorization.",
     "pyverno.engine.timeslice.",
     "pyverno.engine.engine.Engine.explain",
+    "pyverno.engine.engine.Engine.blame",
+    "pyverno.engine.actions.cel.admission.AdmissionValidation.session",
+    "pyverno.engine.actions.cel.validate.ValidatingCheck.session",
+    "pyverno.engine.cel.session.CelSession.variables",
     "pyverno.engine.engine.Review.",
 )
 
@@ -227,7 +231,8 @@ def _is_site(site: str) -> bool:
 def engine_modules() -> list[ModuleType]:
     """Return all modules of the engine that a review uses; an explanation is asked for after it."""
     names = [info.name for info in pkgutil.walk_packages(pyverno.engine.__path__, "pyverno.engine.")]
-    names = [name for name in names if not name.startswith("pyverno.engine.explain")]
+    # both look at a review after the fact
+    names = [name for name in names if not name.startswith(("pyverno.engine.explain", "pyverno.engine.blame"))]
     for name in names:
         importlib.import_module(name)
     return [sys.modules[name] for name in sorted(names)]
