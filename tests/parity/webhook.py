@@ -41,7 +41,7 @@ from tests.parity.reviews import review_of
 from tests.parity.standingserver import standing_server
 from tests.support.webhookserver import MemoryWorld
 
-__all__ = ["Doors", "Said", "compare", "live_namespace", "main", "served"]
+__all__ = ["Doors", "Said", "compare", "live_namespace", "load_suites", "main", "served", "suite_paths"]
 
 _PHASES = (*MUTATING, *VALIDATING)
 _LEGACY = tuple(route for path in ("/mutate", "/validate") if (route := read_route(path)) is not None)
@@ -216,7 +216,8 @@ def _no_objects(values: Mapping[str, JSON]) -> dict[str, JSON]:
     }
 
 
-def _suites(root: Path) -> Iterator[tuple[str, Path]]:
+def suite_paths(root: Path) -> Iterator[tuple[str, Path]]:
+    """Yield id and path of every suite of a corpus."""
     for line in (root / "cli" / "manifest.jsonl").read_text().splitlines():
         record = json.loads(line)
         yield record["id"], root / "cli" / record["repo"] / record["path"]
@@ -245,7 +246,7 @@ def _denying(body: JSONObject) -> JSONObject:
     return {**body, "spec": spec}
 
 
-def _load(path: Path, left_out: Counter[str]) -> Iterator[Suite]:
+def load_suites(path: Path, left_out: Counter[str]) -> Iterator[Suite]:
     """Yield the suites of a file that load; the others end `pyverno test` with an error."""
     with ExitStack() as stack:
         for each in find_suites(str(path), path.name, "", stack):
@@ -267,8 +268,8 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     suites = questions = differences = denied = 0
     left_out: Counter[str] = Counter()
-    for name, path in list(_suites(options.corpus))[:: options.every]:
-        for suite in _load(path, left_out):
+    for name, path in list(suite_paths(options.corpus))[:: options.every]:
+        for suite in load_suites(path, left_out):
             suites += 1
             for question, *answers in compare(_enforced(suite) if options.enforce else suite, left_out):
                 questions += 1
