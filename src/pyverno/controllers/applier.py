@@ -180,6 +180,10 @@ class EffectApplier:
         if _essence(wanted) == _essence(current) or self._is_as_stored(key.target, body, current):
             return Applied(effect, Change.UNCHANGED, key.target, current)
         namespace = body["metadata"].get("namespace") or ""
+        is_known = key.target in self._stored or CAUSE_ANNOTATION not in (current["metadata"].get("annotations") or {})
+        if not is_known and await self._is_as_defaulted(gvr, wanted, current, namespace):
+            self._remember(key.target, body, current)
+            return Applied(effect, Change.UNCHANGED, key.target, current)
         stored = await self._write(key, self._client.update(gvr, wanted, namespace))
         self._remember(key.target, body, stored)
         return self._compared(effect, key, current, stored)
@@ -275,6 +279,14 @@ class EffectApplier:
         """Tell whether sending an object again would change nothing, because it was stored like this before."""
         known = self._stored.get(target)
         return known is not None and known == _Stored.of(wanted, current)
+
+    async def _is_as_defaulted(self, gvr: GVR, wanted: JSONObject, current: JSONObject, namespace: str) -> bool:
+        """Tell whether an object that this process has not written yet differs only by what the API server fills in.
+
+        Otherwise every object with defaults were written again after a restart, with a new reason.
+        """
+        sent = await self._client.update(gvr, wanted, namespace, query={"dryRun": "All"})
+        return _essence(sent) == _essence(current)
 
     def _remember(self, target: ResourceRef, wanted: JSONObject, stored: JSONObject) -> None:
         self._stored[target] = _Stored.of(wanted, stored)

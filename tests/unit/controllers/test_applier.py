@@ -380,3 +380,29 @@ def test_an_api_server_that_is_busy_or_away_is_an_error_of_the_world() -> None:
             assert Change.UNCHANGED is (await applier.apply(CreateEffect(config_map(a="1")), CAUSE)).change
 
     run(scenario)
+
+
+def test_after_a_restart_an_object_with_defaults_is_not_written_again() -> None:
+    """A new applier knows nothing of earlier writes: a dry run shows that another reason is all that would change."""
+    wanted: JSONObject = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "made", "namespace": "default", "labels": {MANAGED_BY: KYVERNO}},
+        "spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}]},
+    }
+
+    async def scenario(stage: Stage) -> None:
+        first = await stage.apply(wanted)
+        assert first.body is not None
+        again = EffectApplier(stage.client, lambda: BUILTIN_KINDS)
+        cause = replace(CAUSE, reason="another one")
+        effect = CreateEffect(wanted, synchronize=True)
+        applied = await again.apply(effect, cause, current=first.body)
+        stored = await stage.client.get(POLICIES, "made", "default")
+        assert Change.UNCHANGED is applied.change
+        assert first.body["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"]
+        changed = {**wanted, "spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 81}]}]}}
+        applied = await again.apply(CreateEffect(changed, synchronize=True), cause, current=first.body)
+        assert Change.UPDATED is applied.change
+
+    run(scenario)

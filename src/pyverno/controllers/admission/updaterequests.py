@@ -72,9 +72,15 @@ def _of_cel(policy: PolicyInfo, trigger: SetInMotion, request: Request, context:
 
 
 def is_made_or_copied(request: Request) -> bool:
-    """Tell whether the object was made by a generate rule, or is one that such a rule copies."""
+    """Tell whether the object was made by a generate rule, or is one that such a rule copies.
+
+    An update that takes the label of its policy off a generated object ends the synchronization.
+    """
     labels = _labels(request.old)
-    return CLONE_SOURCE in labels or bool(labels.get(POLICY_LABELS[0]))
+    is_made = bool(labels.get(POLICY_LABELS[0])) and (
+        request.object is None or POLICY_LABELS[0] in _labels(request.object)
+    )
+    return CLONE_SOURCE in labels or is_made
 
 
 def source_selector(request: Request) -> Mapping[str, str]:

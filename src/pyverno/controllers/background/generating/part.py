@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from pyverno.cluster.informer import Notice
@@ -111,7 +112,7 @@ class Generating:
 
         return Controller(
             "generate",
-            self._reconcile,
+            partial(self._reconcile, adopts=shard is None),
             prepare=prepare,
             settings=LoopSettings(
                 workers=workers if shard is None else -(-workers // max(settings.shards, 1)), backoff=settings.backoff
@@ -183,8 +184,9 @@ class Generating:
         for key in self._sources.dependents(source):
             self._wake(key)
 
-    async def _reconcile(self, key: GenerationKey) -> Again | None:
-        work = Work(key.policy, key.trigger, {key.rule: False}, reason="the object or its source changed", is_late=True)
+    async def _reconcile(self, key: GenerationKey, *, adopts: bool) -> Again | None:
+        reason = "the object or its source changed"
+        work = Work(key.policy, key.trigger, {key.rule: False}, reason=reason, is_late=True, adopts=adopts)
         try:
             outcome = await self._generator.run(work)
         except (HostError, StatusError) as error:

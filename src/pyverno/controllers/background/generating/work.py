@@ -33,7 +33,8 @@ class Work:
     `rules` are their names, each with whether the rule is said to apply no longer: then what it generated is deleted,
     unless it applies after all. `context` is the admission request that triggered them, None for work without a
     request. `reason` is shown on generated objects. Work that `is_late` does not wait for a change that the request
-    announced: it may never come. What rules did is reported if the work `is_reported`.
+    announced: it may never come. What rules did is reported if the work `is_reported`. Unless it `adopts`, objects
+    without the labels of generated ones are left alone: they may have been taken off to end the synchronization.
     """
 
     policy: Identity
@@ -43,6 +44,7 @@ class Work:
     reason: str = ""
     is_late: bool = False
     is_reported: bool = False
+    adopts: bool = True
 
 
 def rule_key(rule: RuleInfo) -> str:

@@ -25,6 +25,7 @@ from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import Trigger
+from pyverno.value import replace
 
 __all__ = ["Writer", "policy_info", "policy_ref", "trigger_ref"]
 
@@ -81,6 +82,8 @@ class Writer:
                 current = await self.read(place.gvr, place.namespace, place.name)
         if effect.source is not None and effect.synchronize and effect.adopts:
             await self._mark(effect.source)
+        if not work.adopts:
+            effect = replace(effect, adopts=False)
         applied = await self._context.applier.apply(effect, cause, current=current)
         if place is not None and applied.body is not None and applied.change is not Change.UNCHANGED:
             self._downstreams.note(place.gvr, applied.body)

@@ -182,3 +182,36 @@ def test_a_policy_waits_for_the_kind_that_it_is_about() -> None:
         await world.appears(CONFIG_MAPS, "zones", "default")
 
     in_cluster(act)
+
+
+def test_an_object_without_the_labels_of_its_rule_is_no_longer_kept_in_step() -> None:
+    """The rule takes them off when it generates another object, a user to end the synchronization."""
+
+    async def act(world: World) -> None:
+        await world.client.create(SECRETS, secret(), "default")
+        await world.apply(POLICIES, policy(MADE, COPY))
+        await world.namespace("team", team="a")
+        await has_data(world, CONFIG_MAPS, "zones", {"zone": "x"})
+        copy = await world.appears(SECRETS, "pull", "team")
+        await world.apply(POLICIES, policy({**MADE, "name": "areas"}, COPY))
+
+        async def is_detached() -> bool:
+            found = await world.get(CONFIG_MAPS, "zones", "team")
+            assert found is not None
+            return "generate.kyverno.io/policy-name" not in found["metadata"]["labels"]
+
+        await world.until(is_detached)
+        await world.rest()
+        detached = {"metadata": {"labels": dict.fromkeys(copy["metadata"]["labels"])}, "data": {"key": "Yg=="}}
+        await world.client.patch(SECRETS, "pull", detached, "team")
+        await world.client.patch(CONFIG_MAPS, "zones", {"data": {"zone": "mine"}}, "team")
+        await world.client.patch(SECRETS, "pull", {"data": {"key": "Yw=="}}, "default")
+        await world.rest()
+        await has_data(world, SECRETS, "pull", {"key": "Yg=="})
+        await has_data(world, CONFIG_MAPS, "zones", {"zone": "mine"})
+        await world.client.delete(POLICIES, "copy")
+        await world.rest()
+        assert await world.get(CONFIG_MAPS, "zones", "team") is not None
+        assert await world.get(SECRETS, "pull", "team") is not None
+
+    in_cluster(act)
