@@ -7,6 +7,7 @@ others; what failed is one error in the end, with an event for each target. This
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from pyverno.controllers.applier import Applied, Cause, Change
@@ -42,6 +43,12 @@ class Place(NamedTuple):
     subresource: str
     trigger: ResourceRef | None
 
+    @property
+    def digest(self) -> str:
+        """A short text for the record of a request."""
+        parts = "\0".join((self.rule, str(self.target), self.subresource, str(self.trigger or "")))
+        return blake2b(parts.encode(), digest_size=8).hexdigest()
+
 
 class Failed(NamedTuple):
     """One failure: the rule, the target if it is known, and the reason."""
@@ -55,7 +62,8 @@ class Failed(NamedTuple):
 class Changes:
     """The changes of one UpdateRequest, for one policy.
 
-    `done` are the places that earlier attempts wrote. `selects` tells of an object whether it may be changed at all.
+    `done` are the places that earlier attempts wrote, `recorded` the digests of those that the request itself records,
+    because another process may have made the attempt. `selects` tells of an object whether it may be changed at all.
     `report` receives each evaluation whose changes are written.
     """
 
@@ -65,6 +73,7 @@ class Changes:
     selects: Callable[[PatchEffect], bool] = lambda _effect: True
     report: Callable[[Review], None] = lambda _review: None
     done: set[Place] = field(default_factory=set)
+    recorded: frozenset[str] = frozenset()
     failures: list[Failed] = field(default_factory=list)
     written: int = 0
     kept_back: list[Failed] = field(default_factory=list)
@@ -121,7 +130,7 @@ class Changes:
         }
         conflicts = []
         for place, effect in wanted.items():
-            if place in self.done or not self.selects(effect):
+            if place in self.done or place.digest in self.recorded or not self.selects(effect):
                 continue
             if ResourceRef.of(effect.before) != ResourceRef.of(effect.after):
                 self.fail(place.rule, "a rule cannot change the kind, name or namespace of an object", effect.target)

@@ -26,9 +26,13 @@ from pyverno.kube.kinds import KindInfo
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import PolicyKind
-from pyverno.policy.updaterequest import UpdateRequest
+from pyverno.policy.updaterequest import UPDATE_REQUESTS, UpdateRequest
 
-__all__ = ["MutatingHandler"]
+__all__ = ["WRITTEN_ANNOTATION", "MutatingHandler"]
+
+WRITTEN_ANNOTATION: Final = "pyverno.io/written"
+"""On an UpdateRequest that failed: digests of the rules and targets that are done."""
+
 
 _NOT_FOUND: Final = 404
 _ARRIVALS: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -47,6 +51,7 @@ class _Attempts:
 
     message: str = ""
     done: set[Place] = field(default_factory=set)
+    recorded: frozenset[str] = frozenset()
 
 
 class MutatingHandler:
@@ -74,15 +79,36 @@ class MutatingHandler:
     def changes(self, policy: CompiledPolicy, request: UpdateRequest) -> Changes:
         """Return what collects the changes of one request, and knows those of earlier attempts."""
         context = self.context
-        done = self._attempts_of(request).done
-        return Changes(policy.info, context.applier.apply, context.notify, self.is_selected, self.report, done)
+        attempts = self._attempts_of(request)
+        return Changes(
+            policy.info,
+            context.applier.apply,
+            context.notify,
+            self.is_selected,
+            self.report,
+            attempts.done,
+            attempts.recorded,
+        )
 
     def _attempts_of(self, request: UpdateRequest) -> _Attempts:
         if request.uid not in self._attempts and len(self._attempts) >= _MAX_REMEMBERED:
             del self._attempts[next(iter(self._attempts))]
         status = request.raw.get("status")
         message = str(status.get("message") or "") if isinstance(status, dict) else ""
-        return self._attempts.setdefault(request.uid, _Attempts(message))
+        return self._attempts.setdefault(request.uid, _Attempts(message, recorded=_recorded(request)))
+
+    async def _record(self, request: UpdateRequest, attempts: _Attempts) -> None:
+        """Note on a request what was written for it: after a restart a patch that appends must not append again."""
+        digests = attempts.recorded | {place.digest for place in attempts.done}
+        if digests == attempts.recorded:
+            return
+        body: JSONObject = {"metadata": {"annotations": {WRITTEN_ANNOTATION: ",".join(sorted(digests))}}}
+        try:
+            await self.context.client.patch(UPDATE_REQUESTS, request.name, body, self.context.settings.namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
+        attempts.recorded = frozenset(digests)
 
     def report(self, review: Review) -> None:
         """Report the results of rules on the trigger."""
@@ -92,13 +118,14 @@ class MutatingHandler:
         """Tell whether an object may be changed at all; Kyverno: resourceFilters do not apply to targets of rules."""
         return True
 
-    def finish(self, changes: Changes, request: UpdateRequest) -> Done:
+    async def finish(self, changes: Changes, request: UpdateRequest) -> Done:
         """Return the outcome of a request; raises HostError when something failed."""
         attempts = self._attempts_of(request)
         try:
             changes.finish(attempts.message)
         except HostError as error:
             attempts.message = error.message
+            await self._record(request, attempts)
             raise
         self._attempts.pop(request.uid, None)
         return Done(f"{changes.written} objects were changed")
@@ -162,3 +189,10 @@ def _matches(rule: CompiledRule, request: Request) -> bool:
         return rule.matcher.mismatch(request, Resource(request.subject)) is None
     except Exception:
         return True
+
+
+def _recorded(request: UpdateRequest) -> frozenset[str]:
+    metadata = request.raw.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    written = annotations.get(WRITTEN_ANNOTATION) if isinstance(annotations, dict) else None
+    return frozenset(written.split(",")) if isinstance(written, str) and written else frozenset()

@@ -55,7 +55,7 @@ class MutateHandler(MutatingHandler):
             if not isinstance(trigger, Request):
                 return trigger
             await self.on_request(changes, policies, trigger)
-        return self.finish(changes, request)
+        return await self.finish(changes, request)
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ class CelMutateHandler(MutatingHandler):
         for number, rule in enumerate(policy.rules):
             if rule.mutates_existing:
                 await self._on_rule(changes, policy, rule, trigger, _pass_key(found, number, trigger))
-        return self.finish(changes, request)
+        return await self.finish(changes, request)
 
     async def _mutating_policy(self, request: UpdateRequest) -> Compiled | None:
         key = request.spec.policy
