@@ -141,8 +141,8 @@ def _seconds(shape: Shape, size: int, *, rounds: int) -> tuple[float, str]:
     """Return the least processor time of some calls, each with an input of its own, and how the last one ended."""
     best, end = float("inf"), ""
     for _ in range(rounds):
-        # sizes that differ by a little, and more of them than there are calls: no cache has seen the input
-        call = shape(size + (1 + next(_SALT) % 64) * max(size // 2048, 1))
+        # sizes that differ by more than what shapes repeat: no cache has seen the input
+        call = shape(size + (1 + next(_SALT) % 32) * max(size // 256, 16))
         budget = Budget()
         # the collector goes through everything that tests have made, now and then
         gc.collect(0)

@@ -70,7 +70,7 @@ def signed_documents(
         },
         "images.verification.notary.cbor.read_cbor": {
             "bytes": lambda size: call(read_cbor, encode_bytes(b"a" * size), "it"),
-            "list": lambda size: call(read_cbor, b"\x99" + (size // 8).to_bytes(2) + b"\x01" * (size // 8), "it"),
+            "list": lambda size: call(read_cbor, b"\x9a" + (size // 8).to_bytes(4) + b"\x01" * (size // 8), "it"),
             "nested": lambda size: call(read_cbor, b"\x81" * size, "it"),
             "map": lambda size: call(
                 read_cbor,
