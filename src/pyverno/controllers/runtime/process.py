@@ -6,9 +6,11 @@ import asyncio
 import logging
 import signal
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from aiohttp import web
 
@@ -17,7 +19,7 @@ from pyverno.errors import HostError
 from pyverno.telemetry.throttle import Throttle
 from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
 
-__all__ = ["Service", "loop_factory", "run_process", "serve_http"]
+__all__ = ["HttpPort", "Service", "loop_factory", "run_process", "serve_http"]
 
 _HEAD_SECONDS: Final = 5.0
 _MAX_CONNECTIONS: Final = 100
@@ -118,3 +120,27 @@ async def serve_http(
         where = f"{address or '*'}:{port}"
         raise HostError(f"cannot listen on `{where}`: {(error.strerror or str(error)).lower()}") from None
     return runner
+
+
+class HttpPort(ABC):
+    """A port that serves HTTP while its context is open; port 0 means any free port."""
+
+    def __init__(self, address: str, port: int) -> None:
+        """Take the address and the port to listen on."""
+        self._address = address
+        self._runner: web.ServerRunner | None = None
+        self.port = port
+
+    async def __aenter__(self) -> Self:
+        self._runner = await serve_http(self._handle, self._address, self.port)
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @abstractmethod
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse: ...

@@ -18,12 +18,12 @@ import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from types import FrameType, TracebackType
-from typing import Any, Final, Self
+from types import FrameType
+from typing import Any, Final
 
 from aiohttp import web
 
-from pyverno.controllers.runtime.process import serve_http
+from pyverno.controllers.runtime.process import HttpPort
 
 __all__ = ["ProfilingPort"]
 
@@ -42,28 +42,15 @@ _HELP: Final = """\
 """
 
 
-class ProfilingPort:
+class ProfilingPort(HttpPort):
     """Serves profiles over plain HTTP; an async context manager. Port 0 means any free port."""
 
     def __init__(self, address: str = "", port: int = 6060) -> None:
         """Take the address and port to listen on; the address defaults to loopback."""
-        self._address = address or _LOOPBACK
-        self._runner: web.ServerRunner | None = None
+        super().__init__(address or _LOOPBACK, port)
         self._is_busy = False
-        self.port = port
 
-    async def __aenter__(self) -> Self:
-        self._runner = await serve_http(self._handle, self._address, self.port)
-        self.port = self._runner.addresses[0][1]
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    async def _handle(self, request: web.BaseRequest) -> web.Response:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET":
             return web.Response(status=405, text="profiles are read by GET\n")
         profile = _PROFILES.get(request.path)
