@@ -34,7 +34,10 @@ LANGUAGES = (Program, Overlay, Pattern, Template, ExpressionText, PatchText, Pod
 
 CONTAINMENT = frozenset(
     {
-        *(f"pyverno.engine.engine.Engine.{name}" for name in ("review", "_ask", "_record", "_verdicts", "_note")),
+        *(
+            f"pyverno.engine.engine.Engine.{name}"
+            for name in ("review", "_run_sequence", "_record", "_verdicts", "_note")
+        ),
         "pyverno.engine.engine.Engine._has_no_supplied_variables",
         *(f"pyverno.engine.engine.Engine.{name}" for name in ("_may_have_failed_before", "_excuse")),
         "pyverno.engine.engine._Course.move_to",

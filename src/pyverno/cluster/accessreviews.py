@@ -30,16 +30,16 @@ def access_review(check: AuthorizationCheck, user: User) -> JSONObject:
     >>> spec["user"], spec["resourceAttributes"]["resource"]
     ('system:serviceaccount:shop:web', 'pods')
     """
-    asked = check.attributes
+    attributes = check.attributes
     spec = _who(check.service_account, user)
-    if "path" in asked:
-        spec["nonResourceAttributes"] = {"path": asked["path"], "verb": check.verb}
+    if "path" in attributes:
+        spec["nonResourceAttributes"] = {"path": attributes["path"], "verb": check.verb}
     else:
         spec["resourceAttributes"] = {
             "verb": check.verb,
             "version": "*",
-            **{name: asked[name] for name in _NAMES if asked.get(name)},
-            **{name: {"rawSelector": asked[name]} for name in _SELECTORS if asked.get(name)},
+            **{name: attributes[name] for name in _NAMES if attributes.get(name)},
+            **{name: {"rawSelector": attributes[name]} for name in _SELECTORS if attributes.get(name)},
         }
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 

@@ -164,8 +164,8 @@ class ClusterHost:
         named = path.named if self._reads is not None and method == "GET" and not path.query else None
         if self._reads is not None and named is not None:
             return self._read(self._reads, *named)
-        asked = self._client.request(method, path.path, query=path.query, body=body, max_bytes=_MAX_ANSWER_BYTES)
-        return self._ask(asked, f"{method} {path.path}")
+        response = self._client.request(method, path.path, query=path.query, body=body, max_bytes=_MAX_ANSWER_BYTES)
+        return self._ask(response, f"{method} {path.path}")
 
     def http_call(self, call: HttpCall) -> JSON:
         """Call a service and return the JSON of its answer; what is posted without data is an empty object."""

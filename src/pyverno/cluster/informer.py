@@ -210,7 +210,7 @@ class Informer:
         except TimeoutError:
             raise HostError(f"the list did not come within {self._bound:g} seconds") from None
         kind = str(found.get("kind", "")).removesuffix("List")
-        told: list[tuple[Notice, JSONObject]] = []
+        notices: list[tuple[Notice, JSONObject]] = []
         before, after = dict(self._objects), {}
         for item in found["items"]:
             # items of a list leave out what the list says once
@@ -219,12 +219,12 @@ class Informer:
             after[place] = _pack(body)
             old = before.pop(place, None)
             if old is None:
-                told.append((Notice.ADDED, body))
+                notices.append((Notice.ADDED, body))
             elif old != after[place]:
-                told.append((Notice.MODIFIED, body))
-        told.extend((Notice.DELETED, orjson.loads(gone)) for gone in before.values())
+                notices.append((Notice.MODIFIED, body))
+        notices.extend((Notice.DELETED, orjson.loads(gone)) for gone in before.values())
         self._objects = after  # in one step: other threads read it, and must not see a half of it
-        for notice, body in told:
+        for notice, body in notices:
             self._tell(notice, body)
         self._version = str((found.get("metadata") or {}).get("resourceVersion") or "")
         self.synced.set()

@@ -158,8 +158,8 @@ def _mutation_errors(request: Request, results: Iterable[RuleResult]) -> str:
         return ""
     ref = ResourceRef.of(request.subject)
     where = f"{ref.namespace or request.namespace}/{ref.name or request.name}"
-    told = " ".join(f"Policy {result.rule.policy.name}: {result.message}" for result in failed)
-    return f"Resource: {where}, Kind: {request.gvk.kind or ref.kind}, Errors: [{told}]"
+    messages = " ".join(f"Policy {result.rule.policy.name}: {result.message}" for result in failed)
+    return f"Resource: {where}, Kind: {request.gvk.kind or ref.kind}, Errors: [{messages}]"
 
 
 def _admission_denial(results: Iterable[RuleResult]) -> str:

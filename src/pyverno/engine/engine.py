@@ -182,12 +182,12 @@ class Engine:
         )
         for step in policies.plan(phases, key, budget.deadline):
             if isinstance(step, RuleSequence):
-                self._ask(step, course)
+                self._run_sequence(step, course)
             elif _passes(step.check, course.plain_object, budget):
                 course.results += step.results
             else:
-                for asked in step.otherwise:
-                    self._ask(asked, course)
+                for sequence in step.otherwise:
+                    self._run_sequence(sequence, course)
         return Review(
             request,
             course.request.object,
@@ -214,7 +214,7 @@ class Engine:
 
         host = self.host
         return explain(
-            request, self.policies, phases, lambda policies, asked: Engine(policies, host).review(asked, phases)
+            request, self.policies, phases, lambda policies, changed: Engine(policies, host).review(changed, phases)
         )
 
     def blame(self, request: Request, result: RuleResult) -> tuple[str | int, ...] | None:
@@ -238,11 +238,11 @@ class Engine:
         except (PyvernoError, RecursionError):
             return None  # what failed for lack of facts or time has no field that is at fault
 
-    def _ask(self, asked: RuleSequence, course: _Course) -> None:
+    def _run_sequence(self, sequence: RuleSequence, course: _Course) -> None:
         """Run rules in order: by their fast verdict where the object alone decides, the others in full."""
-        stops, plain, results = asked.stops, course.plain_object, course.results
+        stops, plain, results = sequence.stops, course.plain_object, course.results
         check_deadline = course.runtime.budget.check_deadline
-        for fast_verdict, candidate in asked.rules:
+        for fast_verdict, candidate in sequence.rules:
             try:
                 check_deadline()
                 said = None if fast_verdict is None or plain is None else fast_verdict(plain)

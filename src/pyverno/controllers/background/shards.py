@@ -86,7 +86,7 @@ class Shards:
                 term.result()  # a bug ends the controller
                 await asyncio.sleep(self._retry)
                 continue
-            # the shard is given away: the replica that asked for it goes first
+            # the shard is given away: the replica that requested it goes first
             await election.release()
             await asyncio.sleep(self._times.duration + self._retry)
 

@@ -310,7 +310,7 @@ class ClusterState:
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
         cached = self._hosts.config_maps()
         if cached is not None:
-            self._start(cached.run())  # while it is not there the API server is asked, so nothing waits for it
+            self._start(cached.run())  # without it the API server is read, so nothing waits for it
         self._watch_policies()
 
     def _watch_policies(self) -> None:

@@ -142,7 +142,7 @@ class TargetPermissions:
     async def _lacks(self, api_version: str, kind: str, namespace: str, verbs: Sequence[str], *, name: str = "") -> str:
         """Return which verbs an account lacks for a kind or its subresource (`Deployment/scale`), "" for none.
 
-        A role may name the objects that it is for, so one with a `name` is asked about by it.
+        A role may name the objects that it is for, so a check of one object includes its `name`.
         """
         owner, _, subresource = kind.partition("/")
         found = self._kinds().find(GVK(*parse_api_version(api_version), owner))

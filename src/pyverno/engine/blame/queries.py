@@ -1,7 +1,7 @@
 """The fields of the object that a JMESPath expression reads, and those that conditions read.
 
 Expressions are followed on the object at hand: projections lead to its elements, context variables to what they are
-computed from. Nothing is asked of the world.
+computed from. The host is not called.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class ImageHost(BrokerHost):
                 self.built[name] = self.attestors[name].build(evaluate, trust)
             except VerificationError as error:
                 text = f"attestors.{name}: {error.message}"
-                raise OperandError(text, text) from None  # it is about the policy, and quotes nothing else
+                raise OperandError(text, text) from None  # it concerns the policy, and quotes nothing else
         return self.built[name]
 
 

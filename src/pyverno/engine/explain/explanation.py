@@ -26,14 +26,16 @@ __all__ = ["Explanation", "ReviewBy", "explain"]
 ReviewBy: TypeAlias = "Callable[[PolicySet, Request], Review]"
 """Reviews a request by a set of policies, with the host and the phases of the review that is explained."""
 
-_NOT_ASKED = "not asked: a rule of the policy before it decided (applyRules: One), or the request is of another kind"
+_NOT_ASKED = (
+    "not evaluated: a rule of the policy before it decided (applyRules: One), or the request is of another kind"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why the rules of a set said what they said about one request.
 
-    `rules` are in the order in which they ran; those that were not asked come last. `review` is the review that was
+    `rules` are in the order in which they ran; those that did not run come last. `review` is the review that was
     recorded: its results are those of every other review of the request.
     """
 
@@ -135,13 +137,13 @@ def _with_results(traces: Sequence[RuleTrace], results: Sequence[RuleResult]) ->
 def _why_left(rule: CompiledRule, request: Request) -> str:
     try:
         reason = rule.matcher.mismatch(request, Resource(request.subject))
-    except Exception as error:  # the rule was not asked, so this is no answer to anything
-        return f"not asked: {error}"
+    except Exception as error:  # the rule did not run, so this is no result
+        return f"not evaluated: {error}"
     if reason is not None:
         return reason
     info = rule.info.policy
     if request.is_background and not info.background:
-        return "not asked: the policy is not for background scans (background: false)"
+        return "not evaluated: the policy is not for background scans (background: false)"
     if not request.is_background and not info.admission:
-        return "not asked: the policy is for background scans only (admission: false)"
+        return "not evaluated: the policy is for background scans only (admission: false)"
     return _NOT_ASKED

@@ -14,7 +14,7 @@ from pyverno.kube.resource import Resource
 
 __all__ = ["RecordedConstraints", "RecordedMatcher", "RecordedRuleMatcher", "match_node"]
 
-_OTHER = "the rule is about other kinds, operations or namespaces"
+_OTHER = "the rule is for other kinds, operations or namespaces"
 _CONSTRAINTS = (
     ("the namespaceSelector", "namespaceSelector"),
     ("the objectSelector", "objectSelector"),

@@ -89,7 +89,7 @@ class RecordedBinding:
 
 
 class RecordedGuard:
-    """A guard that is always asked, so that it is recorded."""
+    """A guard that always runs, so that it is recorded."""
 
     __slots__ = ("_inner",)
 

@@ -1,4 +1,4 @@
-"""Amazon's registries: a password from ECR, asked for with the identity of the pod or of the machine."""
+"""Amazon's registries: a password from ECR, requested with the identity of the pod or of the machine."""
 
 from __future__ import annotations
 

@@ -363,6 +363,6 @@ def _is_older(version: str, than: str) -> bool:
 
 
 def _differs(before: Downstream, now: Downstream) -> bool:
-    """Tell whether more than the status of an object has changed, where that can be told from its metadata."""
+    """Tell whether more than the status of an object has changed, where its metadata shows that."""
     same_spec = bool(now.generation) and now.generation == before.generation
     return not (same_spec and (now.uid, now.digest) == (before.uid, before.digest))

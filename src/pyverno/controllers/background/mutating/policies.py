@@ -58,7 +58,7 @@ class MutatingPolicies:
 
     async def _reconcile(self, identity: Identity) -> Again | None:
         compiled = self._context.state.store.compiled().get(identity)
-        # a policy that does not compile was refused, or is about to be replaced
+        # a policy that does not compile was rejected, or will soon be replaced
         if compiled is None or compiled.errors or not isinstance(compiled.written, Written):
             return None
         written = compiled.written

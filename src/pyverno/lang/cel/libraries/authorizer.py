@@ -137,9 +137,9 @@ def check_(evaluation: Evaluation, question: Value, verb: str) -> Answer:
     """The decision on a verb; costs 350,000."""
     attributes = {"path": question.path} if isinstance(question, PathCheck) else question.attributes
     evaluation.check_room(CHECK_COST)
-    asked = AuthorizationCheck(attributes, verb, question.authorizer.service_account)
+    check = AuthorizationCheck(attributes, verb, question.authorizer.service_account)
     try:
-        return Answer(evaluation.host.authorize(asked))
+        return Answer(evaluation.host.authorize(check))
     except HostError as error:
         return Answer(Decision(allowed=False, error=error.message))
     except EvaluationError as error:
