@@ -507,6 +507,8 @@ UNREACHED: Mapping[str, str] = {
     },
     "pyverno.images.info.parse_image": _VERIFIES_CEL,
     "pyverno.engine.broker.Broker.described_image": _VERIFIES_CEL,
+    "pyverno.engine.broker.Broker.artifact_content": _VERIFIES,
+    "pyverno.engine.broker.Broker.image_artifacts": _VERIFIES,
     "pyverno.engine.broker.Broker.image_signatures": _VERIFIES,
     "pyverno.engine.imagesource.NoImages.data": _VERIFIES_CEL,
     "pyverno.engine.imagesource.NoImages.signatures": _VERIFIES,

@@ -489,3 +489,27 @@ def test_a_key_of_a_key_management_system_is_fetched_for_each_review(stage: Imag
     first = stage.review(policy, phases=MUTATING).results[0].status.value
     stage.keys["hashivault://signing"] = stage.services.keyed().public_pem
     assert ("pass", "fail") == (first, stage.review(policy, phases=MUTATING).results[0].status.value)
+
+
+def test_an_image_has_no_result_of_an_entry_that_does_not_select_it(stage: ImageStage) -> None:
+    """Kyverno runs each image through every entry of the rule."""
+    digest = stage.push()
+    stage.sign(digest)
+    keys = {"keys": {"publicKeys": stage.signer.public_pem}}
+    blocks = [
+        {"imageReferences": [references], "attestors": [{"entries": [keys]}]}
+        for references in ("ghcr.io/*", "*/team/*")
+    ]
+    found = _said(stage.review(stage.policy_of(blocks), phases=MUTATING))
+    assert [("pass", f"verified image signatures for {stage.image()}")] == found
+
+
+def test_the_error_of_an_attestation_names_the_entry_that_failed(stage: ImageStage) -> None:
+    """Kyverno counts the entries of another list."""
+    digest = stage.push()
+    stage.attest(digest, stage.signer.attest_layer(digest, {}, TYPE))
+    entries = [{"keys": {"publicKeys": each.public_pem}} for each in (stage.signer, stage.services.keyed())]
+    attestation = {"type": TYPE, "attestors": [{"entries": entries}]}
+    result = stage.review(stage.policy(attestors=[], attestations=[attestation]), phases=MUTATING).results[0]
+    path = ".attestations[0].attestors[0].entries[1].keys: "
+    assert ("fail", True, False) == (result.status.value, path in result.message, "entries[0]" in result.message)

@@ -311,3 +311,13 @@ def test_the_key_of_a_key_management_system_verifies(stage: ImageStage) -> None:
     stage.keys["awskms:///alias/key"] = stage.signer.public_pem
     policy = _policy(stage, attestors=[{"name": "key", "cosign": {"key": {"kms": "awskms:///alias/key"}}}])
     assert stage.review(policy, f"{stage.image()}@{digest}").decision.allowed
+
+
+@pytest.mark.parametrize("certs", [" ", "no certificate"])
+def test_a_notary_attestor_without_certificates_is_an_error(stage: ImageStage, certs: str) -> None:
+    """Kyverno's verifier ends with a nil pointer."""
+    digest = stage.push()
+    policy = _notary_policy(stage, ATTESTED)
+    policy["spec"]["attestors"] = [{"name": "notary", "notary": {"certs": {"value": certs}}}]
+    status, message = _said(stage.review(policy, f"{stage.image()}@{digest}"))[0]
+    assert ("error", True) == (status, message.startswith("failed to evaluate policy: attestors.notary: "))
