@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
     DEFAULT_BURST,
     DEFAULT_QPS,
-    access_of,
-    begin_log,
     host_settings,
     identity_of,
     known_words,
-    metrics_services,
     namespace_of,
-    profiling_services,
-    tracing_services,
 )
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
 from pyverno.controllers.background.resultreports import ResultReportSettings
 from pyverno.controllers.runtime.events import EventSettings
-from pyverno.controllers.runtime.healthport import HealthPort
-from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.install.background import SHARD_LEASES
 from pyverno.kube.time.duration import parse_duration
-from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.policyreviews import ExceptionSettings
 
 if TYPE_CHECKING:
@@ -40,23 +31,11 @@ __all__ = ["background_settings", "run_background"]
 _ACCOUNT = "kyverno-background-controller"
 _NANOSECONDS = 1_000_000_000
 
-log = logging.getLogger("pyverno.background")
-
 
 def run_background(flags: BackgroundFlags) -> None:
     """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
-    begin_log(flags)
-    without_effect = ineffective(flags)
-    if without_effect:
-        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
-    access = access_of(flags, os.environ)
-    metrics = Metrics()
-    controller = BackgroundController(access, background_settings(flags, os.environ), metrics)
-    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
-    services.extend(tracing_services(flags, access, "kyverno-background-controller"))
-    if flags.health.port:
-        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
-    run_process(controller.run, services)
+    settings = background_settings(flags, os.environ)
+    run_controller(flags, "background", lambda access, metrics: BackgroundController(access, settings, metrics))
 
 
 def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) -> BackgroundSettings:

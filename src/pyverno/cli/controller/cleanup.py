@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
     DEFAULT_BURST,
     DEFAULT_QPS,
-    access_of,
-    begin_log,
     host_settings,
     identity_of,
-    metrics_services,
     namespace_of,
-    profiling_services,
-    tracing_services,
 )
 from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
 from pyverno.controllers.runtime.events import EventSettings
-from pyverno.controllers.runtime.healthport import HealthPort
-from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.errors import UsageError
-from pyverno.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from pyverno.cli.controller.cleanupflags import CleanupFlags
@@ -36,23 +27,11 @@ __all__ = ["cleanup_settings", "run_cleanup"]
 
 _LEAST_INTERVAL = 1.0
 
-log = logging.getLogger("pyverno.cleanup")
-
 
 def run_cleanup(flags: CleanupFlags) -> None:
     """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
-    begin_log(flags)
-    without_effect = ineffective(flags)
-    if without_effect:
-        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
-    access = access_of(flags, os.environ)
-    metrics = Metrics()
-    controller = CleanupController(access, cleanup_settings(flags, os.environ), metrics)
-    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
-    services.extend(tracing_services(flags, access, "kyverno-cleanup-controller"))
-    if flags.health.port:
-        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
-    run_process(controller.run, services)
+    settings = cleanup_settings(flags, os.environ)
+    run_controller(flags, "cleanup", lambda access, metrics: CleanupController(access, settings, metrics))
 
 
 def cleanup_settings(flags: CleanupFlags, environment: Mapping[str, str]) -> CleanupSettings:

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
     DEFAULT_BURST,
     DEFAULT_QPS,
-    access_of,
-    begin_log,
     host_settings,
     identity_of,
     known_words,
-    metrics_services,
     namespace_of,
-    profiling_services,
-    tracing_services,
 )
 from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.controllers.reports.evaluation import ReportFilter
 from pyverno.controllers.reports.settings import ScanSettings
 from pyverno.controllers.runtime.events import EventSettings
-from pyverno.controllers.runtime.healthport import HealthPort
-from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.kube.quantity import parse_quantity
-from pyverno.telemetry.metrics import Metrics
 from pyverno.webhook.policyreviews import ExceptionSettings
 
 if TYPE_CHECKING:
@@ -37,23 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = ["reports_settings", "run_reports"]
 
-log = logging.getLogger("pyverno.reports")
-
 
 def run_reports(flags: ReportsFlags) -> None:
     """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
-    begin_log(flags)
-    without_effect = ineffective(flags)
-    if without_effect:
-        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
-    access = access_of(flags, os.environ)
-    metrics = Metrics()
-    controller = ReportsController(access, reports_settings(flags, os.environ), metrics)
-    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
-    services.extend(tracing_services(flags, access, "kyverno-reports-controller"))
-    if flags.health.port:
-        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
-    run_process(controller.run, services)
+    settings = reports_settings(flags, os.environ)
+    run_controller(flags, "reports", lambda access, metrics: ReportsController(access, settings, metrics))
 
 
 def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> ReportsSettings:

@@ -1,0 +1,62 @@
+"""What the processes of the background, cleanup and reports controllers share: log, access, metrics, services."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.services import (
+    access_of,
+    begin_log,
+    metrics_services,
+    profiling_services,
+    tracing_services,
+)
+from pyverno.cluster.access import Access
+from pyverno.controllers.runtime.healthport import HealthPort
+from pyverno.controllers.runtime.process import Service, run_process
+from pyverno.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from pyverno.cli.controller.backgroundflags import BackgroundFlags
+    from pyverno.cli.controller.cleanupflags import CleanupFlags
+    from pyverno.cli.controller.reportsflags import ReportsFlags
+
+__all__ = ["RunningController", "run_controller"]
+
+
+class RunningController(Protocol):
+    """A controller that a process runs."""
+
+    def problem(self) -> str:
+        """Return why the controller cannot work, "" when it can."""
+        ...
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set."""
+        ...
+
+
+def run_controller(
+    flags: BackgroundFlags | CleanupFlags | ReportsFlags,
+    part: str,
+    make: Callable[[Access, Metrics], RunningController],
+) -> None:
+    """Run a controller until a signal; raises UsageError for unusable flags, HostError when a task fails."""
+    begin_log(flags)
+    without_effect = ineffective(flags)
+    if without_effect:
+        log = logging.getLogger(f"pyverno.{part}")
+        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
+    access = access_of(flags, os.environ)
+    metrics = Metrics()
+    controller = make(access, metrics)
+    services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]
+    services.extend(tracing_services(flags, access, f"kyverno-{part}-controller"))
+    if flags.health.port:
+        services.append(HealthPort(controller.problem, flags.health.host, flags.health.port))
+    run_process(controller.run, services)
