@@ -167,6 +167,12 @@ class AdmissionLogFlags(LogFlags):
         env="FLAG_DUMP_PATCHES",
         is_toggle=True,
     )
+    explained_requests: str = text(
+        "--explainRequests",
+        "Log explanations of requests for these objects (NAMESPACE/KIND/NAME, with wildcards and commas), at most 10 a "
+        "minute.",
+        metavar="NAMES",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,10 @@ def assembled(
     observers: list[Observer] = [metrics, AnswerLog()]
     if given.dumps_payload or given.dumps_patches:
         observers.append(PayloadLog(payloads=given.dumps_payload, patches=given.dumps_patches))
+    if given.explained_requests:
+        from pyverno.telemetry.explanationlog import ExplanationLog  # few controllers explain
+
+        observers.append(ExplanationLog([each.strip() for each in given.explained_requests.split(",") if each.strip()]))
     services: list[Service] = list(profiling_services(flags, 1 if peers is None else peers.number))
     for tracing in tracing_services(flags, access, "kyverno-admission-controller"):
         observers.append(tracing.observer)
