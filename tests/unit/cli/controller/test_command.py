@@ -120,7 +120,14 @@ KYVERNO = {
 
 OURS = {
     *("context", "trustedRoot", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
-    *("tlsKeyAlgorithm", "metricsKeyAlgorithm", "tufMirror", "webhookProcesses", "cleanupServiceAccountName"),
+    *(
+        "explainRequests",
+        "tlsKeyAlgorithm",
+        "metricsKeyAlgorithm",
+        "tufMirror",
+        "webhookProcesses",
+        "cleanupServiceAccountName",
+    ),
 }
 """Flags that Kyverno does not have, or that have another default here."""
 
