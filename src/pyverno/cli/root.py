@@ -50,6 +50,12 @@ def _explain() -> click.Command:
     return explain
 
 
+def _ui() -> click.Command:
+    from pyverno.cli.ui.command import ui
+
+    return ui
+
+
 def _verify() -> click.Command:
     from pyverno.cli.verify.command import verify
 
@@ -146,6 +152,7 @@ COMMANDS: Mapping[str, Row] = {
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
     "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
+    "ui": Row(_ui, "Show reports, and a playground for policies, in a browser."),
     "verify": Row(_verify, "Verify the signatures of an image, and show every check."),
     "sandbox": Row(_sandbox, "Run a Kubernetes API server in this process, for kubectl."),
     "jp": Row(_jp, "Work with JMESPath expressions: query, parse, function."),

@@ -137,16 +137,22 @@ class Session:
         )
 
     def review(
-        self, manifest: JSONObject, *, operation: Operation | None = None, phases: tuple[Phase, ...] = ADMISSION
+        self,
+        manifest: JSONObject,
+        *,
+        operation: Operation | None = None,
+        old: JSONObject | None = None,
+        phases: tuple[Phase, ...] = ADMISSION,
     ) -> Review:
         """Review a manifest with all policies; what one mutates, the next ones see.
 
-        `operation` overrides that of the values file.
+        `operation` overrides that of the values file; `old` is the object that an UPDATE replaces, when it is not the
+        manifest itself.
         """
         reviews: list[Review] = []
         current: JSON = manifest
         for own, changes, policies in self._groups(manifest, operation):
-            request = self.request(current if isinstance(current, dict) else manifest, own, changes)
+            request = self.request(current if isinstance(current, dict) else manifest, own, changes, old=old)
             review = self._engine(policies).review(request, phases)
             reviews.append(review)
             if review.resource is not None:
@@ -209,13 +215,20 @@ class Session:
         policies = tuple(policy for policy in self.policies if policy.info.answers == mode)
         return self._engine(policies).review(check_request(payload, mode=mode), VALIDATING)
 
-    def request(self, manifest: JSONObject, operation: Operation, changes: Mapping[str, JSON] | None = None) -> Request:
-        """Return the request that a cluster would send for a manifest; an UPDATE replaces it by itself.
+    def request(
+        self,
+        manifest: JSONObject,
+        operation: Operation,
+        changes: Mapping[str, JSON] | None = None,
+        *,
+        old: JSONObject | None = None,
+    ) -> Request:
+        """Return the request that a cluster would send for a manifest; an UPDATE replaces `old`, or else the manifest.
 
         `changes` are the parts of `object` and `oldObject` that a values file replaces.
         """
         changed = changes or {}
-        old = _changed(manifest, changed.get("oldObject"))
+        replaced = _changed(manifest if old is None else old, changed.get("oldObject"))
         manifest = _changed(manifest, changed.get("object"))
         view = Resource(manifest)
         gvk, subresource = self._identity(view.gvk)
@@ -223,7 +236,7 @@ class Session:
         return Request.from_manifest(
             manifest,
             operation=operation,
-            old=None if operation is Operation.CREATE else old,
+            old=None if operation is Operation.CREATE else replaced,
             user=self.user,
             namespace_labels=self._labels(namespace),
             namespace_object=self.values.namespace(namespace) or self.namespaces.get(namespace),

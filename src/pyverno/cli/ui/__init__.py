@@ -1,0 +1,3 @@
+"""`pyverno ui`: reports and playground in a browser."""
+
+from __future__ import annotations

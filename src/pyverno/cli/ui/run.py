@@ -1,0 +1,161 @@
+"""The work of `pyverno ui`: open the store, fill it, serve the pages until the process is asked to end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from pyverno.cli.report.sources import read_files
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.ui.feed import ClusterFeed, StoreFeed
+from pyverno.ui.live import LiveUpdates
+from pyverno.ui.playground.workers import PlaygroundWorkers
+from pyverno.ui.server.app import build_app
+from pyverno.ui.server.playground import PlaygroundRoutes
+from pyverno.ui.server.results import ResultRoutes
+from pyverno.ui.server.security import LOOPBACK_NAMES
+from pyverno.ui.server.staticfiles import StaticFiles, web_root
+from pyverno.ui.store.pool import ReaderPool
+from pyverno.ui.store.schema import create_tables
+from pyverno.ui.store.writer import Writer
+from pyverno.value import dataclass
+
+__all__ = ["UiOptions", "run_ui"]
+
+_DAY: Final = 86_400
+_GOODBYE_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UiOptions:
+    """All flags of the command."""
+
+    files: tuple[str, ...] = ()
+    kubeconfig: str = ""
+    context: str = ""
+    namespaces: tuple[str, ...] = ()
+    cluster_name: str = "cluster"
+    only_playground: bool = False
+    address: str = "127.0.0.1"
+    port: int = 8080
+    base_path: str = ""
+    store: str = ""
+    retention_days: int = 90
+    allows_everybody: bool = False
+
+
+def run_ui(options: UiOptions) -> None:
+    """Serve the pages; returns after SIGINT or SIGTERM. Raises UsageError, HostError for what cannot be used."""
+    _check(options)
+    try:
+        asyncio.run(_serve(options))
+    except ExceptionGroup as group:
+        # of tasks that ran side by side
+        known, _ = group.split(PyvernoError)
+        if known is None:
+            raise
+        raise _first(known) from None
+
+
+def _first(group: ExceptionGroup[PyvernoError]) -> PyvernoError:
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, ExceptionGroup) else found
+
+
+def _check(options: UiOptions) -> None:
+    if options.files and (options.kubeconfig or options.context):
+        raise UsageError("give either files or --kubeconfig and --context, not both")
+    if options.only_playground and options.files:
+        raise UsageError("--playground reads no reports: leave out the files")
+    if options.base_path and (not options.base_path.startswith("/") or options.base_path.endswith("/")):
+        raise UsageError(f"--base-path is `{options.base_path}`: expected a path such as `/policy`")
+    if options.address not in LOOPBACK_NAMES and not options.allows_everybody:
+        raise UsageError(
+            f"other machines reach `{options.address}`, and the pages ask for no login: listen at 127.0.0.1 behind a "
+            "proxy that does, or give --insecure-no-login"
+        )
+
+
+async def _serve(options: UiOptions) -> None:
+    async with AsyncExitStack() as stack:
+        path = options.store or str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "results.db")
+        create_tables(path)
+        writer = Writer(path, retention_seconds=options.retention_days * _DAY)
+        stack.callback(writer.close)
+        readers = await stack.enter_async_context(ReaderPool(path))
+        workers = await stack.enter_async_context(PlaygroundWorkers())
+        live = LiveUpdates()
+        feed = StoreFeed(writer, live)
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        problems = await _fill(options, feed, tasks, stack)
+        app = build_app(
+            (
+                *ResultRoutes(readers).routes(),
+                *PlaygroundRoutes(workers).routes(),
+                *StaticFiles(web_root()).routes(),
+            ),
+            live=live,
+            problems=problems,
+            features=("playground",) if options.only_playground else ("results", "playground"),
+            base_path=options.base_path,
+            hosts=LOOPBACK_NAMES if options.address in LOOPBACK_NAMES else (),
+        )
+        days = tasks.create_task(feed.keep_days())
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        try:
+            await web.TCPSite(runner, options.address, options.port).start()
+        except OSError as error:
+            days.cancel()
+            reason = (error.strerror or str(error)).lower()
+            raise UsageError(f"cannot listen at {options.address}:{options.port}: {reason}") from error
+        host, port = runner.addresses[0][:2]
+        shown = f"[{host}]" if ":" in host else host
+        sys.stderr.write(f"pyverno ui: http://{shown}:{port}{options.base_path}/ (Ctrl+C ends it)\n")
+        sys.stderr.flush()
+        await _asked_to_end()
+        days.cancel()
+
+
+async def _fill(
+    options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, stack: AsyncExitStack
+) -> Callable[[], Sequence[str]]:
+    """Read the files, or begin to follow the cluster; returns what tells the problems of the source."""
+    if options.only_playground:
+        return lambda: ()
+    if options.files:
+        source = await asyncio.to_thread(read_files, options.files)
+        if source.problems and not source.results:
+            raise UsageError(source.problems[0])
+        await feed.write_files(source.results)
+        for problem in source.problems:
+            sys.stderr.write(f"warning: {problem}\n")
+        return lambda: source.problems
+    from pyverno.cluster.access import load_kubeconfig
+    from pyverno.cluster.client import Client
+
+    client = await stack.enter_async_context(
+        Client(load_kubeconfig(options.kubeconfig, options.context, os.environ), qps=0)
+    )
+    cluster = ClusterFeed(options.cluster_name, client, feed, options.namespaces)
+    following = tasks.create_task(cluster.run())
+    stack.callback(following.cancel)
+    return lambda: tuple(filter(None, [cluster.problem()]))
+
+
+async def _asked_to_end() -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+    await asked.wait()

@@ -1,0 +1,55 @@
+"""Live updates: pages that are open learn that results changed, and ask for what they show.
+
+A message carries counts and the number of the latest change, never results: a page has its own filter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from pyverno.kube.json import JSONObject
+from pyverno.ui.store.writer import Change
+
+__all__ = ["LiveUpdates"]
+
+_MOST_LISTENERS: Final = 500
+
+
+class LiveUpdates:
+    """Hands messages on to every open page; one that is slow gets the latest only."""
+
+    def __init__(self) -> None:
+        """Begin without listeners."""
+        self._listeners: set[asyncio.Queue[JSONObject]] = set()
+        self._number = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether no further page can listen."""
+        return len(self._listeners) >= _MOST_LISTENERS
+
+    def publish(self, changes: Iterable[Change]) -> None:
+        """Tell all pages how many results got which status; nothing when nothing changed."""
+        counts = Counter(change.after or "resolved" for change in changes)
+        if not counts:
+            return
+        self._number += 1
+        message: JSONObject = {"number": self._number, "changes": dict(counts)}
+        for queue in self._listeners:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(message)
+
+    @asynccontextmanager
+    async def listen(self) -> AsyncIterator[asyncio.Queue[JSONObject]]:
+        """Return a queue of the messages from now on."""
+        queue: asyncio.Queue[JSONObject] = asyncio.Queue(maxsize=1)
+        self._listeners.add(queue)
+        try:
+            yield queue
+        finally:
+            self._listeners.discard(queue)

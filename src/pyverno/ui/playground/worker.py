@@ -1,0 +1,75 @@
+"""The process that reviews what visitors write: `python -m pyverno.ui.playground.worker`.
+
+It reads requests and writes answers as JSON, each after its length, on its standard streams. Limits of memory and
+CPU time are set before the first request; whoever exceeds them ends this process, never the server.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import BinaryIO, Final
+
+import orjson
+
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSON, JSONObject
+
+__all__ = ["LENGTH_BYTES", "main"]
+
+LENGTH_BYTES: Final = 4
+"""Bytes of the length before a message, big-endian."""
+
+_MEMORY_BYTES: Final = 1024 * 1024 * 1024
+_CPU_SECONDS: Final = 300
+_FILES: Final = 64
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    _limit()
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # nothing that prints may break the messages
+    from pyverno.ui.playground.review import review_texts
+
+    while (request := _read(source)) is not None:
+        answer: JSONObject
+        try:
+            answer = {"answer": review_texts(request)}
+        except PyvernoError as error:
+            answer = {"error": str(error)}
+        except (RecursionError, MemoryError) as error:
+            answer = {"error": "the review needs more memory than the playground allows", "fault": type(error).__name__}
+        except Exception as error:
+            answer = {"error": "internal error of the playground", "fault": type(error).__name__}
+        body = orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS)
+        target.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+        target.flush()
+
+
+def _read(source: BinaryIO) -> JSONObject | None:
+    length = source.read(LENGTH_BYTES)
+    if len(length) < LENGTH_BYTES:
+        return None
+    found: JSON = orjson.loads(source.read(int.from_bytes(length, "big")))
+    return found if isinstance(found, dict) else {}
+
+
+def _limit() -> None:
+    """Bound memory, CPU time and files where the system can (not on Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return
+    for which, most in (
+        (resource.RLIMIT_AS, _MEMORY_BYTES),
+        (resource.RLIMIT_CPU, _CPU_SECONDS),
+        (resource.RLIMIT_NOFILE, _FILES),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, hard = resource.getrlimit(which)
+        resource.setrlimit(which, (most if hard == resource.RLIM_INFINITY else min(most, hard),) * 2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Worker processes of the playground: started ahead, given one request at a time, killed when they are late."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from types import TracebackType
+from typing import Final, Self
+
+import orjson
+
+from pyverno.errors import HostError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.ui.playground.worker import LENGTH_BYTES
+
+__all__ = ["PlaygroundWorkers"]
+
+_WORKERS: Final = 2
+_WAITING: Final = 20
+_SECONDS: Final = 10.0
+_MOST_REVIEWS: Final = 200
+_MOST_ANSWER: Final = 32 * 1024 * 1024
+_KEPT_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
+
+
+class _Worker:
+    """One process and how many reviews it has made."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.reviews = 0
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, request: JSONObject) -> JSONObject:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise HostError("the playground has no streams")
+        body = orjson.dumps(request)
+        stdin.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+        await stdin.drain()
+        length = int.from_bytes(await stdout.readexactly(LENGTH_BYTES), "big")
+        if length > _MOST_ANSWER:
+            raise HostError(f"the answer has more than {_MOST_ANSWER} bytes: review less at once")
+        self.reviews += 1
+        answer: JSONObject = orjson.loads(await stdout.readexactly(length))
+        return answer
+
+    async def end(self) -> None:
+        if self.is_alive:
+            self._process.kill()
+        await self._process.wait()
+
+
+class PlaygroundWorkers:
+    """Reviews requests in processes; an async context manager."""
+
+    def __init__(self, *, workers: int = _WORKERS, seconds: float = _SECONDS) -> None:
+        """Take how many reviews may run at once, and the seconds of the longest."""
+        self._seconds = seconds
+        self._slots = asyncio.Semaphore(workers)
+        self._free: deque[_Worker] = deque()
+        self._waiting = 0
+        self._spare: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._prepare()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.gather(*self._spare, return_exceptions=True)
+        for worker in self._free:
+            await worker.end()
+
+    async def review(self, request: JSONObject) -> JSONObject:
+        """Return what the engine says; raises UsageError for a bad request, HostError when it takes too much."""
+        if self._waiting >= _WAITING:
+            raise HostError("the playground is busy: try again in a moment")
+        self._waiting += 1
+        try:
+            async with self._slots:
+                answer = await self._ask(request)
+        finally:
+            self._waiting -= 1
+        if "error" in answer:
+            raise HostError(answer["error"]) if "fault" in answer else UsageError(answer["error"])
+        found: JSONObject = answer["answer"]
+        return found
+
+    async def _ask(self, request: JSONObject) -> JSONObject:
+        worker = await self._take()
+        is_well = False
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer = await worker.ask(request)
+            is_well = worker.reviews < _MOST_REVIEWS and "fault" not in answer
+            return answer
+        except TimeoutError:
+            raise HostError(f"the review takes longer than {self._seconds:g} seconds") from None
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise HostError("the review needs more memory or time than the playground allows") from None
+        finally:
+            if is_well:
+                self._free.append(worker)
+            else:
+                await worker.end()
+                self._prepare()
+
+    async def _take(self) -> _Worker:
+        while self._free:
+            worker = self._free.popleft()
+            if worker.is_alive:
+                return worker
+        return await _start()
+
+    def _prepare(self) -> None:
+        """Start a process ahead of the next request."""
+
+        async def start() -> None:
+            self._free.append(await _start())
+
+        task = asyncio.ensure_future(start())
+        self._spare.add(task)
+        task.add_done_callback(self._spare.discard)
+
+
+async def _start() -> _Worker:
+    # nothing of the server's environment (tokens, proxies, kubeconfigs) is any business of a visitor's policy
+    environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+    words = (sys.executable, "-m", "pyverno.ui.playground.worker")
+    return _Worker(await asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=PIPE, env=environment))

@@ -1,0 +1,3 @@
+"""The HTTP server of the pages: routes, security headers, errors as JSON, live updates."""
+
+from __future__ import annotations

@@ -1,0 +1,103 @@
+"""The application: routes under a base path, with errors as JSON and security headers around them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from pyverno.kube.json import JSONObject
+from pyverno.ui.live import LiveUpdates
+from pyverno.ui.server.errors import errors_as_json
+from pyverno.ui.server.security import add_headers, known_hosts, own_requests
+from pyverno.version import __version__
+
+__all__ = ["build_app"]
+
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_HEARTBEAT_SECONDS: Final = 20.0
+
+
+def build_app(
+    routes: Iterable[web.RouteDef],
+    *,
+    live: LiveUpdates,
+    problems: Callable[[], Sequence[str]],
+    features: Sequence[str],
+    base_path: str = "",
+    hosts: Collection[str] = (),
+) -> web.Application:
+    """Return the application.
+
+    `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show;
+    with `hosts`, requests for other host names are refused.
+    """
+    app = web.Application(client_max_size=_MOST_BYTES)
+    if hosts:
+        app.middlewares.append(known_hosts(hosts))
+    app.middlewares.extend((own_requests, errors_as_json))
+    app.on_response_prepare.append(add_headers)
+    own = _OwnRoutes(live, problems, features)
+    for route in (*routes, *own.routes()):
+        app.router.add_route(route.method, f"{base_path}{route.path}", route.handler)
+    if base_path:
+        app.router.add_get(base_path, _to_folder)
+    return app
+
+
+async def _to_folder(request: web.Request) -> web.StreamResponse:
+    """Relative addresses of the page need the slash at its end."""
+    raise web.HTTPPermanentRedirect(f"{request.path}/")
+
+
+class _OwnRoutes:
+    """What every page needs: configuration, health, live updates."""
+
+    def __init__(self, live: LiveUpdates, problems: Callable[[], Sequence[str]], features: Sequence[str]) -> None:
+        self._live = live
+        self._problems = problems
+        self._features = tuple(features)
+
+    def routes(self) -> Iterable[web.RouteDef]:
+        return [
+            web.get("/api/v1/config", self._config),
+            web.get("/api/v1/events", self._events),
+            web.get("/healthz", self._healthy),
+            web.get("/ready", self._ready),
+        ]
+
+    async def _config(self, _: web.Request) -> web.Response:
+        return _json({"version": __version__, "features": list(self._features), "problems": list(self._problems())})
+
+    async def _healthy(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        problems = "; ".join(self._problems())
+        return web.Response(status=503 if problems else 200, text=f"{problems or 'ok'}\n")
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events: one message whenever results changed; a comment now and then keeps proxies patient."""
+        if self._live.is_full:
+            raise web.HTTPServiceUnavailable(text="too many pages listen: try again later")
+        response = web.StreamResponse(
+            headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+        async with self._live.listen() as queue:
+            await response.prepare(request)
+            await response.write(b": connected\n\n")
+            while True:
+                try:
+                    async with asyncio.timeout(_HEARTBEAT_SECONDS):
+                        message = await queue.get()
+                    data = orjson.dumps(message)
+                    await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
+                except TimeoutError:
+                    await response.write(b": still here\n\n")
+
+
+def _json(value: JSONObject) -> web.Response:
+    return web.Response(body=orjson.dumps(value), content_type="application/json")

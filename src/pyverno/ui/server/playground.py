@@ -1,0 +1,77 @@
+"""`/api/v1/review` and `/api/v1/examples`: the playground's routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import cache
+
+import orjson
+from aiohttp import web
+
+from pyverno.errors import HostError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.offline.files import read_file
+from pyverno.offline.policylibrary import find_controls, list_controls
+from pyverno.ui.playground.workers import PlaygroundWorkers
+
+__all__ = ["PlaygroundRoutes"]
+
+
+class PlaygroundRoutes:
+    """Handlers of the playground; a review runs in a process of its own."""
+
+    def __init__(self, workers: PlaygroundWorkers) -> None:
+        """Take the processes that review."""
+        self._workers = workers
+
+    def routes(self) -> Iterable[web.RouteDef]:
+        """Return the routes, relative to the base path."""
+        return [
+            web.post("/api/v1/review", self._review),
+            web.get("/api/v1/examples", self._examples),
+            web.get("/api/v1/examples/{name:.+}", self._example),
+        ]
+
+    async def _review(self, request: web.Request) -> web.Response:
+        body = orjson.loads(await request.read())
+        if not isinstance(body, dict):
+            raise UsageError("expected a JSON object with `policies` and `resources`")
+        try:
+            found = await self._workers.review(body)
+        except HostError as error:
+            return web.json_response({"error": error.message}, status=503)
+        return web.Response(body=orjson.dumps(found), content_type="application/json")
+
+    async def _examples(self, _: web.Request) -> web.Response:
+        found = await asyncio.to_thread(_list_examples)
+        return web.Response(body=found, content_type="application/json")
+
+    async def _example(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        found = await asyncio.to_thread(_read_example, name)
+        return web.Response(body=orjson.dumps(found), content_type="application/json")
+
+
+@cache
+def _list_examples() -> bytes:
+    return orjson.dumps([control.to_json() for control in list_controls()])
+
+
+def _read_example(name: str) -> JSONObject:
+    """Return the policy of a control with the resources of its cases."""
+    controls = find_controls(name)
+    if len(controls) != 1:
+        raise UsageError(f"`{name[:80]}` is a folder with {len(controls)} policies: name one")
+    (control,) = controls
+    twin = find_controls(control.name.removeprefix("cel/"))[0] if control.is_cel else control
+    resources = [
+        read_file(path).decode()
+        for path in sorted((twin.folder / "cases").glob("*.yaml"))
+        if path.stem in ("good", "bad")
+    ]
+    return {
+        **control.to_json(),
+        "policies": read_file(control.path).decode(),
+        "resources": "---\n".join(text.removeprefix("---\n") for text in resources),
+    }

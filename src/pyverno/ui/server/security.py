@@ -1,0 +1,71 @@
+"""Response headers that keep foreign content out, and the check that a request was made by our own pages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+__all__ = ["CONTENT_SECURITY_POLICY", "LOOPBACK_NAMES", "add_headers", "known_hosts", "own_requests"]
+
+CONTENT_SECURITY_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; worker-src 'self'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "X-Frame-Options": "DENY",
+}
+_SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@web.middleware
+async def own_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse changes that another site asks for."""
+    if request.method not in _SAFE_METHODS and not _is_own(request):
+        return web.json_response({"error": "the request comes from another site, or is not JSON"}, status=403)
+    return await handler(request)
+
+
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Add the headers to a response that is about to be sent."""
+    for name, text in _HEADERS.items():
+        response.headers.setdefault(name, text)
+
+
+def known_hosts(names: Collection[str]) -> Middleware:
+    """Return a middleware that refuses requests for other hosts.
+
+    A site whose name resolves to this machine could else read everything with the browser of somebody who visits it.
+    """
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if urlsplit(f"//{request.host}").hostname not in names:
+            return web.json_response({"error": "this server has another name"}, status=421)
+        return await handler(request)
+
+    return check
+
+
+def _is_own(request: web.Request) -> bool:
+    """Tell whether a request that may change something was made by our pages, or by no browser at all.
+
+    Browsers send `Origin` with every such request, and cannot send JSON to another site without asking it first.
+    """
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.host:
+        return False
+    return request.content_type == "application/json"

@@ -1,0 +1,154 @@
+"""Filters as SQL: conditions with bound parameters. No text of a request ever becomes part of a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyverno.report.collected import SEVERITIES, STATUSES
+from pyverno.ui.store.filters import Filter
+from pyverno.ui.store.numbers import rank_of
+from pyverno.ui.store.schema import SERIES_COLUMNS
+from pyverno.value import dataclass
+
+__all__ = ["Condition", "narrowing_statements", "object_condition", "result_condition", "series_condition"]
+
+_OBJECT_COLUMNS: Final = {"name": "name", "apiVersion": "api_version"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a statement, and the values of its `?` in order."""
+
+    sql: str
+    values: tuple[object, ...] = ()
+
+
+def series_condition(selected: Filter, table: str = "s") -> Condition:
+    """Return the condition on series."""
+    parts = [_fits(f"{table}.{name}", patterns) for name, patterns in selected.fields.items() if name in SERIES_COLUMNS]
+    if table == "s" and (exact := _exact_statuses(selected)):
+        # the index of the order begins with the rank
+        ranks = [rank_of(status, severity) for status in exact for severity in SEVERITIES]
+        parts.append(Condition(f"{table}.rank BETWEEN ? AND ?", (min(ranks), max(ranks))))
+    return _all(parts)
+
+
+def _exact_statuses(selected: Filter) -> Sequence[str]:
+    patterns = selected.fields.get("status", ())
+    return patterns if all(pattern in STATUSES for pattern in patterns) else ()
+
+
+def object_condition(selected: Filter) -> Condition:
+    """Return the condition on objects (`o`) of a filter about objects alone."""
+    columns = {"cluster": "cluster", "kind": "kind", "namespace": "namespace", **_OBJECT_COLUMNS}
+    return _all([_fits(f"o.{columns[name]}", patterns) for name, patterns in selected.fields.items()])
+
+
+def result_condition(selected: Filter) -> Condition:
+    """Return the condition on results (`r`) and their objects (`o`), beside that on series."""
+    return _all([part.condition for part in _result_parts(selected)])
+
+
+def narrowing_statements(selected: Filter) -> Sequence[Condition]:
+    """Return statements that give the results (`id`) which one part of the filter selects, by an index."""
+    return [part.ids for part in _result_parts(selected) if part.ids is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    condition: Condition
+    ids: Condition | None = None
+
+
+def _result_parts(selected: Filter) -> list[_Part]:
+    parts: list[_Part] = []
+    for name, patterns in selected.fields.items():
+        column = _OBJECT_COLUMNS.get(name)
+        if column is not None:
+            fits, own = _fits(f"o.{column}", patterns), _fits(f"x.{column}", patterns)
+            ids = f"SELECT id FROM results WHERE object IN (SELECT x.id FROM objects x WHERE {own.sql})"
+            parts.append(_Part(fits, Condition(ids, own.values)))
+    if selected.state == "open":
+        parts.append(_Part(Condition("r.resolved IS NULL")))
+    if selected.state == "resolved":
+        parts.append(
+            _Part(Condition("r.resolved IS NOT NULL"), Condition("SELECT id FROM results WHERE resolved IS NOT NULL"))
+        )
+    if selected.since is not None:
+        ids = "SELECT id FROM results WHERE changed >= ? UNION SELECT id FROM results WHERE resolved >= ?"
+        since = Condition("coalesce(r.resolved, r.changed) >= ?", (selected.since,))
+        parts.append(_Part(since, Condition(ids, (selected.since,) * 2)))
+    if selected.until is not None:
+        parts.append(_Part(Condition("coalesce(r.resolved, r.changed) <= ?", (selected.until,))))
+    for key, patterns in selected.properties.items():
+        text = "json_extract(CASE WHEN json_valid(p.text) THEN p.text ELSE '{}' END, ?)"
+        fits = _fits(text, patterns, _json_path(key))
+        having = f"(SELECT p.id FROM texts p WHERE {fits.sql})"
+        ids = f"SELECT id FROM results WHERE properties IN {having}"
+        parts.append(_Part(Condition(f"r.properties IN {having}", fits.values), Condition(ids, fits.values)))
+    for key, patterns in selected.labels.items():
+        fits = _fits("json_extract(l.labels, ?)", patterns, _json_path(key))
+        having = f"(SELECT l.id FROM reports l WHERE {fits.sql})"
+        ids = f"SELECT id FROM results WHERE report IN {having}"
+        parts.append(_Part(Condition(f"r.report IN {having}", fits.values), Condition(ids, fits.values)))
+    if selected.search:
+        parts.append(_search(selected.search))
+    return parts
+
+
+def _search(text: str) -> _Part:
+    like = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    messages = "(SELECT t.id FROM texts t WHERE t.text LIKE ? ESCAPE '\\')"
+    objects = "(SELECT x.id FROM objects x WHERE x.name LIKE ? ESCAPE '\\')"
+    series = "(SELECT y.id FROM series y WHERE y.policy LIKE ? ESCAPE '\\' OR y.rule LIKE ? ESCAPE '\\')"
+    either = f"r.message IN {messages} OR r.object IN {objects} OR r.series IN {series}"
+    return _Part(
+        Condition(either, (like,) * 4),
+        Condition(
+            f"SELECT id FROM results WHERE message IN {messages} "
+            f"UNION SELECT id FROM results WHERE object IN {objects} "
+            f"UNION SELECT id FROM results WHERE series IN {series}",
+            (like,) * 4,
+        ),
+    )
+
+
+def _json_path(key: str) -> str:
+    """Return the path of a key; quotation marks cannot be written in a path, and no key has them."""
+    return '$."' + key.replace('"', "") + '"'
+
+
+def _fits(column: str, patterns: Sequence[str], *before: object) -> Condition:
+    """Return the condition that a column fits patterns; `before` are values of `?` in the column itself."""
+    positive = [pattern for pattern in patterns if not pattern.startswith("!")]
+    negative = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    parts: list[Condition] = []
+    if positive:
+        parts.append(_any([_one(column, pattern, before) for pattern in positive]))
+    parts.extend(
+        Condition(f"NOT coalesce({found.sql}, 0)", found.values)
+        for found in (_one(column, pattern, before) for pattern in negative)
+    )
+    return _all(parts)
+
+
+def _one(column: str, pattern: str, before: tuple[object, ...]) -> Condition:
+    if any(each in pattern for each in "*?["):
+        return Condition(f"{column} GLOB ?", (*before, pattern))
+    return Condition(f"{column} = ?", (*before, pattern))
+
+
+def _all(parts: Sequence[Condition]) -> Condition:
+    return _joined(parts, " AND ", "1")
+
+
+def _any(parts: Sequence[Condition]) -> Condition:
+    return _joined(parts, " OR ", "0")
+
+
+def _joined(parts: Sequence[Condition], word: str, none: str) -> Condition:
+    if not parts:
+        return Condition(none)
+    text = word.join(f"({part.sql})" for part in parts)
+    return Condition(text, tuple(value for part in parts for value in part.values))

@@ -1,0 +1,190 @@
+"""The filter grammar of pages and API: query parameters that select results.
+
+`status=fail,error&namespace=team-*&policy=!audit-*&search=text`: values of one parameter are alternatives, parameters
+are joined by *and*; `*` and `?` are wildcards, a leading `!` excludes. `severity=-` selects results without one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pyverno.errors import UsageError
+from pyverno.report.collected import SEVERITIES, STATUSES
+from pyverno.ui.store.schema import SERIES_COLUMNS
+from pyverno.value import dataclass, field
+
+__all__ = ["NO_FILTER", "Filter", "read_filter"]
+
+_STATES: Final = ("open", "resolved", "all")
+_FIELDS: Final = (*SERIES_COLUMNS, "name", "apiVersion")
+_PROPERTY: Final = "property."
+_LABEL: Final = "label."
+_OTHER: Final = ("search", "state", "since", "until")
+_SPAN: Final = re.compile(r"(\d{1,6})([smhdw])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_MAX_VALUES: Final = 100
+_MAX_TEXT: Final = 256
+_NONE: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What results to select; fields without patterns select everything.
+
+    `fields` holds patterns by field, `properties` and `labels` by key; `since` and `until` bound the last change
+    (seconds since 1970).
+    """
+
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    search: str = ""
+    state: str = "open"
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def is_about_series(self) -> bool:
+        """Tell whether series alone decide, so that counts need no look at results."""
+        others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
+        return not others and self.state == "open" and all(name in SERIES_COLUMNS for name in self.fields)
+
+    @property
+    def is_about_objects(self) -> bool:
+        """Tell whether objects alone decide, so that their own counts answer."""
+        others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
+        about = {"cluster", "kind", "namespace", "name", "apiVersion"}
+        return not others and self.state == "open" and about.issuperset(self.fields)
+
+    def without(self, name: str) -> Filter:
+        """Return the filter without the patterns of a field: a facet counts the values that could be chosen instead."""
+        kept = {key: patterns for key, patterns in self.fields.items() if key != name}
+        return Filter(kept, self.properties, self.labels, self.search, self.state, self.since, self.until)
+
+    def narrowed(self, name: str, values: Iterable[str]) -> Filter:
+        """Return the filter with only these values of a field, where it selects them."""
+        own = self.fields.get(name)
+        allowed = tuple(value for value in values if own is None or fits(own, value))
+        fields = {**self.fields, name: tuple(_quote(value) for value in allowed) or ("!*",)}
+        return Filter(fields, self.properties, self.labels, self.search, self.state, self.since, self.until)
+
+
+NO_FILTER: Final = Filter()
+
+
+def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[str] = ()) -> Filter:
+    """Return the filter of query parameters; raises UsageError for an unknown parameter or value.
+
+    `also` are parameters that mean something else to the caller. A typing error in a filter must not show everything.
+
+    >>> read_filter([("status", "fail,error"), ("namespace", "team-*")], 0).fields["status"]
+    ('fail', 'error')
+    """
+    fields: dict[str, tuple[str, ...]] = {}
+    properties: dict[str, tuple[str, ...]] = {}
+    labels: dict[str, tuple[str, ...]] = {}
+    other: dict[str, str] = {}
+    for name, text in query:
+        if name in also:
+            continue
+        if "\0" in name or "\0" in text:
+            raise UsageError("a filter cannot hold the character NUL")
+        if len(text) > _MAX_TEXT * 8:
+            raise UsageError(f"the value of `{name}` is longer than {_MAX_TEXT * 8} characters")
+        if name in _OTHER:
+            other[name] = text
+        elif name in _FIELDS:
+            fields[name] = _patterns(name, fields.get(name, ()), text)
+        elif name.startswith(_PROPERTY):
+            key = name.removeprefix(_PROPERTY)
+            properties[key] = _patterns(name, properties.get(key, ()), text)
+        elif name.startswith(_LABEL):
+            key = name.removeprefix(_LABEL)
+            labels[key] = _patterns(name, labels.get(key, ()), text)
+        else:
+            known = ", ".join((*_FIELDS, *_OTHER, f"{_PROPERTY}KEY", f"{_LABEL}KEY", *also))
+            raise UsageError(f"unknown parameter `{name[:_MAX_TEXT]}`: expected one of {known}")
+    return Filter(
+        fields,
+        properties,
+        labels,
+        _search(other.get("search", "")),
+        _choice("state", other.get("state", "open"), _STATES),
+        _moment("since", other.get("since"), now),
+        _moment("until", other.get("until"), now),
+    )
+
+
+def fits(patterns: Sequence[str], value: str) -> bool:
+    """Tell whether patterns select a value: one of the positive ones, if there are any, and none of the negative."""
+    positive = [pattern for pattern in patterns if not pattern.startswith("!")]
+    negative = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
+    chosen = not positive or any(_fits(pattern, value) for pattern in positive)
+    return chosen and not any(_fits(pattern, value) for pattern in negative)
+
+
+def _fits(pattern: str, value: str) -> bool:
+    return re.fullmatch("".join(_regex(pattern)), value, re.DOTALL) is not None
+
+
+def _regex(pattern: str) -> Iterator[str]:
+    """Yield the parts of a regular expression that does what GLOB does: `*`, `?` and `[x]`."""
+    for part in re.findall(r"\[.\]|.", pattern, re.DOTALL):
+        if part == "*":
+            yield ".*"
+        elif part == "?":
+            yield "."
+        else:
+            yield re.escape(part[1] if len(part) == 3 else part)
+
+
+def _quote(value: str) -> str:
+    """Return a pattern that only this value fits.
+
+    >>> _quote("a*b")
+    'a[*]b'
+    """
+    quoted = "".join(f"[{each}]" if each in "*?[" else each for each in value)
+    return f"[!]{quoted[1:]}" if quoted.startswith("!") else quoted
+
+
+def _patterns(name: str, known: tuple[str, ...], text: str) -> tuple[str, ...]:
+    found = (*known, *(each.strip() for each in text.split(",") if each.strip()))
+    if len(found) > _MAX_VALUES:
+        raise UsageError(f"`{name}` has more than {_MAX_VALUES} values")
+    choices = {"status": STATUSES, "severity": (*SEVERITIES[:-1], _NONE)}.get(name)
+    if choices is not None:
+        for each in found:
+            word = each.removeprefix("!")
+            if "*" not in word and "?" not in word:
+                _choice(name, word, choices)
+    written = (each.replace("[", "[[]") for each in found)  # GLOB knows sets of characters, this grammar does not
+    return tuple("" if each == _NONE else "!" if each == f"!{_NONE}" else each for each in written)
+
+
+def _choice(name: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        raise UsageError(f"unknown {name} `{value[:_MAX_TEXT]}`: expected {', '.join(choices)}")
+    return value
+
+
+def _search(text: str) -> str:
+    if len(text) > _MAX_TEXT:
+        raise UsageError(f"`search` is longer than {_MAX_TEXT} characters")
+    return text
+
+
+def _moment(name: str, text: str | None, now: int) -> int | None:
+    """Read seconds since 1970, or a span back from now (`24h`, `7d`)."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= 12:
+        return int(text)
+    span = _SPAN.fullmatch(text)
+    if span is None:
+        raise UsageError(
+            f"`{name}` is `{text[:_MAX_TEXT]}`: expected seconds since 1970, or a span such as `24h` or `7d`"
+        )
+    return now - int(span[1]) * _SECONDS[span[2]]

@@ -1,0 +1,84 @@
+"""The web server in this process, over a store in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from pyverno.ui.feed import StoreFeed
+from pyverno.ui.live import LiveUpdates
+from pyverno.ui.playground.workers import PlaygroundWorkers
+from pyverno.ui.server.app import build_app
+from pyverno.ui.server.playground import PlaygroundRoutes
+from pyverno.ui.server.results import ResultRoutes
+from pyverno.ui.server.security import LOOPBACK_NAMES
+from pyverno.ui.server.staticfiles import StaticFiles, web_root
+from pyverno.ui.store.pool import ReaderPool
+from pyverno.ui.store.schema import create_tables
+from pyverno.ui.store.writer import Writer
+
+__all__ = ["UiServer", "serve_ui"]
+
+NOW = 1_000_000
+
+
+class UiServer:
+    """The address of the server, its feed, and a client."""
+
+    def __init__(self, url: str, feed: StoreFeed, session: aiohttp.ClientSession) -> None:
+        """Take what the server was started with."""
+        self.url = url
+        self.feed = feed
+        self.session = session
+
+    async def get(self, path: str, status: int = 200) -> Any:
+        """Return the JSON that a path gives."""
+        async with self.session.get(f"{self.url}{path}") as response:
+            body = await response.json(content_type=None)
+            assert status == response.status, body
+            return body
+
+    async def post(self, path: str, body: object, status: int = 200) -> Any:
+        """Return the JSON that a path answers."""
+        async with self.session.post(f"{self.url}{path}", json=body) as response:
+            found = await response.json()
+            assert status == response.status, found
+            return found
+
+
+@asynccontextmanager
+async def serve_ui(folder: Path, *, base_path: str = "", problems: Sequence[str] = ()) -> AsyncIterator[UiServer]:
+    """Serve an empty store on a free port."""
+    path = str(folder / "results.db")
+    create_tables(path)
+    writer = Writer(path)
+    live = LiveUpdates()
+    feed = StoreFeed(writer, live, now=lambda: NOW)
+    try:
+        async with ReaderPool(path) as readers, PlaygroundWorkers() as workers, aiohttp.ClientSession() as session:
+            app = build_app(
+                (
+                    *ResultRoutes(readers, now=lambda: NOW).routes(),
+                    *PlaygroundRoutes(workers).routes(),
+                    *StaticFiles(web_root()).routes(),
+                ),
+                live=live,
+                problems=lambda: problems,
+                features=("results", "playground"),
+                base_path=base_path,
+                hosts=LOOPBACK_NAMES,
+            )
+            runner = web.AppRunner(app, shutdown_timeout=0.1)
+            await runner.setup()
+            try:
+                await web.TCPSite(runner, "127.0.0.1", 0).start()
+                yield UiServer(f"http://127.0.0.1:{runner.addresses[0][1]}{base_path}", feed, session)
+            finally:
+                await runner.cleanup()
+    finally:
+        writer.close()

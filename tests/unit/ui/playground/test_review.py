@@ -1,0 +1,123 @@
+"""One review of the playground."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.errors import UsageError
+from pyverno.ui.playground.review import review_texts
+from tests.support import documents
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: c, image: 'x:latest'}\n"
+
+
+def test_results_have_places_in_the_texts() -> None:
+    """Those of the field and of the rule, in the text that each stands in."""
+    found = review_texts({"policies": documents.LATEST, "resources": POD})
+    (review,) = found["reviews"]
+    (failed,) = [each for each in review["results"] if each["status"] == "fail"]
+    assert ("resources", 6) == (failed["place"]["input"], failed["place"]["line"])
+    assert ("policies", True) == (failed["rulePlace"]["input"], failed["rulePlace"]["line"] > 1)
+    assert [] == found["problems"]
+
+
+def test_what_is_wrong_is_told_with_its_place() -> None:
+    """The rest of the texts is reviewed all the same."""
+    broken = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: x}\nspec: {rulez: 1}\n"
+    found = review_texts(
+        {
+            "policies": f"{documents.LATEST}\n---\n{broken}",
+            "resources": f"{POD}---\nnot: a resource\n",
+            "values": "a: [",
+            "userInfo": "apiVersion: v1\n---\napiVersion: v1\n",
+        }
+    )
+    assert {"policies", "resources", "values", "userInfo"} == {each["input"] for each in found["problems"]}
+    assert all(each["line"] > 0 for each in found["problems"])
+    assert 1 == len(found["reviews"])
+
+
+LABELS = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: add-label}
+spec:
+  rules:
+  - name: team
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {team: a}}}}
+"""
+
+
+def test_changes_and_generated_objects_are_shown() -> None:
+    """As texts before and after."""
+    found = review_texts(
+        {"policies": f"{LABELS}---\n{documents.GENERATE}", "resources": f"{POD}---\n{documents.NAMESPACE}"}
+    )
+    changed = [each for each in found["reviews"] if "before" in each]
+    created = [effect for each in found["reviews"] for effect in each["effects"] if effect["type"] == "create"]
+    assert changed
+    assert changed[0]["before"] != changed[0]["after"]
+    assert created
+    assert "kind:" in created[0]["text"]
+
+
+UPDATES = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: keep-image}
+spec:
+  rules:
+  - name: image
+    match: {any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]}
+    validate:
+      failureAction: Enforce
+      message: "was {{ request.oldObject.spec.containers[0].image }}"
+      deny:
+        conditions:
+          any:
+          - key: "{{ request.object.spec.containers[0].image }}"
+            operator: NotEquals
+            value: "{{ request.oldObject.spec.containers[0].image }}"
+"""
+
+
+def test_an_old_resource_makes_an_update() -> None:
+    """It is found by kind, namespace and name."""
+    old = POD.replace("x:latest", "x:1")
+    found = review_texts({"policies": UPDATES, "resources": POD, "oldResources": old})
+    same = review_texts({"policies": UPDATES, "resources": POD, "oldResources": POD})
+    assert ("UPDATE", False) == (found["reviews"][0]["operation"], found["reviews"][0]["allowed"])
+    assert "was x:1" in found["reviews"][0]["message"]
+    assert same["reviews"][0]["allowed"]
+
+
+def test_the_denial_is_that_of_a_cluster() -> None:
+    """Word for word, for the user of kubectl."""
+    found = review_texts({"policies": documents.LATEST.replace("Audit", "Enforce"), "resources": POD})
+    (review,) = found["reviews"]
+    assert review["allowed"] is not bool(review["message"])
+
+
+@pytest.mark.parametrize("request_", [{"policies": 1}, {"resources": None}, {"operation": "create"}, {"operation": []}])
+def test_a_request_of_another_form_is_an_error(request_: dict[str, object]) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(UsageError):
+        review_texts(request_)
+
+
+def test_no_policy_reads_files_or_the_network() -> None:
+    """A call has no recorded answer here, and is an error of its rule."""
+    policy = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: calls}
+spec:
+  rules:
+  - name: call
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context: [{name: answer, apiCall: {method: GET, service: {url: "http://127.0.0.1:1/"}}}]
+    validate: {message: denied, deny: {conditions: {any: [{key: "{{ answer }}", operator: Equals, value: x}]}}}
+"""
+    found = review_texts({"policies": policy, "resources": POD})
+    assert ["error"] == [each["status"] for each in found["reviews"][0]["results"] if each["rule"] == "call"]

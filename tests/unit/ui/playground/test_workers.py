@@ -1,0 +1,83 @@
+"""The processes of the playground."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pyverno.errors import HostError, UsageError
+from pyverno.ui.playground.workers import PlaygroundWorkers
+from tests.support import documents
+from tests.unit.ui.playground.test_review import POD
+
+GOOD = {"policies": documents.LATEST, "resources": POD}
+
+
+def test_reviews_share_a_process() -> None:
+    """The first starts it, the next find it ready."""
+
+    async def play() -> None:
+        async with PlaygroundWorkers(workers=1) as workers:
+            answers = [await workers.review(GOOD) for _ in range(3)]
+            assert answers[0] == answers[1] == answers[2]
+            assert answers[0]["reviews"]
+
+    asyncio.run(play())
+
+
+def test_a_late_review_is_ended_and_the_next_one_works() -> None:
+    """Its process goes, the server stays."""
+
+    async def play() -> None:
+        async with PlaygroundWorkers(workers=1, seconds=0.001) as workers:
+            with pytest.raises(HostError, match="longer than"):
+                await workers.review(GOOD)
+            workers._seconds = 30.0
+            assert (await workers.review(GOOD))["reviews"]
+
+    asyncio.run(play())
+
+
+def test_a_review_that_takes_too_much_memory_ends_its_process_only() -> None:
+    """Seventy megabytes of aliases, and more resources than fit."""
+
+    async def play() -> None:
+        async with PlaygroundWorkers(workers=1, seconds=60.0) as workers:
+            huge = {"policies": documents.LATEST, "resources": "[" * 200_000}
+            answer = await workers.review(huge)
+            assert [] == answer["reviews"]
+            assert answer["problems"]
+            assert (await workers.review(GOOD))["reviews"]
+
+    asyncio.run(play())
+
+
+def test_a_bad_request_is_the_visitor_s_error() -> None:
+    """It does not cost the process."""
+
+    async def play() -> None:
+        async with PlaygroundWorkers(workers=1) as workers:
+            with pytest.raises(UsageError, match="operation"):
+                await workers.review({"operation": "x"})
+            assert (await workers.review(GOOD))["reviews"]
+
+    asyncio.run(play())
+
+
+def test_a_worker_gets_nothing_of_the_server_s_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens and proxies of the server are no business of a visitor's policy."""
+    monkeypatch.setenv("SECRET_TOKEN", "canary")
+
+    async def play() -> str:
+        from pyverno.ui.playground.workers import _start
+
+        worker = await _start()
+        await worker.ask({})
+        path = f"/proc/{worker._process.pid}/environ"
+        with open(path, "rb") as file:  # noqa: PTH123 - a small file of the kernel
+            found = file.read()
+        await worker.end()
+        return found.decode()
+
+    assert "canary" not in asyncio.run(play())

@@ -1,0 +1,82 @@
+/** Routes: the fragment names the page and holds its filter, so that every view has an address. */
+
+import { get } from "./api.js";
+import { fill, h } from "./dom.js";
+
+const PAGES = {
+  "": { title: "Dashboard", load: () => import("./pages/dashboard.js"), feature: "results" },
+  results: { title: "Results", load: () => import("./pages/results.js"), feature: "results" },
+  policies: { title: "Policies", load: () => import("./pages/policies.js"), feature: "results" },
+  namespaces: { title: "Namespaces", load: () => import("./pages/namespaces.js"), feature: "results" },
+  resources: { title: "Resources", load: () => import("./pages/resources.js"), feature: "results" },
+  history: { title: "History", load: () => import("./pages/history.js"), feature: "results" },
+  playground: { title: "Playground", load: () => import("./pages/playground.js"), feature: "playground" },
+};
+const THEMES = ["system", "light", "dark", "contrast"];
+const main = document.getElementById("main");
+let config = { features: [], problems: [] };
+let leave = () => {};
+let visit = 0;
+
+function route() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  return { name, rest: rest.map(decodeURIComponent), query: new URLSearchParams(query) };
+}
+
+async function show() {
+  const own = ++visit;
+  const here = route();
+  const fallback = config.features.includes("results") ? "" : "playground";
+  const name = here.name in PAGES && config.features.includes(PAGES[here.name].feature) ? here.name : fallback;
+  const page = PAGES[name];
+  document.title = `${page.title} · pyverno`;
+  fill(document.getElementById("nav"), Object.entries(PAGES)
+    .filter(([, each]) => config.features.includes(each.feature))
+    .map(([key, each]) => h("a", { href: `#/${key}`, "aria-current": key === name ? "page" : null }, each.title)));
+  leave();
+  leave = () => {};
+  try {
+    const module = await page.load();
+    if (own !== visit) return;
+    const done = await module.show(main, here);
+    if (own === visit) leave = done ?? (() => {});
+    else done?.();
+  } catch (error) {
+    if (own === visit) fill(main, h("h1", {}, page.title), h("p", { role: "alert" }, String(error.message ?? error)));
+  }
+}
+
+function nextTheme(button) {
+  const now = localStorage.getItem("theme") ?? "system";
+  const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
+  localStorage.setItem("theme", next);
+  setTheme(button);
+}
+
+function setTheme(button) {
+  const theme = localStorage.getItem("theme") ?? "system";
+  if (theme === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  button.textContent = `Theme: ${theme}`;
+}
+
+document.addEventListener("keydown", event => {
+  if (event.key !== "/" || event.target.closest?.("input, textarea, select")) return;
+  const field = document.querySelector("input[type=search]");
+  if (field) {
+    event.preventDefault();
+    field.focus();
+  }
+});
+const button = document.getElementById("theme");
+button.addEventListener("click", () => nextTheme(button));
+setTheme(button);
+window.addEventListener("hashchange", show);
+try {
+  config = await get("config");
+} catch (error) {
+  config = { features: ["results", "playground"], problems: [String(error.message ?? error)] };
+}
+fill(document.getElementById("problems"), config.problems.map(text => h("p", {}, text)));
+await show();

@@ -1,0 +1,102 @@
+/** The playground: texts in, what the engine says out, on the lines it is about; the texts stay in the browser. */
+
+import { get, post } from "../api.js";
+import { diff } from "../diff.js";
+import { fill, h, status, table } from "../dom.js";
+import { editor } from "../editor.js";
+import { fromFragment, toFragment } from "../share.js";
+
+const TABS = [
+  ["policies", "Policies"], ["resources", "Resources"], ["oldResources", "Old resources"], ["clusterResources", "Cluster"],
+  ["exceptions", "Exceptions"], ["values", "Values"], ["userInfo", "User"], ["context", "Context"], ["crds", "CRDs"],
+];
+const KEY = "playground";
+
+export async function show(main, { rest }) {
+  const saved = rest.length ? await fromFragment(rest[0]) : JSON.parse(localStorage.getItem(KEY) ?? "{}");
+  const state = { operation: "", ...saved };
+  const editors = {};
+  const answer = h("section", { "aria-label": "Answer" });
+  const problems = h("div", { role: "status" });
+  let waiting = null;
+  let asked = 0;
+
+  async function review() {
+    const own = ++asked;
+    localStorage.setItem(KEY, JSON.stringify(state));
+    if (!state.policies?.trim() || !state.resources?.trim()) {
+      fill(answer, h("p.note", {}, "Write or choose a policy and a resource."));
+      return;
+    }
+    try {
+      const found = await post("review", state);
+      if (own === asked) draw(found);
+    } catch (error) {
+      if (own === asked) fill(answer, h("p", { role: "alert" }, error.message));
+    }
+  }
+
+  function soon() {
+    clearTimeout(waiting);
+    waiting = setTimeout(review, 300);
+  }
+
+  function draw(found) {
+    const marks = Object.fromEntries(TABS.map(([name]) => [name, []]));
+    for (const each of found.problems) marks[each.input]?.push({ line: each.line, kind: each.severity === "error" ? "error" : "warn", text: each.message });
+    for (const one of found.reviews) for (const each of one.results) {
+      if (each.status === "pass" || each.status === "skip") continue;
+      marks.resources.push({ line: each.place.line, kind: each.status, text: `${each.policy}: ${each.message}` });
+      marks.policies.push({ line: each.rulePlace.line, kind: each.status, text: each.message });
+    }
+    for (const [name, list] of Object.entries(marks)) editors[name]?.mark(list);
+    fill(problems, found.problems.map(each =>
+      h(`p.${each.severity === "error" ? "error" : "warn"}`, {}, `${each.input}:${each.line}:${each.column} ${each.path ? `${each.path}: ` : ""}${each.message}`)));
+    fill(answer, found.reviews.map(drawReview), found.reviews.length ? null : h("p.note", {}, "No policy could be evaluated."));
+  }
+
+  function drawReview(one) {
+    const name = [one.resource.namespace, one.resource.kind, one.resource.name].filter(Boolean).join("/");
+    return h("article", {},
+      h("h2", {}, `${name} · ${one.operation} · `, status(one.allowed ? "pass" : "fail"), one.allowed ? " admitted" : " denied"),
+      one.message ? h("pre", {}, one.message) : null,
+      one.warnings.map(text => h("p.warn", {}, `Warning: ${text}`)),
+      table(`Results for ${name}`, ["status", "policy", "rule", "type", "message"], one.results.map(each => [
+        status(each.status), each.policy, each.rule, each.type, h("td.message", {}, each.message)])),
+      one.before ? [h("h3", {}, "Changes"), diff(one.before, one.after)] : null,
+      one.effects.map(each => h("section", {},
+        h("h3", {}, `${each.type} ${[each.resource.namespace, each.resource.kind, each.resource.name].filter(Boolean).join("/")} by ${each.policy}`),
+        each.text ? h("pre", {}, each.text) : null, each.before ? diff(each.before, each.after) : null)));
+  }
+
+  const examples = h("select", { "aria-label": "Examples", onchange: async event => {
+    if (!event.target.value) return;
+    const found = await get(`examples/${event.target.value}`);
+    for (const name of ["policies", "resources"]) editors[name].set(found[name]);
+    soon();
+  } }, h("option", { value: "" }, "Examples…"));
+  get("examples").then(list => examples.append(...list.map(each => h("option", { value: each.name }, each.name)))).catch(() => {});
+
+  const more = h("div.columns", { hidden: true });
+  for (const [name, title] of TABS) {
+    editors[name] = editor(title, state[name] ?? "", text => { state[name] = text; soon(); });
+    if (!["policies", "resources"].includes(name)) more.append(editors[name].element);
+  }
+  fill(main, h("h1", {}, "Playground"),
+    h("div.tools", {}, examples,
+      h("label", {}, "Operation ", h("select", { onchange: event => { state.operation = event.target.value; soon(); } },
+        ["", "CREATE", "UPDATE", "DELETE", "CONNECT"].map(name => h("option", { value: name, selected: state.operation === name }, name || "automatic")))),
+      h("button", { type: "button", "aria-expanded": "false", onclick: event => { more.hidden = !more.hidden; event.target.setAttribute("aria-expanded", String(!more.hidden)); } }, "More inputs"),
+      h("button", { type: "button", onclick: async () => { location.hash = `#/playground/${encodeURIComponent(await toFragment(state))}`; } }, "Share"),
+      h("button", { type: "button", onclick: () => download(state) }, "Download"),
+      h("button", { type: "button", onclick: () => { for (const each of Object.values(editors)) each.set(""); state.operation = ""; review(); } }, "Clear")),
+    h("div.columns", {}, editors.policies.element, editors.resources.element), more, problems, answer);
+  await review();
+  return () => clearTimeout(waiting);
+}
+
+function download(state) {
+  const url = URL.createObjectURL(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }));
+  h("a", { href: url, download: "playground.json" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
