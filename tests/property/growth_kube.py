@@ -96,6 +96,7 @@ EXEMPT: Mapping[str, str] = {
         "takes one key or certificate that a function with a row has read",
     ),
     "images.manifests.compare.same_object": "compares four fields",
+    "kube.yaml.documents.find_value": "takes one step for each part of a path",
     "images.manifests.compare.signature_fields": "makes seven texts of the domain that a policy wrote",
     "images.verification.attestorfields.read_items": "looks at the type of a value",
     "kube.kinds.read_groups": "reads the table of kinds of this package",
@@ -322,6 +323,40 @@ def _patches(kind: str) -> Shape:
     return shape
 
 
+_SCALARS: Mapping[str, tuple[str, str, str]] = {
+    "plain": ("", "a", ""),
+    "plain on lines": ("", "a\n ", "b"),
+    "double quotes": ('"', '\\"', '"'),
+    "double quotes on lines": ('"', "a\\\n ", '"'),
+    "single quotes": ("'", "''", "'"),
+    "literal": ("|\n", "  a\n", ""),
+    "folded": (">\n", "  a\n", ""),
+    "folded paragraphs": (">\n", "  a\n\n", ""),
+    "folded empty lines": (">\n  a\n", "\n", "  a\n"),
+}
+"""Scalars as YAML writes them: a beginning, a unit that repeats, and an end."""
+
+
+def _finds_character(name: str) -> Shape:
+    from pyverno.kube.yaml.characters import find_character
+    from pyverno.kube.yaml.documents import load_documents
+
+    start, unit, end = _SCALARS[name]
+
+    def shape(size: int) -> Call:
+        scalar = start + unit * (size // len(unit)) + end
+        value = load_documents(f"k: {scalar}")[0].value["k"]
+        return call(find_character, scalar, 0, value, len(value))
+
+    return shape
+
+
+def _edits(size: int, *, step: int) -> Call:
+    from pyverno.kube.yaml.edits import TextEdit, apply_edits
+
+    return call(apply_edits, "ab" * size, [TextEdit(start, "ab", "c") for start in range(0, size, step)][::-1])
+
+
 def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.images.extract import extract_images
     from pyverno.kube.apply.schematree import schema_tree_for
@@ -393,6 +428,11 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     return {
         **signatures,
         **signed_documents(call, _pod),
+        "kube.yaml.characters.find_character": {each: _finds_character(each) for each in _SCALARS},
+        "kube.yaml.edits.apply_edits": {
+            "edits": lambda size: _edits(size, step=2),
+            "edits that overlap": lambda size: _edits(size, step=1),
+        },
         "kube.selector.format_selector": {
             "labels": lambda size: call(format_selector, {"matchLabels": _labels(size)}),
             "values": lambda size: call(

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
+from pyverno.engine.explain.change import Change
+from pyverno.engine.explain.edits import Edit
+from pyverno.engine.explain.nodes import CheckNode, Node, PatternNode, RuleTrace, Shown
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import NOWHERE, UsageError
@@ -27,6 +30,7 @@ from pyverno.report.collected import Collected, read_report, worst_first
 from pyverno.report.csvtext import csv_text
 from pyverno.report.ephemeral import Reported, admission_report
 from pyverno.report.exceptions import exception_for
+from pyverno.report.explanation import Places, change_lines, rule_lines
 from pyverno.report.finding import Finding, finding
 from pyverno.report.github import github
 from pyverno.report.html import html_page
@@ -188,12 +192,39 @@ def _collected(size: int) -> list[Collected]:
     return [*read_report({"results": _items(size)})]
 
 
+_NO_PLACES: Final = Places(lambda _: None, lambda _, __: None)
+
+
+def _pattern_node(number: int, text: str) -> PatternNode:
+    outcome = ("fail", "pass")[number % 2]
+    return PatternNode("value", ("spec", number, "image"), outcome, wanted=Shown("a"), found=Shown(text))
+
+
+def _rule_trace(nodes: Sequence[Node]) -> RuleTrace:
+    pattern = PatternNode("map", (), "fail", children=tuple(nodes))
+    return RuleTrace(_result(0, "m").rule, True, children=(CheckNode("pattern", (), ("fail",), children=(pattern,)),))
+
+
+def _change(texts: Sequence[str]) -> Change:
+    return Change(tuple(Edit(("spec", number), text) for number, text in enumerate(texts)), Status.PASS, (), {})
+
+
 REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
     "ephemeral.admission_report": _both(
         lambda results: admission_report(_ABOUT, results, 1), _results, lambda text: [_result(0, text)]
     ),
     "exceptions.exception_for": _both(
         lambda entries: [exception_for(each) for each in entries], _entries, lambda text: [_entry(text)]
+    ),
+    "explanation.rule_lines": _both(
+        lambda nodes: [*rule_lines(_rule_trace(nodes), _NO_PLACES)],
+        lambda size: [_pattern_node(number, row[1]) for number, row in enumerate(_cells(size))],
+        lambda text: [_pattern_node(0, text)],
+    ),
+    "explanation.change_lines": _both(
+        lambda texts: [*change_lines(_change(texts), _NO_PLACES)],
+        lambda size: [row[1] for row in _cells(size)],
+        lambda text: [text],
     ),
     "finding.finding": _both(
         lambda results: [finding(each, _REF, _DOCUMENT) for each in results],

@@ -74,9 +74,10 @@ _ELSEWHERE = (
     "pyverno.engine.match.IndexKey.is_short",
     "pyverno.engine.match._is_short",
     "pyverno.engine.redaction._texts",
-    *(f"pyverno.engine.rules.conditions.{name}" for name in ("sides_of", "_reads_request", "_static_items")),
+    *(f"pyverno.engine.rules.conditions.{name}" for name in ("_sides_of", "_reads_request", "_static_items")),
     "pyverno.engine.faults.",
     "pyverno.engine.rules.conditions.compile_conditions",
+    "pyverno.engine.rules.conditions.reads_data",
     "pyverno.engine.rules.conditions.condition_test",
     "pyverno.lang.pattern.validate.Pattern.observed",
     "pyverno.engine.rules.conditions.Conditions.templates",
@@ -106,6 +107,9 @@ _ELSEWHERE = (
     "pyverno.engine.cel.session.CelSession.variables",
     "pyverno.engine.engine.Review.",
 )
+
+_SCALARS = frozenset({str, int, bool, float, bytes, type(None), dict, list})
+"""Types of fields that hold no function."""
 
 
 @dataclass
@@ -201,19 +205,21 @@ class Sites:
         self._walk(thing, set())
 
     def _walk(self, thing: object, seen: set[int]) -> None:
-        if id(thing) in seen or not is_dataclass(thing) or isinstance(thing, type):
+        if id(thing) in seen or isinstance(thing, type):
             return
         seen.add(id(thing))
-        for each in fields(thing):
+        for name, site in _fields_of(type(thing)):
             try:
-                value = getattr(thing, each.name)
+                value = getattr(thing, name)
             except AttributeError:
                 continue
-            made = self._held(f"field {type(thing).__name__}.{each.name}", value, seen)
+            made = self._held(site, value, seen)
             if made is not value:
-                object.__setattr__(thing, each.name, made)
+                object.__setattr__(thing, name, made)
 
     def _held(self, site: str, value: Any, seen: set[int]) -> Any:
+        if type(value) in _SCALARS:
+            return value
         if site.startswith("field Checked."):
             return value  # a compiler's memory of an expression, not a rule's
         if isinstance(value, FunctionType | BuiltinFunctionType | functools.partial):
@@ -223,6 +229,14 @@ class Sites:
             return value if all(one is other for one, other in zip(made, value, strict=True)) else made
         self._walk(value, seen)
         return value
+
+
+@functools.cache
+def _fields_of(kind: type) -> tuple[tuple[str, str], ...]:
+    """Return name and site of each field; nothing for what is no dataclass."""
+    if not is_dataclass(kind):
+        return ()
+    return tuple((each.name, f"field {kind.__name__}.{each.name}") for each in fields(kind))
 
 
 def _is_site(site: str) -> bool:

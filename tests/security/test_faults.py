@@ -220,11 +220,20 @@ def compiled_case(case: Case) -> Compilation:
     return Case(case.folder).compilation
 
 
+# a case that takes a second for each fault; a small object reaches the same sites
+SMALLER = {
+    "admissionpolicy/messages-that-cost-too-much-deny-what-passed": Request.from_manifest(
+        {**CONFIG_MAP, "data": {"a": "1", "b": "2"}}
+    )
+}
+
+
 def replays() -> Iterator[Replay]:
     """Yield the questions of all golden cases, and of the policies above."""
     for case in all_cases():
         if case.compilation.policies:
-            for request in list(case.requests())[:3]:
+            requests = [SMALLER[case.name]] if case.name in SMALLER else list(case.requests())[:3]
+            for request in requests:
                 yield Replay(case.name, partial(compiled_case, case), request, case.host)
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"a": "b"}}}
     host = OfflineHost(objects=ObjectStore([SECRET, home]), images={"nginx": {"manifest": {}, "configData": {}}})
@@ -274,6 +283,7 @@ _HARMLESS = (
     "pyverno.lang.cel.fast.passcheck.fuse",
     "pyverno.lang.pattern.fast.passcheck.fuse",
     "pyverno.lang.pattern.operators.compile_operator",
+    "pyverno.lang.pattern.operators_equality.is_mere_text",
     "pyverno.lang.template.syntax.parse_string",
     "pyverno.lang.jmespath.fast.expressions.write_expression",
     "pyverno.engine.result.ResourceRef.of",
@@ -413,6 +423,7 @@ UNREACHED: Mapping[str, str] = {
             "_BlockAtWork._allowed",
             "_BlockAtWork._attested",
             "_BlockAtWork._predicates",
+            "_BlockAtWork._redacted",
             "_BlockAtWork._unmet",
             "_first_problem",
             "_is_unchanged",

@@ -13,6 +13,7 @@ __all__ = ["find_character"]
 
 _PROPERTIES: Final = regex(r"(?:[&!][^\s]*[ \t]*\n?[ \t]*)+")
 _LINE_END: Final = regex(r"[ \t]*\r?\n")
+_LINE_FEEDS: Final = regex(r"\n*")
 _ESCAPE_LENGTHS: Final = {"x": 4, "u": 6, "U": 10}
 
 
@@ -97,7 +98,8 @@ def _run(value: str, index: int) -> int:
     """Return how many characters of a value a line end stands for: one blank, or line feeds."""
     if value[index] == " ":
         return 1
-    return len(value) - index - len(value[index:].lstrip("\n"))
+    found = _LINE_FEEDS.match(value, index)
+    return 0 if found is None else found.end() - index
 
 
 def _in_flow(text: str, position: int, value: str, offset: int, quote: str) -> int | None:

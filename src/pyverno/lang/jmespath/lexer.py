@@ -20,7 +20,7 @@ _HOLE: Final = f"{HOLE_START}[0-9]{{1,6}}{HOLE_END}"
 _SCANNER: Final = regex(
     rf"""
       (?P<space>[ \t\n\r]+)
-    | (?P<identifier>(?:[A-Za-z_]|{_HOLE})(?:[A-Za-z0-9_]|{_HOLE})*)
+    | (?P<identifier>(?:[A-Za-z_]|{_HOLE})[A-Za-z0-9_]*+(?:{_HOLE}[A-Za-z0-9_]*+)*+)
     | (?P<number>-[0-9]*|[0-9]+)
     | (?P<operator>\[\?|\[\]|\|\||<=|>=|!=|==|&&|[.*,:{{}}\]()@\[|<>!=&])
     | (?P<raw>')
@@ -29,9 +29,10 @@ _SCANNER: Final = regex(
     """,
     re.VERBOSE,
 )
-_RAW_BODY: Final = regex(r"(?:\\.|[^'\\])*", re.DOTALL)
-_QUOTED_BODY: Final = regex(r'(?:\\.|[^"\\])*', re.DOTALL)
-_LITERAL_BODY: Final = regex(r"(?:\\.|[^`\\])*", re.DOTALL)
+# Possessive repeats match the same and remember no place for each character.
+_RAW_BODY: Final = regex(r"(?:[^'\\]++|\\.)*+", re.DOTALL)
+_QUOTED_BODY: Final = regex(r'(?:[^"\\]++|\\.)*+', re.DOTALL)
+_LITERAL_BODY: Final = regex(r"(?:[^`\\]++|\\.)*+", re.DOTALL)
 
 _OPERATORS: Final[dict[str, TokenType]] = {
     ".": TokenType.DOT,

@@ -156,10 +156,7 @@ def test_force_writes_files_without_changes(cli: Run, folder: Path) -> None:
     assert path.read_text().startswith("apiVersion")
 
 
-def test_commands_that_wait_for_a_client_say_so(cli: Run) -> None:
-    """`oci` and `migrate` check their flags before."""
-    assert "no registry client yet" in cli("oci", "push", "policies", "-i", "example.org/p:1").err
-    assert "no registry client yet" in cli("oci", "pull", "policies", "--image", "example.org/p:1").err
-    assert 'required flag(s) "image" not set' in cli("oci", "pull", "policies").err
+def test_migrate_waits_for_a_client(cli: Run) -> None:
+    """`migrate` checks its flags before."""
     assert "no cluster client yet" in cli("migrate", "--resource", "a.b,c.d", "--kubeconfig", "k", "--context", "c").err
     assert 'required flag(s) "resource" not set' in cli("migrate").err

@@ -1,5 +1,7 @@
 """Tokens, their offsets, and the texts of lexical errors."""
 
+import tracemalloc
+
 import pytest
 
 from pyverno.errors import ExpressionSyntaxError
@@ -57,3 +59,17 @@ def test_lexical_errors_name_the_character_and_the_place(text, message, offset):
     with pytest.raises(ExpressionSyntaxError) as caught:
         tokenize(text)
     assert (message, offset) == (caught.value.message, caught.value.offset)
+
+
+@pytest.mark.parametrize(("start", "end"), [("", ""), ("'", "'"), ('"', '"'), ('`"', '"`')])
+def test_a_long_token_takes_little_memory(start, end):
+    """Expressions that remember a place for each character would take a hundred bytes for it."""
+    text = start + "a" * 100_000 + end
+    tokenize(start + "a" + end)
+    tracemalloc.start()
+    try:
+        tokenize(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(text)
