@@ -25,7 +25,8 @@ demo: venv ## apply our policies and the guide's policies to sample manifests an
 	$(BIN)/python -m scripts.demo
 
 test: venv ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/e2e
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/e2e --ignore tests/browser
+	$(BIN)/python -m pytest -rs tests/browser
 	$(BIN)/python -m pytest tests/e2e
 
 smoke: $(LOWEST)/.installed ## open every front door with the lowest versions of the dependencies that are allowed

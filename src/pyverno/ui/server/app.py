@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import orjson
@@ -88,15 +89,22 @@ class _OwnRoutes:
         )
         async with self._live.listen() as queue:
             await response.prepare(request)
-            await response.write(b": connected\n\n")
-            while True:
-                try:
-                    async with asyncio.timeout(_HEARTBEAT_SECONDS):
-                        message = await queue.get()
-                    data = orjson.dumps(message)
-                    await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
-                except TimeoutError:
-                    await response.write(b": still here\n\n")
+            with suppress(ConnectionResetError):  # the page was closed
+                await _send_updates(response, queue)
+        return response
+
+
+async def _send_updates(response: web.StreamResponse, queue: asyncio.Queue[JSONObject]) -> None:
+    await response.write(b": connected\n\n")
+    while True:
+        try:
+            async with asyncio.timeout(_HEARTBEAT_SECONDS):
+                message = await queue.get()
+        except TimeoutError:
+            await response.write(b": still here\n\n")
+            continue
+        data = orjson.dumps(message)
+        await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
 
 
 def _json(value: JSONObject) -> web.Response:

@@ -152,6 +152,22 @@ def test_open_pages_learn_of_changes(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_a_page_that_is_closed_is_no_fault(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its stream of events ends with the next message, and the log stays empty."""
+
+    async def play() -> None:
+        async with serve_ui(tmp_path) as ui:
+            async with ui.session.get(f"{ui.url}/api/v1/events") as response:
+                assert b": connected\n" == await response.content.readline()
+                response.close()
+            await ui.get("/api/v1/config")
+            await ui.feed.write([report(result())])
+            await ui.get("/api/v1/config")
+
+    asyncio.run(play())
+    assert [] == [record.getMessage() for record in caplog.records if record.name == "pyverno.ui"]
+
+
 def test_readiness_tells_why_results_may_be_old(tmp_path: Path) -> None:
     """On the page as well."""
 

@@ -1,0 +1,205 @@
+"""Every page of the reports: what it shows, and that it shows it to everybody."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import SCREENS, Site, Visit, open_visit
+from tests.browser.samples import HOSTILE
+from tests.unit.ui.store.samples import report, result
+
+PAGES = (
+    "",
+    "results",
+    "results?status=fail&namespace=shop",
+    "policies",
+    "policies/require-labels",
+    "namespaces",
+    "namespaces/shop",
+    "resources",
+    "resources/1",
+    "playground",
+    "history",
+)
+AXE = Path(__file__).parent / "axe-core" / "axe.min.js"
+LOOKS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
+AXE_LOOKS = (("light", 1280), ("dark", 390))
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+def test_every_page_is_accessible_and_fits(browser: Browser, site: Site, scheme: str, width: int) -> None:
+    """No finding of axe, nothing wider than the window, no error: in both themes, on a desk and on a telephone."""
+    axe = AXE.read_text(encoding="utf-8")
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {}
+    with open_visit(browser, site.url, width=width, scheme=scheme) as visit:
+        visit.open("namespaces")
+        visit.page.evaluate(axe)
+        for page in PAGES:
+            visit.go(page)
+            # colours depend on the theme, the layout on the width: two of the four looks have all of both
+            for each in visit.page.evaluate("axe.run()")["violations"] if (scheme, width) in AXE_LOOKS else ():
+                found[f"{page} {each['id']}"] = [node["html"] for node in each["nodes"]][:3]
+            if visit.page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+                found[f"{page} width"] = visit.page.evaluate("document.documentElement.scrollWidth")
+            name = page.partition("?")[0].replace("/", "-") or "dashboard"
+            visit.page.screenshot(path=SCREENS / f"{name}-{scheme}-{width}.png")
+        assert {} == found
+        assert [] == visit.problems()
+
+
+def test_the_dashboard_counts_and_leads_to_results(visit: Visit) -> None:
+    """A tile is a link to what it counts."""
+    page = visit.open()
+    page.get_by_role("link", name="1 ▲ warn").click()
+    expect(page.get_by_role("status").filter(has_text="results")).to_have_text("1 results")
+    assert page.url.endswith("#/results?status=warn")
+
+
+def test_facets_and_search_are_in_the_address(visit: Visit) -> None:
+    """What is chosen can be taken away again; the way back in the browser works."""
+    page = visit.open("results")
+    page.get_by_role("group", name="namespace").get_by_label("shop").check()
+    count = page.get_by_role("status").filter(has_text="results")
+    expect(count).to_have_text("3 results")
+    page.get_by_role("searchbox").fill("missing")
+    page.get_by_role("button", name="Search").click()
+    expect(count).to_have_text("1 results")
+    assert page.url.endswith("#/results?namespace=shop&search=missing")
+    page.get_by_role("button", name="Remove filter namespace shop").click()
+    expect(page.get_by_role("checkbox", name="shop")).not_to_be_checked()
+    page.go_back()
+    expect(count).to_have_text("1 results")
+
+
+def test_more_results_follow_the_first(visit: Visit) -> None:
+    """The next page is appended."""
+    page = visit.open("results?namespace=many")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="More").click()
+    expect(rows).to_have_count(60)
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "sarif", "html", "junit", "markdown"])
+def test_exports_are_those_of_the_filter(form: str, visit: Visit) -> None:
+    """A click gives a file with the chosen results alone."""
+    page = visit.open("results?policy=require-labels")
+    with page.expect_download() as download:
+        page.get_by_role("link", name=form, exact=True).click()
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "require-labels" in text
+    assert "no-latest" not in text
+
+
+def test_an_export_page_runs_no_script(visit: Visit, tmp_path: Path) -> None:
+    """Hostile texts stay texts in the file that is sent to others."""
+    page = visit.open("results")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="html", exact=True).click()
+    download.value.save_as(tmp_path / "results.html")
+    page.goto((tmp_path / "results.html").as_uri())
+    expect(page.get_by_text("<img src=x").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        "results",
+        "policies",
+        f"policies/{quote(HOSTILE, safe='')}",
+        "namespaces",
+        f"namespaces/{quote(HOSTILE, safe='')}",
+        "resources",
+        "",
+        f"results?search={quote(HOSTILE, safe='')}",
+    ],
+)
+def test_hostile_names_and_messages_stay_texts(fragment: str, visit: Visit) -> None:
+    """They are shown as written; no script of theirs runs and no element of theirs exists."""
+    page = visit.open(fragment)
+    expect(page.get_by_text("<img src=x").first).to_be_visible()
+    assert (0, 0) == (page.locator("img").count(), page.locator("main script").count())
+
+
+def test_pages_load_nothing_from_elsewhere(visit: Visit) -> None:
+    """Every request of every page goes to the own server."""
+    visit.open("results")
+    for fragment in PAGES:
+        visit.go(fragment)
+    origins = {"/".join(url.split("/")[:3]) for url in visit.requests if not url.startswith(("data:", "about:"))}
+    assert {visit.url} == origins
+
+
+def test_the_theme_is_chosen_and_kept(visit: Visit) -> None:
+    """It survives a reload, in this browser alone."""
+    page = visit.open()
+    for _ in range(2):
+        page.get_by_role("button", name="Theme").click()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    assert "rgb(20, 23, 26)" == page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_the_keyboard_is_enough(visit: Visit) -> None:
+    """Slash searches, Tab reaches links in the order of reading, Enter follows them."""
+    page = visit.open("results")
+    page.keyboard.press("/")
+    page.keyboard.type("ConfigMap")
+    page.keyboard.press("Enter")
+    count = page.get_by_role("status").filter(has_text="results")
+    expect(count).to_have_text("1 results")
+    page.reload()
+    expect(count).to_have_text("1 results")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    names = []
+    for _ in range(7):
+        page.keyboard.press("Tab")
+        names.append(page.evaluate("document.activeElement.textContent"))
+    assert ["pyverno", "Dashboard", "Results", "Policies", "Namespaces", "Resources", "History"] == names
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Resources", level=1)).to_be_visible()
+
+
+def test_a_wrong_filter_is_an_error_on_the_page(visit: Visit) -> None:
+    """The word at fault is shown, and no result."""
+    page = visit.open("results?staus=fail")
+    expect(page.get_by_role("alert").filter(has_text="staus")).to_be_visible()
+    assert 0 == page.locator("tbody tr").count()
+    # a browser reports every answer of 400
+    assert all("400" in problem for problem in visit.problems())
+    visit.forgive()
+
+
+def test_an_open_page_follows_changes(browser: Browser, tmp_path: Path) -> None:
+    """A result that appears in a report appears on the page; one that goes is in the history as resolved."""
+    own = Site(tmp_path)
+    try:
+        with open_visit(browser, own.url) as visit:
+            page = visit.open("policies/fresh")
+            own.run(lambda ui: ui.feed.write([report(result("fresh", message="just now"), name="fresh")]))
+            expect(page.get_by_text("just now")).to_be_visible()
+            own.run(lambda ui: ui.feed.write([report(name="fresh")]))
+            expect(page.get_by_text("just now")).to_have_count(0)
+            page = visit.open("history")
+            expect(page.get_by_role("cell", name="resolved")).to_be_visible()
+            assert [] == visit.problems()
+    finally:
+        own.close()
+
+
+def test_the_address_of_the_api_is_the_filter_of_the_page(visit: Visit) -> None:
+    """A script gets what a person sees."""
+    page = visit.open("results?status=fail&namespace=shop")
+    shown = page.locator("tbody tr").count()
+    answer = page.request.get(f"{visit.url}/api/v1/results?status=fail&namespace=shop")
+    assert shown == json.loads(answer.text())["total"]

@@ -1,0 +1,121 @@
+"""The playground as a visitor uses it: write, read the answer, share, come back."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visit
+
+POLICY = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata:
+  name: tags
+spec:
+  rules:
+    - name: latest
+      match:
+        any:
+          - resources:
+              kinds: [Pod]
+      validate:
+        failureAction: Enforce
+        message: name a version
+        pattern:
+          spec:
+            containers:
+              - image: "!*:latest"
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  containers:
+    - name: web
+      image: nginx:latest
+"""
+
+
+def write(page: Page, title: str, text: str) -> None:
+    """Put a text into an editor."""
+    page.get_by_role("textbox", name=title, exact=True).fill(text)
+
+
+def test_a_review_shows_the_denial_on_the_lines_it_is_about(visit: Visit) -> None:
+    """Result, message, and marks beside policy and resource."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", POD)
+    expect(page.get_by_role("heading", name="denied")).to_be_visible()
+    expect(page.locator("td.message")).to_contain_text("name a version")
+    marks = page.locator(".editor li.fail")
+    expect(marks).to_have_text(["● 7", "● 8"])
+
+
+def test_a_mistake_is_shown_with_its_line(visit: Visit) -> None:
+    """As the compiler says it."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY.replace("failureAction: Enforce", "failureAction: Perhaps"))
+    write(page, "Resources", POD)
+    expect(page.get_by_role("status").filter(has_text="policies:13")).to_be_visible()
+
+
+def test_a_shared_link_holds_everything_and_the_server_sees_nothing(visit: Visit) -> None:
+    """The texts are in the fragment; a fresh page shows them."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", POD)
+    page.get_by_role("button", name="Share").click()
+    page.wait_for_url("**/#/playground/*")
+    link = page.url
+    page.evaluate("localStorage.clear()")
+    page.goto("about:blank")
+    page.goto(link)
+    expect(page.get_by_role("textbox", name="Policies", exact=True)).to_have_value(POLICY)
+    expect(page.get_by_role("heading", name="denied")).to_be_visible()
+    fragment = link.partition("playground/")[2]
+    assert [] == [url for url in visit.requests if fragment in url.partition("#")[0]]
+
+
+def test_the_texts_are_still_there_after_a_reload(visit: Visit) -> None:
+    """They are kept in this browser, and nowhere else."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", POD)
+    expect(page.get_by_role("heading", name="denied")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("textbox", name="Resources", exact=True)).to_have_value(POD)
+
+
+def test_an_example_is_a_policy_with_resources_that_pass_and_fail(visit: Visit) -> None:
+    """Out of the wheel, without any other server."""
+    page = visit.open("playground")
+    page.get_by_label("Examples").select_option("pod-security/baseline/disallow-privileged-containers")
+    expect(page.locator(".status.fail").first).to_be_visible()
+    expect(page.locator(".status.pass").first).to_be_visible()
+
+
+def test_tab_indents_and_escape_leaves_the_editor(visit: Visit) -> None:
+    """The keyboard is never trapped."""
+    page = visit.open("playground")
+    area = page.get_by_role("textbox", name="Policies", exact=True)
+    area.focus()
+    page.keyboard.press("Tab")
+    expect(area).to_have_value("  ")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    expect(area).not_to_be_focused()
+
+
+def test_hostile_texts_stay_texts(visit: Visit) -> None:
+    """In names, in messages, in errors of the compiler."""
+    script = "<img src=x onerror=alert(1)>"
+    page = visit.open("playground")
+    write(page, "Policies", POLICY.replace("name a version", f"'{script}'"))
+    write(page, "Resources", POD)
+    expect(page.locator("td.message")).to_contain_text(script)
+    write(page, "Policies", POLICY.replace("name: latest", f"name: latest\n      '{script}': 1"))
+    expect(page.get_by_role("status").filter(has_text=script)).to_be_visible()
+    assert 0 == page.locator("img").count()
