@@ -27,20 +27,26 @@ from pyverno.kube.reportapis import POLICY_REPORTS
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.yaml.documents import Document
 from pyverno.report.collected import Collected, read_report, worst_first
-from pyverno.report.csvtext import csv_text
+from pyverno.report.csvtext import csv_rows, csv_text
 from pyverno.report.ephemeral import Reported, admission_report
 from pyverno.report.exceptions import exception_for
 from pyverno.report.explanation import Places, change_lines, rule_lines
 from pyverno.report.finding import Finding, finding
-from pyverno.report.github import github
+from pyverno.report.formats.azure import azure
+from pyverno.report.formats.github import github
+from pyverno.report.formats.gitlab import gitlab
+from pyverno.report.formats.jobsummary import job_summary
+from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.sarif import sarif
+from pyverno.report.formats.spreadsheet import spreadsheet
+from pyverno.report.formats.tap import tap
+from pyverno.report.formats.teamcity import teamcity
 from pyverno.report.html import html_page
-from pyverno.report.junit import Case, junit
 from pyverno.report.markdown import markdown_table
 from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, results_digest
 from pyverno.report.overview import overview_of
 from pyverno.report.policyreport import ReportEntry, build_report, merged_reports
 from pyverno.report.problem import problems_of
-from pyverno.report.sarif import sarif
 from pyverno.report.table import draw_table
 from pyverno.report.text import text_lines
 from tests.property.growth import Call, Shape, Subject
@@ -59,7 +65,7 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
     (
         "ephemeral.policy_label", "policyreport.plain_result", "policyreport.result_object",
         "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
-        "collected.is_report", "problem.located", "problem.problem_of", "text.plain",
+        "collected.is_report", "problem.located", "problem.problem_of", "text.plain", "identity.identity",
     ),
     "writes one result, as part of a function that has a row",
 ) | {"ephemeral.background_report": "writes what `admission_report` writes, with other labels"}  # fmt: skip
@@ -209,6 +215,16 @@ def _change(texts: Sequence[str]) -> Change:
     return Change(tuple(Edit(("spec", number), text) for number, text in enumerate(texts)), Status.PASS, (), {})
 
 
+_FORMATS: Final[Mapping[str, Callable[[list[Finding]], str]]] = {
+    "gitlab.gitlab": gitlab,
+    "azure.azure": azure,
+    "teamcity.teamcity": teamcity,
+    "tap.tap": tap,
+    "jobsummary.job_summary": job_summary,
+    "spreadsheet.spreadsheet": spreadsheet,
+}
+
+
 REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
     "ephemeral.admission_report": _both(
         lambda results: admission_report(_ABOUT, results, 1), _results, lambda text: [_result(0, text)]
@@ -231,8 +247,8 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
         _results,
         lambda text: [_result(0, text)],
     ),
-    "github.github": _both(github, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
-    "junit.junit": _both(
+    "formats.github.github": _both(github, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
+    "formats.junit.junit": _both(
         junit,
         lambda size: [Case("p", "r", f"n/{row[0]}", "Fail", message=row[1], is_failure=True) for row in _cells(size)],
         lambda text: [Case("p", "r", "n/p", "Fail", message=text, is_failure=True)],
@@ -278,7 +294,12 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
         _collected,
         lambda text: [*read_report({"results": [_item(0, text)]})],
     ),
-    "sarif.sarif": _both(sarif, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
+    **{
+        f"formats.{name}": _both(write, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)])
+        for name, write in _FORMATS.items()
+    },
+    "csvtext.csv_rows": _both(lambda rows: csv_rows(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]),
+    "formats.sarif.sarif": _both(sarif, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
     "table.draw_table": _both(lambda rows: draw_table(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]),
 }  # fmt: skip
 

@@ -20,9 +20,9 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.report.ephemeral import Reported, admission_report
 from pyverno.report.exceptions import exception_for
 from pyverno.report.finding import finding
-from pyverno.report.github import github
+from pyverno.report.formats.github import github
+from pyverno.report.formats.sarif import sarif
 from pyverno.report.policyreport import ReportEntry, merged_reports, result_object
-from pyverno.report.sarif import sarif
 from pyverno.telemetry.logs import AnswerLog
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import AdmissionOutcome

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pyverno.report.collected import Collected
 
-__all__ = ["csv_text"]
+__all__ = ["csv_rows", "csv_text"]
 
 _HEADERS: Final = (
     *(
@@ -38,14 +38,27 @@ def csv_text(results: Iterable[Collected]) -> str:
     >>> csv_text([]).splitlines()[0][:24]
     'status,severity,category'
     """
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(_HEADERS)
+    return csv_rows(_HEADERS, _rows(results))
+
+
+def _rows(results: Iterable[Collected]) -> Iterator[Sequence[str]]:
     for each in results:
         found, ref = each.finding, each.finding.resource
-        cells = (
+        yield (
             *(found.status, found.severity, found.category, found.policy, found.rule),
             *(ref.namespace, ref.kind, ref.name, found.message, each.source, str(each.seconds or "")),
         )
-        writer.writerow([f"'{cell}" if cell.startswith(_FORMULAS) else cell for cell in cells])
+
+
+def csv_rows(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return rows under headers; a cell that a spreadsheet would take for a formula begins with an apostrophe.
+
+    >>> csv_rows(["a"], [["=1+1"]])
+    "a\\r\\n'=1+1\\r\\n"
+    """
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(headers)
+    for row in rows:
+        writer.writerow([f"'{cell}" if cell.startswith(_FORMULAS) else cell for cell in row])
     return text.getvalue()

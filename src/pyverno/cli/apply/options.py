@@ -11,7 +11,10 @@ from pyverno.value import dataclass
 
 __all__ = ["FORMATS", "ApplyOptions", "check_options"]
 
-FORMATS = ("text", "json", "yaml", "sarif", "junit", "github")
+FORMATS = (
+    *("text", "json", "yaml", "sarif", "junit", "github"),
+    *("gitlab", "azure", "teamcity", "tap", "markdown", "csv", "html"),
+)
 """Formats of the results; all but `text` are for machines."""
 
 

@@ -20,7 +20,7 @@ from pyverno.kube.time.duration import format_duration
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.session import Session
 from pyverno.report.exceptions import exception_for
-from pyverno.report.formats import FORMATTERS
+from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.policyreport import ReportEntry, merged_reports, result_order
 from pyverno.report.problem import problems_of
 

@@ -10,7 +10,10 @@ from pyverno.cli.errors import Exit
 
 __all__ = ["FORMATS", "lint"]
 
-FORMATS = ("text", "json", "yaml", "sarif", "github", "junit")
+FORMATS = (
+    *("text", "json", "yaml", "sarif", "github", "junit"),
+    *("gitlab", "azure", "teamcity", "tap", "markdown", "csv", "html"),
+)
 
 
 def _lint(policies: tuple[str, ...], **flags: object) -> None:

@@ -13,7 +13,7 @@ from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.finding import Finding
-from pyverno.report.formats import FORMATTERS
+from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.problem import Problem, problems_of
 
 __all__ = ["lint_findings", "print_diagnostics", "print_explanation", "print_list"]

@@ -16,7 +16,7 @@ from pyverno.kube.wildcard import match
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.collected import SEVERITIES, STATUSES, Collected
 from pyverno.report.csvtext import csv_text
-from pyverno.report.formats import FORMATTERS
+from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.html import html_page
 from pyverno.report.markdown import markdown_table
 from pyverno.report.overview import Overview, overview_of

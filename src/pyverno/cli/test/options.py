@@ -12,7 +12,7 @@ from pyverno.value import dataclass, field, replace
 __all__ = ["DEFAULT_FILE", "FORMATS", "Selector", "SuiteOptions", "parse_selector"]
 
 DEFAULT_FILE = "kyverno-test.yaml"
-FORMATS = ("json", "yaml", "markdown", "junit")
+FORMATS = ("json", "yaml", "markdown", "junit", "tap", "csv", "html")
 """Formats of the results beside the table."""
 
 

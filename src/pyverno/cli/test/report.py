@@ -1,17 +1,20 @@
-"""Rows of `pyverno test` as a table, JSON, YAML, Markdown or JUnit XML.
+"""Rows of `pyverno test` as a table, JSON, YAML, Markdown, JUnit XML, TAP, CSV or HTML.
 
 Pure text. This module must never decide whether a row is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyverno.cli.style import Style
 from pyverno.cli.test.check import Row
+from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
-from pyverno.report.junit import Case, junit
+from pyverno.report.finding import Finding
+from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
 
@@ -100,9 +103,25 @@ def _junit(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> 
     return junit(cases, problems).rstrip("\n")
 
 
+def _findings(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Yield rows as findings, for the formats that have one line for each."""
+    for row in rows:
+        status = "fail" if row.counts_as_failed else "skip" if row.outcome == "Skip" else "pass"
+        *_, kind, namespace, name = ("", "", *row.resource.split("/"))
+        text = ": ".join(part for part in (row.reason, row.message) if part)
+        yield Finding(row.policy, row.rule, ResourceRef("", kind, namespace, name), status, text)
+
+
+def _format(name: str) -> Callable[[Sequence[Row], Sequence[Problem], bool], str]:
+    return lambda rows, problems, _detailed: FORMATTERS[name](_findings(rows), problems).rstrip("\n")
+
+
 _FORMS: Mapping[str, Callable[[Sequence[Row], Sequence[Problem], bool], str]] = {
     "json": _json,
     "yaml": _yaml,
     "markdown": _markdown,
     "junit": _junit,
+    "tap": _format("tap"),
+    "csv": _format("csv"),
+    "html": _format("html"),
 }

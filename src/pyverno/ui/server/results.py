@@ -17,7 +17,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.report.collected import Collected
 from pyverno.report.csvtext import csv_text
-from pyverno.report.formats import FORMATTERS
+from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.html import html_page
 from pyverno.report.markdown import markdown_table
 from pyverno.report.overview import overview_of

@@ -13,12 +13,12 @@ from pyverno.errors import Location
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.report.exceptions import any_tag, exception_for
 from pyverno.report.finding import Finding, finding
-from pyverno.report.formats import FORMATTERS
-from pyverno.report.github import github
-from pyverno.report.junit import Case, junit
+from pyverno.report.formats.github import github
+from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.registry import FORMATTERS
+from pyverno.report.formats.sarif import sarif
 from pyverno.report.markdown import markdown_table
 from pyverno.report.policyreport import ReportEntry
-from pyverno.report.sarif import sarif
 from pyverno.report.table import draw_table
 from tests.unit.report.results import POD, result
 

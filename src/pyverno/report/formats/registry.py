@@ -10,11 +10,12 @@ from typing import Protocol
 
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.report.collected import Collected
 from pyverno.report.finding import Finding
-from pyverno.report.github import github
-from pyverno.report.junit import Case, junit
+from pyverno.report.formats.github import github
+from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.sarif import sarif
 from pyverno.report.problem import Problem
-from pyverno.report.sarif import sarif
 
 __all__ = ["FORMATTERS", "Formatter"]
 
@@ -69,11 +70,62 @@ def _junit(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> 
     return junit(cases, problems)
 
 
+def _gitlab(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.formats.gitlab import gitlab  # a run writes one format
+
+    return gitlab(findings, problems)
+
+
+def _azure(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.formats.azure import azure
+
+    return azure(findings, problems)
+
+
+def _teamcity(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.formats.teamcity import teamcity
+
+    return teamcity(findings, problems)
+
+
+def _tap(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.formats.tap import tap
+
+    return tap(findings, problems)
+
+
+def _markdown(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.formats.jobsummary import job_summary
+
+    return job_summary(findings, problems)
+
+
+def _csv(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.formats.spreadsheet import spreadsheet
+
+    return spreadsheet(findings, problems)
+
+
+def _html(findings: Iterable[Finding], problems: Sequence[Problem] = (), /) -> str:
+    from pyverno.report.html import html_page
+    from pyverno.report.overview import overview_of
+
+    texts = [f"{each.location}: {each.message}".removeprefix(": ") for each in problems]
+    return html_page(overview_of([Collected(each) for each in findings], problems=texts))
+
+
 FORMATTERS: Mapping[str, Formatter] = {
     "json": _json,
     "yaml": _yaml,
     "sarif": sarif,
     "junit": _junit,
     "github": github,
+    "gitlab": _gitlab,
+    "azure": _azure,
+    "teamcity": _teamcity,
+    "tap": _tap,
+    "markdown": _markdown,
+    "csv": _csv,
+    "html": _html,
 }
 """Findings to text, by the name that the command line uses."""

@@ -1,0 +1,53 @@
+"""Findings as logging commands of Azure Pipelines: issues of a run with file, line and column.
+
+This module must never let a text of a resource start a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pyverno.errors import Location
+from pyverno.report.finding import Finding
+from pyverno.report.problem import Problem
+
+__all__ = ["azure"]
+
+_TYPES: Final = {"fail": "error", "error": "error", "warn": "warning"}
+
+
+def azure(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
+    """Return one issue for each finding that needs attention, and for each problem of the run.
+
+    >>> from pyverno.engine.result import ResourceRef
+    >>> from pyverno.errors import Location
+    >>> pod = ResourceRef("v1", "Pod", "", "a")
+    >>> print(azure([Finding("p", "r", pod, "fail", "50%; no", location=Location("a.yaml", 7, 3))]), end="")
+    ##vso[task.logissue type=error;sourcepath=a.yaml;linenumber=7;columnnumber=3;code=p/r]Pod/a: 50%AZP25; no
+    """
+    lines = [_issue("error", each.location, f"pyverno/{each.code}", each.message) for each in problems]
+    for each in findings:
+        if each.is_problem:
+            text = f"{each.resource}: {each.message or 'validation failed'}"
+            lines.append(_issue(_TYPES[each.status], each.location, each.rule_id, text))
+    return "".join(lines)
+
+
+def _issue(kind: str, where: Location, code: str, text: str) -> str:
+    properties = {"type": kind}
+    if where.file:
+        properties["sourcepath"] = where.file
+    if where.line:
+        properties |= {"linenumber": str(where.line), "columnnumber": str(where.column)}
+    properties["code"] = code
+    listed = ";".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"##vso[task.logissue {listed}]{_data(text)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%AZP25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace("]", "%5D").replace(";", "%3B")

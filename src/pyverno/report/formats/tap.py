@@ -1,0 +1,68 @@
+"""Findings in the Test Anything Protocol, version 14: one test point for each result.
+
+A warning is a `TODO`: it is shown, and does not fail the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.lazyregex import regex
+from pyverno.report.finding import Finding
+from pyverno.report.problem import Problem
+
+__all__ = ["tap"]
+
+_CONTROL = regex("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+def tap(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
+    """Return one TAP document; problems of the run are test points that failed.
+
+    >>> from pyverno.engine.result import ResourceRef
+    >>> print(tap([Finding("p", "r", ResourceRef("v1", "Pod", "", "a"), "skip", "excused")]), end="")
+    TAP version 14
+    1..1
+    ok 1 - p/r Pod/a # SKIP excused
+    """
+    points = [*map(_problem_point, problems), *map(_finding_point, findings)]
+    lines = ["TAP version 14", f"1..{len(points)}"]
+    for number, (is_ok, name, directive, detail) in enumerate(points, 1):
+        lines.append(f"{'ok' if is_ok else 'not ok'} {number} - {_escape(name)}{directive}")
+        lines += _block(detail)
+    return "\n".join(lines) + "\n"
+
+
+_Point = tuple[bool, str, str, JSONObject]
+
+
+def _problem_point(each: Problem) -> _Point:
+    return False, f"pyverno {each.code}", "", {"message": each.message, "at": str(each.location)}
+
+
+def _finding_point(each: Finding) -> _Point:
+    name = f"{each.policy}/{each.rule}" if each.rule else each.policy
+    title = f"{name} {each.resource}".rstrip(" /")
+    match each.status:
+        case "pass":
+            return True, title, "", {}
+        case "skip":
+            return True, title, f" # SKIP {_escape(each.message)}".rstrip(), {}
+    directive = " # TODO warning" if each.status == "warn" else ""
+    detail = {"message": each.message, "severity": each.severity, "status": each.status, "at": str(each.location)}
+    return False, title, directive, detail
+
+
+def _block(detail: JSONObject) -> Iterator[str]:
+    """Yield the YAML block of a test point, two blanks in."""
+    filled = {key: value for key, value in detail.items() if value}
+    if filled:
+        yield "  ---"
+        yield from (f"  {line}".rstrip() for line in dump_yaml(filled).splitlines())
+        yield "  ..."
+
+
+def _escape(text: str) -> str:
+    return _CONTROL.sub(" ", text).replace("\\", "\\\\").replace("#", "\\#")

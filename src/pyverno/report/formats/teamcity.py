@@ -1,0 +1,71 @@
+"""Findings as service messages of TeamCity: code inspections, and build problems for what could not be read.
+
+This module must never let a text of a resource start a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from re import Match
+from typing import Final
+
+from pyverno.lazyregex import regex
+from pyverno.report.finding import Finding
+from pyverno.report.problem import Problem
+
+__all__ = ["teamcity"]
+
+_LEVELS: Final = {"fail": "ERROR", "error": "ERROR", "warn": "WARNING"}
+_ESCAPED: Final = {"|": "||", "'": "|'", "\n": "|n", "\r": "|r", "[": "|[", "]": "|]"}
+_SPECIAL = regex(r"[|'\n\r\[\]]|[^\x20-\x7e]")
+_MOST_NAME: Final = 255
+_MOST_TEXT: Final = 4000
+_MOST_IDENTITY: Final = 60
+
+
+def teamcity(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
+    """Return one inspection for each finding that needs attention; each rule is an inspection type.
+
+    >>> from pyverno.engine.result import ResourceRef
+    >>> pod = ResourceRef("v1", "Pod", "", "a")
+    >>> print(teamcity([Finding("p", "r", pod, "warn", "it's [no]")]).splitlines()[1])
+    ##teamcity[inspection typeId='p/r' message='Pod/a: it|'s |[no|]' file='' SEVERITY='WARNING']
+    """
+    lines: list[str] = []
+    for problem in problems:
+        text = f"{problem.location}: {problem.message}".removeprefix(": ")[:_MOST_TEXT]
+        lines.append(_message("buildProblem", description=text, identity=f"pyverno {problem.code}"[:_MOST_IDENTITY]))
+    types: set[str] = set()
+    for each in findings:
+        if not each.is_problem:
+            continue
+        name = each.rule_id[:_MOST_NAME]
+        if name not in types:
+            types.add(name)
+            lines.append(_inspection_type(each, name))
+        where = {"file": each.location.file}
+        if each.location.line:
+            where["line"] = str(each.location.line)
+        text = f"{each.resource}: {each.message or 'validation failed'}"[:_MOST_TEXT]
+        lines.append(_message("inspection", typeId=name, message=text, **where, SEVERITY=_LEVELS[each.status]))
+    return "".join(lines)
+
+
+def _inspection_type(each: Finding, name: str) -> str:
+    title = (each.title or name)[:_MOST_NAME]
+    description = (each.description or title)[:_MOST_TEXT]
+    category = (each.category or "Policies")[:_MOST_NAME]
+    return _message("inspectionType", id=name, name=title, description=description, category=category)
+
+
+def _message(kind: str, **attributes: str) -> str:
+    listed = " ".join(f"{name}='{_SPECIAL.sub(_escape, text)}'" for name, text in attributes.items())
+    return f"##teamcity[{kind} {listed}]\n"
+
+
+def _escape(found: Match[str]) -> str:
+    character = found[0]
+    if character in _ESCAPED:
+        return _ESCAPED[character]
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"|0x{units[at : at + 4]}" for at in range(0, len(units), 4))
