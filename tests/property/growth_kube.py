@@ -37,7 +37,7 @@ TEXT_READERS = (
     "lang.pattern.anchors.parse_anchor", "lang.pattern.anchors.strip_anchors",
     "lang.pattern.leaf.compile_leaf", "lang.pattern.leaf.integer_range", "lang.pattern.leaf.literal_texts",
     "lang.pattern.leaf.split_operator", "lang.pattern.metadata.compile_key",
-    "lang.pattern.operators_values.duration_of", "lang.pattern.operators_values.float_of",
+    "lang.pattern.operators_values.duration_of", "kube.gofloat.parse_float",
     "lang.pattern.operators_values.integer_of", "lang.pattern.operators_values.quantity_of",
     "lang.template.expression_text.compile_expression_text", "lang.template.location.parse_path",
      "lang.template.location.shown_path",

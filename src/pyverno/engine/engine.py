@@ -21,7 +21,7 @@ from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, Fault, RuleResult, Status, Verdict
-from pyverno.engine.rule import CompiledRule, Exemption, Guard, RuleInfo, Run
+from pyverno.engine.rule import UNMATCHED, CompiledRule, Exemption, Guard, RuleInfo, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
 from pyverno.errors import PyvernoError
@@ -386,7 +386,7 @@ def _run(run: Run, guards: Sequence[Guard], exceptions: Sequence[Exemption], res
     for guard in guards:
         verdict = guard.check(run)
         if verdict is not None:
-            return (verdict,)
+            return () if verdict is UNMATCHED else (verdict,)
     if exceptions:
         applicable = [exception for exception in exceptions if exception.applies(run, resource)]
         if applicable:

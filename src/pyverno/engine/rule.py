@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.match import Filter, IndexKey
 from pyverno.engine.request import Request
-from pyverno.engine.result import FailureAction, RuleResult, RuleType, Verdict
+from pyverno.engine.result import FailureAction, RuleResult, RuleType, Status, Verdict
 from pyverno.engine.scope import Scope
 from pyverno.errors import NOWHERE, Location
 from pyverno.kube.json import JSON
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyverno.podsecurity import Exclude
 
 __all__ = [
+    "UNMATCHED",
     "Action",
     "ActionOverride",
     "Binding",
@@ -232,6 +233,10 @@ class Binding(Protocol):
         ...
 
 
+UNMATCHED: Final = Verdict(Status.SKIP, "a match condition is false")
+"""What a guard returns when the policy does not match the request: the rule has no result."""
+
+
 class Guard(Protocol):
     """A condition that must hold before the action runs; returns a verdict to stop with, or None to go on."""
 
@@ -368,7 +373,7 @@ class CompiledRule:
 class CompiledPolicy:
     """A policy as the engine sees it: its identity and its rules, autogen copies included.
 
-    `guards` hold for the whole policy (webhook matchConditions). `warnings` are for its author.
+    `warnings` are for its author.
     """
 
     info: PolicyInfo

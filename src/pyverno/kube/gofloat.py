@@ -1,10 +1,41 @@
-"""Floating point numbers as text, exactly as Go's strconv and encoding/json write them."""
+"""Floating point numbers as text, exactly as Go's strconv and encoding/json read and write them."""
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
-__all__ = ["float_text", "float_verb_text"]
+from pyverno.lazyregex import regex
+
+__all__ = ["float_text", "float_verb_text", "parse_float"]
+
+_DECIMAL: Final = regex(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+")
+_HEXADECIMAL: Final = regex(r"[+-]?0[xX](?:[0-9a-fA-F]++\.?+[0-9a-fA-F]*+|\.[0-9a-fA-F]++)[pP][+-]?[0-9]++")
+_UNDERSCORE: Final = regex(r"(?<=[0-9])_(?=[0-9])")
+_UNDERSCORE_OF_HEXADECIMAL: Final = regex(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
+_SPECIAL: Final = frozenset({"inf", "infinity", "nan"})
+
+
+def parse_float(text: str) -> float | None:
+    """Read a float as Go's ParseFloat does; None for what it rejects, numbers beyond the range included.
+
+    >>> parse_float("1_000.5"), parse_float("0x1p4"), parse_float("-Inf"), parse_float("1e400"), parse_float("1__0")
+    (1000.5, 16.0, -inf, None, None)
+    """
+    plain = text
+    if "_" in text:
+        plain = (_UNDERSCORE_OF_HEXADECIMAL if "x" in text.lower() else _UNDERSCORE).sub("", text)
+    if _DECIMAL.fullmatch(plain):
+        number = float(plain)
+        return None if math.isinf(number) else number
+    if plain is text and text.lower().lstrip("+-") in _SPECIAL and len(text) - len(text.lstrip("+-")) < 2:
+        return float(text)
+    if _HEXADECIMAL.fullmatch(plain):
+        try:
+            return float.fromhex(plain)
+        except OverflowError:
+            return None
+    return None
 
 
 def float_text(value: float) -> str:

@@ -1,16 +1,17 @@
-"""Match conditions that an API server can judge for a policy in CEL, so that it asks the webhook less often.
+"""Match conditions that an API server evaluates before it calls a webhook: those of CEL policies, and of rule policies.
 
-They are only a sieve before the engine, which judges all conditions again. This module must never evaluate one.
+They are only a sieve before the engine, which evaluates all conditions again. This module must never evaluate one.
 (Kyverno: pkg/controllers/webhook/match_conditions.go, pkg/cel/autogen/match.go)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyverno.compiler.autogen.cel import copies_of, guarded_conditions, is_about_pods
 from pyverno.compiler.cel.environment import CelCompiler
 from pyverno.compiler.parser import Parser
+from pyverno.engine.cel.matchconditions import MatchConditions
 from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel import types
@@ -21,10 +22,16 @@ from pyverno.policy.cel.policies import CelPolicy, GeneratingPolicy
 from pyverno.policy.validate import NamedExpression
 from pyverno.value import replace
 
-__all__ = ["webhook_conditions"]
+__all__ = ["lower_webhook_conditions", "webhook_conditions"]
 
 _POD = Target("", "v1", "pods", "Pod")
 _WITHOUT_OBJECT = frozenset({"DELETE", "CONNECT", "*"})
+
+
+def lower_webhook_conditions(written: Sequence[NamedExpression], parser: Parser) -> MatchConditions:
+    """Compile `webhookConfiguration.matchConditions` of a ClusterPolicy or Policy for the engine."""
+    compiler = CelCompiler(kubernetes_environment(), parser, names=AUTHORIZER_NAMES)
+    return MatchConditions(compiler.conditions(written))
 
 
 def webhook_conditions(policy: CelPolicy) -> tuple[NamedExpression, ...] | None:

@@ -22,6 +22,7 @@ from pyverno.engine.rule import (
     CompiledRule,
     Family,
     FastTier,
+    Guard,
     HasFastTier,
     PolicyInfo,
     RuleInfo,
@@ -37,7 +38,7 @@ from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.schema import locate
-from pyverno.policy.validate import Validate
+from pyverno.policy.validate import NamedExpression, Validate
 from pyverno.value import replace
 
 __all__ = ["lower_cluster_policy"]
@@ -64,8 +65,30 @@ def lower_cluster_policy(policy: ClusterPolicy) -> tuple[CompiledPolicy, tuple[P
         emit_warning=spec.emit_warning,
         location=locate(policy.document, ("metadata", "name")),
     )
+    conditions = _lower_match_conditions(spec.webhook.match_conditions, parser)
     rules = tuple(lowered for rule in expand(policy) for lowered in _lower_rules(rule, policy, info, parser))
+    if conditions is not None:
+        rules = tuple(_behind(conditions, rule) for rule in rules)
     return CompiledPolicy(info, rules), tuple(parser.errors)
+
+
+def _lower_match_conditions(written: tuple[NamedExpression, ...], parser: Parser) -> Guard | Unavailable | None:
+    """Compile the match conditions of the policy's webhook; Unavailable when one of them does not compile."""
+    if not written:
+        return None
+    from pyverno.compiler.cel.webhookconditions import lower_webhook_conditions
+
+    known = len(parser.errors)
+    guard = lower_webhook_conditions(written, parser)
+    broken = parser.errors[known:]
+    return Unavailable("; ".join(map(str, broken)), ignores_delete=False) if broken else guard
+
+
+def _behind(conditions: Guard | Unavailable, rule: CompiledRule) -> CompiledRule:
+    """Return a rule that match conditions stand in front of; they look at more than its fast tier does."""
+    if isinstance(conditions, Unavailable):
+        return replace(rule, action=conditions, fast_tier=None)
+    return replace(rule, guards=(conditions, *rule.guards), fast_tier=None)
 
 
 def _lower_rules(

@@ -94,7 +94,7 @@ class BrokerHost:
         """Return what a registry says about an image."""
         return self.broker.image_data(reference, credentials=None)
 
-    def generate(self, namespace: str | None, objects: list[JSONObject]) -> None:
+    def generate(self, namespace: str | None, objects: list[JSON]) -> None:
         """Collect objects to generate; a policy of a namespace stays in it (None = that namespace)."""
         own = self.broker.namespace
         namespace = own if namespace is None else namespace
@@ -102,7 +102,8 @@ class BrokerHost:
             text = f"a policy of namespace `{own}` may not generate in "
             raise OperandError(f"{text}another namespace", f"{text}namespace `{namespace}`")
         for document in objects:
-            items = document.get("items") if str(document.get("kind", "")).endswith("List") else None
+            is_list = isinstance(document, dict) and str(document.get("kind", "")).endswith("List")
+            items = document.get("items") if is_list else None
             for item in items if isinstance(items, list) else [document]:
                 if not isinstance(item, dict) or not isinstance(item.get("metadata") or {}, dict):
                     text = "an object to generate must be a map with metadata"

@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
+from pyverno.kube.gofloat import parse_float
 from pyverno.kube.json import JSON
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.quantity import try_quantity
@@ -56,7 +57,6 @@ _ENDPOINT: Final = r"([-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+)"
 _NOT_IN_RANGE: Final = regex(_ENDPOINT + "!-" + _ENDPOINT)
 _IN_RANGE: Final = regex(_ENDPOINT + "-" + _ENDPOINT)
 _INTEGER: Final = regex(r"[+-]?[0-9]+")
-_DECIMAL: Final = regex(r"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+")
 _INT64_DIGITS: Final = 19
 
 _COMPARE: Final[dict[Operator, Callable[[JSON, JSON], bool]]] = {
@@ -372,7 +372,7 @@ def _float_leaf(pattern: float) -> Leaf:
     def leaf(value: JSON) -> bool:
         if isinstance(value, (int, float)):
             return not isinstance(value, bool) and value == pattern
-        return isinstance(value, str) and _parse_float(value) == pattern
+        return isinstance(value, str) and parse_float(value) == pattern
 
     return leaf
 
@@ -384,8 +384,3 @@ def _parse_int(text: str) -> int | None:
         return None
     number = int(digits or "0") * (-1 if text[0] == "-" else 1)
     return number if -(2**63) <= number < 2**63 else None
-
-
-def _parse_float(text: str) -> float | None:
-    # Go's strconv.ParseFloat; its infinities and not-a-numbers never equal a number of JSON
-    return float(text) if _DECIMAL.fullmatch(text) else None

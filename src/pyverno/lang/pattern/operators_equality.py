@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyverno.kube.gofloat import parse_float
 from pyverno.kube.json import JSON, equal, is_number
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.operators_membership import BOTH_SIDES, Sides
-from pyverno.lang.pattern.operators_values import duration_of, float_of, integer_of, quantity_of, seconds_of
+from pyverno.lang.pattern.operators_values import duration_of, integer_of, quantity_of, seconds_of
 
 __all__ = ["compile_equals", "compile_not_equals", "is_mere_text"]
 
@@ -72,7 +73,7 @@ def _equals_text(value: str, matches: Callable[[str], bool] | None = None) -> Ch
     duration = duration_of(value) if value != "0" else None
     quantity = quantity_of(value)
     integer = integer_of(value)
-    number = float_of(value)
+    number = parse_float(value)
     matches = matches or compile_wildcard(value)
     is_plain = duration is None and quantity is None
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pyverno.kube.gofloat import parse_float
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.semver import try_version
 from pyverno.lang.pattern.operators_values import (
     duration_of,
-    float_of,
     pair_durations,
     quantity_of,
     seconds_of,
@@ -65,13 +65,13 @@ def _against_number(key: JSON, value: float, test: Test) -> bool:
         return False
     if (pair := pair_durations(key, value)) is not None:
         return test(*pair)
-    number = float_of(key)
+    number = parse_float(key)
     return number is not None and test(number, value)
 
 
 def _against_text(value: str, test: Test) -> Check:
     quantity = quantity_of(value)
-    number = float_of(value)
+    number = parse_float(value)
     version = try_version(value)
 
     def against_number(key: float) -> bool:
@@ -88,7 +88,7 @@ def _against_text(value: str, test: Test) -> Check:
             return test(*pair)
         if quantity is not None and (key_quantity := quantity_of(key)) is not None:
             return test(key_quantity, quantity)
-        if (key_number := float_of(key)) is not None:
+        if (key_number := parse_float(key)) is not None:
             return against_number(key_number)
         return version is not None and (key_version := try_version(key)) is not None and test(key_version, version)
 

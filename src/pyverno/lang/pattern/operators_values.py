@@ -9,13 +9,10 @@ from pyverno.kube.quantity import Quantity, try_quantity
 from pyverno.kube.time.duration import try_duration
 from pyverno.lazyregex import regex
 
-__all__ = ["duration_of", "float_of", "integer_of", "pair_durations", "quantity_of", "seconds_of"]
+__all__ = ["duration_of", "integer_of", "pair_durations", "quantity_of", "seconds_of"]
 
 _NUMBER_START = frozenset("+-.0123456789")
 _INTEGER = regex(r"[+-]?[0-9]+")
-_DECIMAL = regex(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_HEXADECIMAL = regex(r"[+-]?0[xX](?:[0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
-_SPECIAL = frozenset({"inf", "infinity", "nan"})
 _NANOSECONDS = 1_000_000_000
 _INT64 = 2**63
 _MAX_DIGITS = 400
@@ -37,21 +34,6 @@ def integer_of(text: str) -> int | None:
         return None
     number = int(text)
     return number if -_INT64 <= number < _INT64 else None
-
-
-def float_of(text: str) -> float | None:
-    """Return what Go's ParseFloat reads (also hexadecimal and infinity), None for anything else."""
-    if _DECIMAL.fullmatch(text):
-        number = float(text)
-        return None if math.isinf(number) else number
-    if text.lower().lstrip("+-") in _SPECIAL and len(text) - len(text.lstrip("+-")) < 2:
-        return float(text)
-    if _HEXADECIMAL.fullmatch(text):
-        try:
-            return float.fromhex(text)
-        except OverflowError:
-            return None
-    return None
 
 
 def seconds_of(number: float) -> int | None:

@@ -81,7 +81,7 @@ ADDRESS = "network address parse error during conversion from string: "
         ("ip('fe80::1%eth0')", 'IP address "fe80::1%eth0" with zone value is not allowed'),
         ("cidr('10.0.0.0/33')", "network address parse error during conversion from string"),
         ("url('x y')", "URL parse error during conversion from string"),
-        ("'a'.find('[')", "Illegal regex: "),
+        ("'a'.find('[' + '')", "Illegal regex: "),
         ("regex.extract('a', '(a)(b)')", "regular expression has more than one capturing group"),
         ("regex.replace('a', 'a', r'\\1')", "replacement string references group 1 but regex has only 0 group(s)"),
         ("image('nginx:')", "could not parse reference: nginx:"),

@@ -261,3 +261,12 @@ def test_kubernetes_finds_nothing_in_what_holds_nothing(text, value, holder):
     assert found(kubernetes_environment()) == value
     assert isinstance(found(STANDARD), str)
     assert found(STANDARD) != "none"
+
+
+def test_a_trace_holds_the_parts_of_constants() -> None:
+    """Conversions of constants are computed once, but a traced run records them and what is inside them."""
+    program = ENVIRONMENT.compile("dyn({'a': dyn(null)}).a == dyn(double('1.5'))")
+    values = [(each.kind, each.value) for each in program.trace({})]
+    assert values[-1] == ("Call", False)
+    assert ("Call", 1.5) in values
+    assert ("MapLiteral", {"a": None}) in values

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pyverno.lang.cel.checking.checked import Checked, Reference, Resolution
+from pyverno.lang.cel.checking.literals import LITERAL_FUNCTIONS
 from pyverno.lang.cel.checking.scope import Names
 from pyverno.lang.cel.checking.unification import Substitution, is_dyn, may_fit, most_general, unwrap_optional
 from pyverno.lang.cel.declarations import Overload
@@ -412,7 +413,7 @@ class _Checker:
         return self._conditional(node, (BOOL, body, optional_of(self._known.fresh())))
 
 
-_TEXT_FUNCTIONS: Final = frozenset({"duration", "timestamp", "matches", "format"})
+_TEXT_FUNCTIONS: Final = LITERAL_FUNCTIONS | {"format"}
 _LITERAL_TYPES: Final = {
     "null_type": Type("null"),
     "bool": BOOL,

@@ -1,8 +1,9 @@
 """Checks of literals at compile time, as Kubernetes does since 1.29.
 
-`duration('x')`, `timestamp('x')` and `s.matches('[')` do not compile, nor do lists and maps whose elements differ in
-type even where dyn would allow them, except inside `format` calls. This module must never check anything that is not
-written in the expression.
+`duration('x')`, `timestamp('x')`, `s.matches('[')` and `s.find('[')` do not compile, nor do conversions of literals
+that cannot be converted (`int('x')`, `double('1e400')`), nor lists and maps whose elements differ in type even where
+dyn would allow them, except inside `format` calls. This module must never check anything that is not written in the
+expression.
 """
 
 from __future__ import annotations
@@ -19,13 +20,21 @@ from pyverno.lang.cel.syntax.source import Issue
 from pyverno.lang.cel.times import parse_duration, parse_timestamp
 from pyverno.lang.cel.types import Type
 
-__all__ = ["literal_issues"]
+__all__ = ["LITERAL_FUNCTIONS", "literal_issues"]
 
 _CHECKS: Final[dict[str, tuple[Callable[[str], object], int]]] = {
     "duration": (parse_duration, 0),
     "timestamp": (parse_timestamp, 0),
     "matches": (check_pattern, 0),
+    "find": (check_pattern, 0),
+    "findAll": (check_pattern, 0),
 }
+_CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "int", "string", "uint"})
+"""Functions that cel-go computes for constants when it plans the program."""
+
+LITERAL_FUNCTIONS: Final = frozenset(_CHECKS) | _CONVERSIONS
+"""The functions whose literal arguments are checked."""
+
 _EXEMPT: Final = frozenset({"format"})
 
 
@@ -36,9 +45,11 @@ def literal_issues(checked: Checked, *, homogeneous: bool, formats: bool) -> tup
     if any(call.function in _EXEMPT for call in checked.calls):
         calls, literals = _of_interest(checked.root)
     else:
-        calls = [call for call in checked.calls if call.args]
+        calls = list(checked.calls)
         literals = list(checked.collections)
-    found = tuple(issue for node in calls for issue in _formats(node)) if formats else ()
+    found = (
+        tuple(issue for node in calls for issue in (*_formats(node), *_conversions(checked, node))) if formats else ()
+    )
     return (*found, *(issue for node in literals for issue in _mixtures(checked, node))) if homogeneous else found
 
 
@@ -50,7 +61,7 @@ def _of_interest(root: ast.Node) -> tuple[list[ast.Call], list[ast.ListLiteral |
     while waiting:
         node, is_exempt = waiting.pop()
         if isinstance(node, ast.Call):
-            if node.function in _CHECKS and node.args:
+            if node.function in _CHECKS or node.function in _CONVERSIONS:
                 calls.append(node)
             is_exempt = is_exempt or node.function in _EXEMPT
         elif isinstance(node, (ast.ListLiteral, ast.MapLiteral)) and not is_exempt:
@@ -60,6 +71,8 @@ def _of_interest(root: ast.Node) -> tuple[list[ast.Call], list[ast.ListLiteral |
 
 
 def _formats(node: ast.Call) -> Iterator[Issue]:
+    if node.function not in _CHECKS:
+        return
     check, position = _CHECKS[node.function]
     if node.function == "matches" and node.target is None:
         position = 1
@@ -70,6 +83,19 @@ def _formats(node: ast.Call) -> Iterator[Issue]:
         check(argument.value)
     except EvaluationError:
         yield Issue(argument.offset, f"invalid {node.function} argument")
+
+
+def _conversions(checked: Checked, node: ast.Call) -> Iterator[Issue]:
+    """Return the error of converting a literal, which shows in no run: cel-go computes it when it plans the program."""
+    resolution = checked.resolutions.get(node.id)
+    if node.function not in _CONVERSIONS or resolution is None or node.target is not None or len(node.args) != 1:
+        return
+    argument = node.args[0]
+    if isinstance(argument, ast.Literal) and resolution.function == node.function:
+        try:
+            resolution.overloads[0].apply(argument.value)
+        except EvaluationError as error:
+            yield Issue(argument.offset, error.message)
 
 
 def _mixtures(checked: Checked, node: ast.ListLiteral | ast.MapLiteral) -> Iterator[Issue]:

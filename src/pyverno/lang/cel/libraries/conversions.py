@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from pyverno.errors import EvaluationError
-from pyverno.kube.gofloat import float_verb_text
+from pyverno.kube.gofloat import float_verb_text, parse_float
 from pyverno.lang.cel import arithmetic
 from pyverno.lang.cel.declarations import function
 from pyverno.lang.cel.libraries.costs import by_size
@@ -110,13 +110,10 @@ def double(value: Value) -> float:
     CEL: double('1.5') ⇒ 1.5
     """
     if isinstance(value, str):
-        text = value.strip()
-        if text != value or "_" in value or not value:
+        number = parse_float(value)
+        if number is None:
             raise _unconvertible(value, "double")
-        try:
-            return float(value)
-        except ValueError:
-            raise _unconvertible(value, "double") from None
+        return number
     return float(value)
 
 

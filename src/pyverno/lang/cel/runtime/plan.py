@@ -244,9 +244,13 @@ class _Planner:
     def _folded(self, step: Step) -> Step:
         if not self._rules.folds_constants:
             return step
-        frame: Frame = [0, 0, Evaluation(Runtime())]
+        evaluation = Evaluation(Runtime())
+        evaluation.trace = [] if self._traced else None
+        frame: Frame = [0, 0, evaluation]
         try:
-            return steps.constant_step(step.run(frame))
+            value = step.run(frame)
+            # a traced node runs with its parts, so that each of them is recorded
+            return Step(step.run, constant=value, is_written=True) if self._traced else steps.constant_step(value)
         except EvaluationError:
             # the error shows when the expression runs, as it does for arguments that are not constant
             return step

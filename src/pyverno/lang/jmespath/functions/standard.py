@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from pyverno.kube.gofloat import parse_float
 from pyverno.kube.json import JSON, JSONObject, encode, equal, is_number
 from pyverno.lang.jmespath.cost import COPY, FLAT, ITEM, READ, Cost, charge_search, charge_texts, same
 from pyverno.lang.jmespath.function import (
@@ -25,12 +26,10 @@ from pyverno.lang.jmespath.function import (
 )
 from pyverno.lang.jmespath.values import ExpRef, check_size
 from pyverno.lang.runtime import BYTES_PER_STEP, Runtime
-from pyverno.lazyregex import regex
 
 __all__ = ["FUNCTIONS", "keys"]
 
 _LONG_TEXT: Final = 4096
-_FLOAT: Final = regex(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @function("abs", NUMBER, returns=NUMBER, cost=FLAT, note="gives the distance of a number from zero", standard=True)
@@ -278,10 +277,8 @@ def to_number(_runtime: Runtime, value: JSON) -> JSON:
     """
     if is_number(value):
         return value
-    if not isinstance(value, str) or not _FLOAT.fullmatch(value):
-        return None
-    number = float(value)
-    if not math.isfinite(number):
+    number = parse_float(value) if isinstance(value, str) else None
+    if number is None or not math.isfinite(number):
         return None
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 

@@ -15,7 +15,7 @@ from tests.unit.lang.jmespath.hosts import evaluate
         ("min_by(`[]`, &a)", None),
         ("contains('abc', `1`)", False),
         ("contains(`[1]`, `true`)", False),
-        ("to_number('1_000')", None),
+        ("to_number('1_000')", 1000),
         ("to_number(' 1')", None),
         ("to_number('NaN')", None),
         ("to_number(`true`)", None),
