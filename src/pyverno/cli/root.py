@@ -50,6 +50,12 @@ def _explain() -> click.Command:
     return explain
 
 
+def _equivalent() -> click.Command:
+    from pyverno.cli.equivalent.command import equivalent
+
+    return equivalent
+
+
 def _ui() -> click.Command:
     from pyverno.cli.ui.command import ui
 
@@ -151,6 +157,7 @@ COMMANDS: Mapping[str, Row] = {
     "lint": Row(_lint, "Find mistakes in policies that Kyverno accepts."),
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
     "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
+    "equivalent": Row(_equivalent, "Search for an object on which two sets of policies differ."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
     "ui": Row(_ui, "Show reports, and a playground for policies, in a browser."),
     "verify": Row(_verify, "Verify the signatures of an image, and show every check."),

@@ -34,7 +34,14 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
 from pyverno.kube.quantity import try_quantity
 
-__all__ = ["container_errors", "containers_errors", "ephemeral_errors", "init_container_errors", "resource_errors"]
+__all__ = [
+    "PROFILES",
+    "container_errors",
+    "containers_errors",
+    "ephemeral_errors",
+    "init_container_errors",
+    "resource_errors",
+]
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
@@ -194,10 +201,18 @@ def _identity(value: JSON, path: str, errors: Errors) -> None:
         errors.append(invalid(path, value, "must be between 0 and 2147483647, inclusive"))
 
 
+_PROFILE_TYPES: Final[Check] = one_of("Localhost", "RuntimeDefault", "Unconfined")
+PROFILES: Final[Mapping[str, Check]] = {
+    name: struct({"type": needed(_PROFILE_TYPES, f"type is required when {name} is set")})
+    for name in ("seccompProfile", "appArmorProfile")
+}
+"""What a container and a Pod have alike in their security contexts."""
+
 _SECURITY: Final[Check] = struct(
     {
         "runAsUser": _identity,
         "runAsGroup": _identity,
+        **PROFILES,
     }
 )
 

@@ -22,7 +22,12 @@ from kubesandbox.validation.check import (
     struct,
 )
 from kubesandbox.validation.names import dns_label_problems, dns_subdomain_problems
-from kubesandbox.validation.workloads.containers import containers_errors, ephemeral_errors, init_container_errors
+from kubesandbox.validation.workloads.containers import (
+    PROFILES,
+    containers_errors,
+    ephemeral_errors,
+    init_container_errors,
+)
 from kubesandbox.validation.workloads.volumes import volumes_errors
 from pyverno.kube.json import JSON, JSONObject, equal
 
@@ -49,6 +54,7 @@ _SECURITY: Final[Check] = struct(
         "runAsUser": _group,
         "runAsGroup": _group,
         "fsGroupChangePolicy": one_of("Always", "OnRootMismatch"),
+        **PROFILES,
     }
 )
 

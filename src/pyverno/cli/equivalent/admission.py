@@ -1,0 +1,180 @@
+"""Which objects an API server admits, by the schemas, defaults and validation of the sandbox.
+
+An object that is refused is mended where its errors say: what is required is filled in, what is forbidden or invalid is
+taken away. Random objects are hardly ever valid, and only admitted ones tell policies apart.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from kubesandbox.schema.schemas import ObjectSchemas
+from kubesandbox.types.resources import ResourceType, builtin_table
+from pyverno.errors import PyvernoError
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.status import FieldError, StatusError
+
+__all__ = ["admission_of"]
+
+_ROUNDS: Final = 10
+_STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
+_UNKNOWN: Final = re.compile(r'unknown field "([^"]+)"')
+_ALWAYS: Final = frozenset({"image", "restartPolicy", "schedule", "selector", "port", "containerPort"})
+"""Fields that would be missed as soon as they are taken away."""
+
+_QUOTED: Final = re.compile(r'"([^"]+)"')
+_CONTAINER: Final[JSONObject] = {"name": "c", "image": "nginx:1.25"}
+_NEEDED: Final[Mapping[str, JSON]] = {
+    "containers": [_CONTAINER],
+    "image": "nginx:1.25",
+    "restartPolicy": "Never",
+    "schedule": "0 * * * *",
+    "livenessProbe": {"tcpSocket": {"port": 80}},
+    "readinessProbe": {"tcpSocket": {"port": 80}},
+    "startupProbe": {"tcpSocket": {"port": 80}},
+    "postStart": {"exec": {"command": ["true"]}},
+    "preStop": {"exec": {"command": ["true"]}},
+    "selector": {"matchLabels": {"app": "a"}},
+    "path": "/",
+    "mountPath": "/data",
+    "port": 80,
+    "ports": [{"port": 80}],
+    "containerPort": 80,
+    "apiGroups": ["apps"],
+    "resources": ["deployments"],
+    "verbs": ["get"],
+    "apiGroup": "rbac.authorization.k8s.io",
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    "pathType": "Prefix",
+    "backend": {"service": {"name": "a", "port": {"number": 80}}},
+    "defaultBackend": {"service": {"name": "a", "port": {"number": 80}}},
+    "paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "a", "port": {"number": 80}}}}],
+    "accessModes": ["ReadWriteOnce"],
+    "storage": "1Gi",
+    "requests": {"storage": "1Gi"},
+    "type": "RuntimeDefault",
+    "protocol": "TCP",
+    "maxReplicas": 3,
+    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
+}
+"""What fills a required field of a name; others become the text `a`."""
+
+
+def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]:
+    """Return what decodes, completes and validates an object as an API server of this version does.
+
+    >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "A"}, "spec": {}}
+    >>> admission_of("1.35")(pod)["spec"]["containers"][0]["name"]
+    'c'
+    """
+    schemas, table = ObjectSchemas(kube_version), builtin_table(kube_version)
+
+    def admit(body: JSONObject) -> JSONObject | None:
+        group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+        found = table.by_kind(GVK(group, version, str(body.get("kind", ""))))
+        return None if found is None else _admit(schemas, found, body)
+
+    return admit
+
+
+def _admit(schemas: ObjectSchemas, kind: ResourceType, body: JSONObject) -> JSONObject | None:
+    for _ in range(_ROUNDS):
+        try:
+            decoded = schemas.decode(kind, body)
+            if decoded.problems:
+                body = _without_unknown(body, decoded.problems)
+                continue
+            completed = schemas.default(kind, decoded.body)
+            errors = schemas.validate(kind, completed)
+        except (StatusError, PyvernoError):
+            return None
+        if not errors:
+            return completed
+        body = _mended(decoded.body, errors)
+    return None
+
+
+def _without_unknown(body: JSONObject, problems: Iterable[str]) -> JSONObject:
+    changed = copy.deepcopy(body)
+    for problem in problems:
+        found = _UNKNOWN.search(problem)
+        if found is not None:
+            _remove(changed, _steps(found[1]))
+    return changed
+
+
+def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
+    changed = copy.deepcopy(body)
+    for error in errors:
+        steps = _steps(error.field)
+        if not steps:
+            continue
+        name = steps[-1]
+        if steps[-2:] == ["metadata", "labels"] and "selector" in error.detail:
+            _match_template(changed, steps)
+        elif name == "name":
+            _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
+        elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
+            _set(changed, steps, supported[0])
+        elif error.kind == "Required value":
+            _set(changed, steps, copy.deepcopy(_NEEDED.get(str(name), "a")))
+        elif isinstance(name, str) and name in _ALWAYS:
+            _set(changed, steps, copy.deepcopy(_NEEDED[name]))
+        else:
+            _remove(changed, steps)
+    return changed
+
+
+def _match_template(body: JSONObject, steps: list[str | int]) -> None:
+    """Give the template of a workload the labels that its selector wants."""
+    selector = {"app": "a"}
+    spec = body.get("spec") or {}
+    spec["selector"] = {"matchLabels": selector} if body.get("kind") != "ReplicationController" else selector
+    _set(body, steps, selector)
+
+
+def _steps(path: str) -> list[str | int]:
+    """Split the path of a field error.
+
+    >>> _steps("spec.containers[0].resources.limits[cpu]")
+    ['spec', 'containers', 0, 'resources', 'limits', 'cpu']
+    """
+    return [int(index) if index else key or name for index, key, name in _STEP.findall(path)]
+
+
+def _set(body: JSON, steps: list[str | int], value: JSON) -> None:
+    holder = _holder(body, steps, makes=True)
+    match holder, steps[-1]:
+        case dict(), str(name):
+            holder[name] = value
+        case list(), int(index) if index < len(holder):
+            holder[index] = value
+
+
+def _remove(body: JSON, steps: list[str | int]) -> None:
+    holder = _holder(body, steps)
+    match holder, steps[-1]:
+        case dict(), str(name):
+            holder.pop(name, None)
+        case list(), int(index) if index < len(holder):
+            holder.pop(index)
+
+
+def _holder(body: JSON, steps: list[str | int], *, makes: bool = False) -> JSON:
+    """Return what holds the last step of a path, None where it is not there; `makes` adds missing maps."""
+    holder = body
+    for step in steps[:-1]:
+        match holder, step:
+            case dict(), str(name):
+                if makes and not isinstance(holder.get(name), (dict, list)):
+                    holder[name] = {}
+                holder = holder.get(name)
+            case list(), int(index) if index < len(holder):
+                holder = holder[index]
+            case _:
+                return None
+    return holder

@@ -1,0 +1,69 @@
+"""`pyverno equivalent`: the flags of the command."""
+
+from __future__ import annotations
+
+import click
+
+from pyverno.cli.args.flags import comma_list, number, repeated, value
+from pyverno.cli.args.sections import command
+from pyverno.cli.errors import Exit
+
+__all__ = ["equivalent"]
+
+_HELP = """Search for an object on which two sets of policies differ.
+
+OLD and NEW are files or folders with policies of any kind, for example a ClusterPolicy and the ValidatingPolicy that is
+to replace it. Objects of the kinds that they match are generated from the schemas of Kubernetes, steered by the fields
+and constants of both sides; only objects that an API server admits count. A difference is shown on the smallest object
+that has it, and explained for both sides.
+
+Without a difference the command prints what was tried. That is no proof. The exit code is 0 then, 1 for a difference, 2
+when the comparison says nothing because a side never blocked, or never allowed, anything, and 3 for unusable input.
+"""
+
+
+def _equivalent(old: str, new: str, **flags: object) -> None:
+    from pyverno.cli.equivalent.run import EquivalentOptions, run_equivalent
+
+    given = {key: tuple(each) if isinstance(each, list) else each for key, each in flags.items()}
+    raise Exit(run_equivalent(EquivalentOptions(old=old, new=new, **given)))  # type: ignore[arg-type]
+
+
+equivalent = command(
+    "equivalent",
+    _HELP,
+    _equivalent,
+    {
+        "Search": (
+            number("-n", "--objects", help="Objects to generate.", default=2000, least=1, most=10_000_000),
+            number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31),
+            repeated(
+                "-r", "--resource", help="Objects to begin with: a file or a folder.", metavar="FILE", key="resources"
+            ),
+            comma_list("--kind", help="Only objects of these kinds.", key="kinds"),
+            comma_list("--not-kind", help="No objects of these kinds.", key="other_kinds"),
+            comma_list("--operation", help="Operations of the requests (CREATE, UPDATE, DELETE).", key="operations"),
+            value("--kube-version", help="Kubernetes version whose schemas count.", default="1.35", metavar="VERSION"),
+        ),
+        "Output": (
+            value(
+                "-o",
+                "--output",
+                help="Format: text, json, yaml.",
+                default="text",
+                choices=("text", "json", "yaml"),
+                metavar="FORMAT",
+                key="form",
+            ),
+            value("--certificate", help="File for the record of what was tried.", metavar="FILE"),
+            value("--check", help="File with such a record: fail unless both sides are still those.", metavar="FILE"),
+        ),
+    },
+    click.Argument(["old"]),
+    click.Argument(["new"]),
+    examples=(
+        "pyverno equivalent clusterpolicy.yaml validatingpolicy.yaml",
+        "pyverno equivalent @disallow-latest-tag @cel/disallow-latest-tag -n 20000",
+        "pyverno equivalent old/ new/ --operation CREATE,UPDATE,DELETE --certificate certificate.json",
+    ),
+)

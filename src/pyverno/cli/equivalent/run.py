@@ -1,0 +1,231 @@
+"""The work of `pyverno equivalent`: compile both sides, search, print a difference or what was tried."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from pyverno.cli.equivalent.admission import admission_of
+from pyverno.compiler import compile_documents
+from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Outcome, Pair, compare
+from pyverno.compiler.equivalence.material import Material, material_of
+from pyverno.engine.engine import Engine
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.json import JSONObject, encode, encode_indent
+from pyverno.kube.yaml.documents import Document, expand_lists
+from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.offline.files import read_file
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.manifests import load_manifests
+from pyverno.offline.policies import load_policy_documents
+from pyverno.value import dataclass, replace
+from pyverno.version import __version__
+
+__all__ = ["EquivalentOptions", "run_equivalent"]
+
+_SAME, _DIFFERENT, _BLIND, _UNUSABLE = 0, 1, 2, 3
+_OPERATIONS: Final = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquivalentOptions:
+    """All flags of the command."""
+
+    old: str
+    new: str
+    objects: int = 2000
+    seed: int = 1
+    resources: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    other_kinds: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+    kube_version: str = "1.35"
+    form: str = "text"
+    certificate: str = ""
+    check: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side: where it was read, its documents, its engine."""
+
+    source: str
+    documents: tuple[JSONObject, ...]
+    engine: Engine
+
+    @property
+    def digest(self) -> str:
+        """A hash of what the policies say, which layout and comments do not change."""
+        return hashlib.sha256("\n".join(sorted(encode(each) for each in self.documents)).encode()).hexdigest()
+
+
+def run_equivalent(options: EquivalentOptions) -> int:
+    """Run the command and return its exit code; raises UsageError for what cannot be read."""
+    try:
+        first, second = _side(options.old), _side(options.new)
+        if options.check:
+            return _check(options, first, second)
+        seeds = [each.value for each in _seeds(options.resources)]
+        operations = _operations(options.operations)
+        material = _material(options, (*first.documents, *second.documents))
+    except PyvernoError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        return _UNUSABLE
+    comparison = compare(
+        Pair(first.engine, second.engine, admission_of(options.kube_version)),
+        material,
+        seeds=seeds,
+        count=options.objects,
+        seed=options.seed,
+        operations=operations,
+    )
+    record = _record(options, first, second, comparison)
+    if options.certificate and comparison.counterexample is None:
+        _write(options.certificate, encode_indent(record) + "\n")
+    sys.stdout.write(_render(options, record, comparison, first, second))
+    if comparison.counterexample is not None:
+        return _DIFFERENT
+    return _BLIND if comparison.blind else _SAME
+
+
+def _side(source: str) -> _Side:
+    loaded = load_policy_documents([source])
+    if loaded.errors:
+        raise loaded.errors[0]
+    compilation = compile_documents(loaded.documents)
+    if compilation.errors:
+        raise compilation.errors[0]
+    if not compilation.policies:
+        raise UsageError(f"`{source}` holds no policy")
+    policies = PolicySet(compilation.policies, compilation.exceptions, asks_all=True)
+    return _Side(source, tuple(each.value for each in loaded.documents), Engine(policies, OfflineHost()))
+
+
+def _seeds(sources: Sequence[str]) -> Sequence[Document]:
+    loaded = load_manifests(sources)
+    if loaded.errors:
+        raise loaded.errors[0]
+    return expand_lists(loaded.documents)
+
+
+def _material(options: EquivalentOptions, documents: Sequence[JSONObject]) -> Material:
+    """Return what both sides talk about, with the chosen kinds only; raises UsageError when none is left."""
+    material = material_of(documents)
+    kinds = tuple(
+        info
+        for info in material.kinds
+        if (not options.kinds or info.kind in options.kinds) and info.kind not in options.other_kinds
+    )
+    if not kinds and not options.resources:
+        matched = ", ".join(sorted({info.kind for info in material.kinds})) or "no kind of Kubernetes itself"
+        raise UsageError(f"there is no kind to generate objects of; the policies match {matched}")
+    return replace(material, kinds=kinds)
+
+
+def _operations(words: Sequence[str]) -> tuple[Operation, ...]:
+    if not words:
+        return (Operation.CREATE, Operation.UPDATE)
+    known = {operation.value: operation for operation in _OPERATIONS}
+    for word in words:
+        if word not in known:
+            raise UsageError(f'invalid argument "{word}" for "--operation" flag: expected {", ".join(known)}')
+    return tuple(known[word] for word in words)
+
+
+def _record(options: EquivalentOptions, first: _Side, second: _Side, comparison: Comparison) -> JSONObject:
+    """Return what was tried, so that it can be repeated and checked."""
+    record: JSONObject = {
+        "tool": f"pyverno {__version__}",
+        "old": {"source": first.source, "sha256": first.digest, "verdicts": _sorted(comparison.first)},
+        "new": {"source": second.source, "sha256": second.digest, "verdicts": _sorted(comparison.second)},
+        "seed": options.seed,
+        "objects": options.objects,
+        "kubeVersion": options.kube_version,
+        "requests": _sorted(comparison.requests),
+        "refusedByTheSchema": comparison.refused,
+        "saysNothingBecause": list(comparison.blind) if comparison.counterexample is None else [],
+        "result": "different" if comparison.counterexample is not None else "no difference found",
+    }
+    found = comparison.counterexample
+    if found is not None:
+        record["counterexample"] = {
+            "difference": found.difference,
+            "operation": found.operation.value,
+            "resource": found.resource,
+            **({"oldResource": found.old} if found.old is not None else {}),
+            "old": _outcome(found.first),
+            "new": _outcome(found.second),
+        }
+    return record
+
+
+def _outcome(outcome: Outcome) -> JSONObject:
+    return {"verdict": outcome.word, "messages": list(outcome.messages), "effects": list(outcome.effects)}
+
+
+def _sorted(counts: Mapping[str, int]) -> JSONObject:
+    return dict(sorted(counts.items()))
+
+
+def _render(options: EquivalentOptions, record: JSONObject, comparison: Comparison, first: _Side, second: _Side) -> str:
+    if options.form == "json":
+        return encode_indent(record) + "\n"
+    if options.form == "yaml":
+        return dump_yaml(record, sort_keys=False)
+    total = sum(comparison.requests.values())
+    tried = f"{total} requests of {len(comparison.requests)} kinds and operations, seed {options.seed}"
+    if comparison.counterexample is not None:
+        return _difference(comparison.counterexample, first, second) + f"\nfound among {tried}\n"
+    lines = [f"no difference found in {tried}"]
+    lines += [f"  {name}: {count}" for name, count in sorted(comparison.requests.items())]
+    for name, counts in (("old", comparison.first), ("new", comparison.second)):
+        lines.append(f"{name}: " + ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    lines += [f"this says nothing: {reason}" for reason in comparison.blind]
+    return "\n".join(lines) + "\n"
+
+
+def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
+    lines = [f"the sides differ ({found.difference}) on {found.operation.value} of", dump_yaml(found.resource).rstrip()]
+    if found.old is not None:
+        lines += ["which replaces", dump_yaml(found.old).rstrip()]
+    for name, side, outcome in (("old", first, found.first), ("new", second, found.second)):
+        lines.append(f"{name} ({side.source}): {outcome.word}")
+        lines += [f"  {text}" for text in outcome.messages]
+        if found.difference == "mutation" and outcome.resource != encode(found.resource):
+            lines.append("  leaves " + outcome.resource)
+        if found.difference == "effects":
+            lines += [f"  {text}" for text in outcome.effects] or ["  nothing"]
+    return "\n".join(lines) + "\n"
+
+
+def _check(options: EquivalentOptions, first: _Side, second: _Side) -> int:
+    """Tell whether a record of an earlier comparison is about these policies, and found no difference."""
+    try:
+        record = orjson.loads(read_file(Path(options.check)))
+        digests = record["old"]["sha256"], record["new"]["sha256"]
+        result, blind = record["result"], record["saysNothingBecause"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise UsageError(f"`{options.check}` is no record of `pyverno equivalent`") from None
+    if digests != (first.digest, second.digest):
+        changed = options.old if digests[0] != first.digest else options.new
+        sys.stdout.write(f"{changed} has changed since the comparison: compare again\n")
+        return _DIFFERENT
+    if result != "no difference found":
+        sys.stdout.write("the comparison found a difference\n")
+        return _DIFFERENT
+    sys.stdout.write("the comparison is about these policies and found no difference\n")
+    return _BLIND if blind else _SAME
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error

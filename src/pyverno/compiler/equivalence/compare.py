@@ -1,0 +1,275 @@
+"""The same request judged by two sets of policies: where they differ, and the smallest object that still shows it."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from pyverno.compiler.equivalence.material import Material
+from pyverno.compiler.equivalence.objects import ObjectMaker
+from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.request import Operation, Request, User
+from pyverno.engine.result import RuleType, Status
+from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.kinds import KindInfo
+from pyverno.value import dataclass, field
+
+__all__ = ["Comparison", "Counterexample", "Outcome", "Pair", "compare"]
+
+_CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
+_BAD: Final = (Status.FAIL, Status.ERROR)
+_OWN_PREFIXES: Final = ("generate.kyverno.io/", "policies.kyverno.io/", "kyverno.io/", "app.kubernetes.io/managed-by")
+_MOST_STEPS: Final = 400
+_USER: Final = User(username="alice", groups=("system:authenticated",))
+"""Who makes every request: rules for certain users do not match without one."""
+
+Admit = Callable[[JSONObject], JSONObject | None]
+"""Returns an object as an API server hands it to admission, decoded and with defaults; None for one that it refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one side does with a request: whether it blocks it, the object that it leaves, what it wants done.
+
+    `statuses` are those of all results; a side that matches nothing has none.
+    """
+
+    blocks: bool
+    resource: str
+    effects: tuple[str, ...]
+    statuses: tuple[str, ...] = field(compare=False, default=())
+    messages: tuple[str, ...] = field(compare=False, default=())
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word."""
+        if self.blocks:
+            return "error" if "fail" not in self.statuses else "deny"
+        return "allow" if self.statuses else "no match"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A request on which the sides differ; `difference` is `decision`, `mutation` or `effects`."""
+
+    difference: str
+    operation: Operation
+    resource: JSONObject
+    old: JSONObject | None
+    first: Outcome
+    second: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was tried and what came of it: requests by kind and operation, verdicts of each side, a counterexample."""
+
+    requests: Mapping[str, int]
+    first: Mapping[str, int]
+    second: Mapping[str, int]
+    refused: int
+    counterexample: Counterexample | None = None
+
+    @property
+    def blind(self) -> Sequence[str]:
+        """Why a comparison without a counterexample says little: verdicts that never occurred on both sides."""
+        reasons = []
+        if not any(self.requests.values()):
+            reasons.append("no object was admitted")
+        for name, side in (("first", self.first), ("second", self.second)):
+            if not side.get("changed") and not side.get("effects"):
+                if not (side.get("deny") or side.get("error")):
+                    reasons.append(f"the {name} side never blocked and never changed anything")
+                elif not side.get("allow"):
+                    reasons.append(f"the {name} side never allowed what it matched")
+        return reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sides, and what decides which objects exist."""
+
+    first: Engine
+    second: Engine
+    admit: Admit
+
+    def judge(self, resource: JSONObject, old: JSONObject | None, operation: Operation) -> tuple[Outcome, Outcome]:
+        """Return what each side does with a request."""
+        own = None if operation is Operation.CREATE else old
+        request = Request.from_manifest(resource, operation=operation, old=own, user=_USER)
+        return _outcome(self.first.review(request)), _outcome(self.second.review(request))
+
+
+def compare(
+    pair: Pair,
+    material: Material,
+    *,
+    seeds: Iterable[JSONObject] = (),
+    count: int = 2000,
+    seed: int = 1,
+    operations: Sequence[Operation] = (Operation.CREATE, Operation.UPDATE),
+) -> Comparison:
+    """Judge generated objects by both sides until they differ; `seeds` are objects to begin with."""
+    maker = ObjectMaker(material, seed)
+    requests: Counter[str] = Counter()
+    sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    refused = 0
+    previous: dict[str, JSONObject] = {}
+    for body in _objects(maker, material.kinds, [*seeds], count):
+        admitted = pair.admit(body)
+        if admitted is None:
+            refused += 1
+            continue
+        kind = f"{admitted['apiVersion']}/{admitted['kind']}"
+        for operation in operations:
+            old = previous.get(kind) if operation is Operation.UPDATE else None
+            if operation is Operation.UPDATE:
+                if old is None:
+                    continue
+                old = _with_name(old, admitted)
+            requests[f"{kind} {operation.value}"] += 1
+            outcomes = pair.judge(admitted, old, operation)
+            for side, outcome in zip(sides, outcomes, strict=True):
+                _count(side, outcome, admitted)
+            if outcomes[0] != outcomes[1]:
+                found = _shrink(pair, admitted, old, operation)
+                return Comparison(requests, sides[0], sides[1], refused, found)
+        previous[kind] = admitted
+    return Comparison(requests, sides[0], sides[1], refused)
+
+
+def _objects(
+    maker: ObjectMaker, kinds: Sequence[KindInfo], seeds: Sequence[JSONObject], count: int
+) -> Iterator[JSONObject]:
+    """Yield the given objects, then new ones of every kind in turn and variations of what came before."""
+    yield from seeds
+    made = [*seeds]
+    for number in range(count):
+        if made and number % 3:
+            yield maker.vary(made[(number * 7919) % len(made)])
+            continue
+        if not kinds:
+            continue
+        body = maker.make(kinds[(number // 3) % len(kinds)])
+        if body is not None:
+            made.append(body)
+            yield body
+
+
+def _outcome(review: Review) -> Outcome:
+    checks = [result for result in review.results if result.rule.type in _CHECKS]
+    others = [result for result in review.results if result.rule.type not in _CHECKS]
+    bad = [result for result in (*checks, *others) if result.status in _BAD]
+    effects = sorted(
+        _describe(effect)
+        for effect in (*review.effects, *(each for result in review.results for each in result.effects))
+    )
+    return Outcome(
+        blocks=bool(bad),
+        resource=encode(review.resource),
+        effects=tuple(dict.fromkeys(effects)),
+        statuses=tuple(sorted({result.status.value for result in review.results})),
+        messages=tuple(result.message for result in bad[:3]),
+    )
+
+
+def _describe(effect: CreateEffect | PatchEffect | DeleteEffect) -> str:
+    match effect:
+        case CreateEffect():
+            return f"create {encode(_without_own(effect.resource))}"
+        case PatchEffect():
+            return f"patch {effect.target} {encode(effect.after)}"
+        case DeleteEffect():
+            return f"delete {effect.target}"
+
+
+def _without_own(resource: JSONObject) -> JSONObject:
+    """Return a generated object without the labels by which controllers know it."""
+    metadata = resource.get("metadata")
+    if not isinstance(metadata, dict):
+        return resource
+    labels = {
+        key: value for key, value in (metadata.get("labels") or {}).items() if not str(key).startswith(_OWN_PREFIXES)
+    }
+    kept = {key: value for key, value in metadata.items() if key != "labels"}
+    return {**resource, "metadata": {**kept, "labels": labels} if labels else kept}
+
+
+def _count(side: Counter[str], outcome: Outcome, before: JSONObject) -> None:
+    side[outcome.word] += 1
+    if outcome.resource != encode(before):
+        side["changed"] += 1
+    if outcome.effects:
+        side["effects"] += 1
+
+
+def _with_name(old: JSONObject, new: JSONObject) -> JSONObject:
+    """Return an object under the name of another one: an update keeps names."""
+    own, given = old.get("metadata") or {}, new.get("metadata") or {}
+    kept = {key: given[key] for key in ("name", "namespace") if key in given}
+    return {**old, "metadata": {**own, **kept}}
+
+
+# ------------------------------------------------------------------------------------------------------------ shrinking
+
+
+def _shrink(pair: Pair, resource: JSONObject, old: JSONObject | None, operation: Operation) -> Counterexample:
+    """Take parts of the object, then of the old one, away while the sides still differ in the same way."""
+    difference = _difference(*pair.judge(resource, old, operation))
+    before = old
+    resource = _smallest(pair, resource, lambda body: _difference(*pair.judge(body, before, operation)) == difference)
+    if old is not None and operation is not Operation.CREATE:
+        old = _smallest(pair, old, lambda body: _difference(*pair.judge(resource, body, operation)) == difference)
+    own = None if operation is Operation.CREATE else old
+    return Counterexample(difference, operation, resource, own, *pair.judge(resource, old, operation))
+
+
+def _smallest(pair: Pair, body: JSONObject, shows: Callable[[JSONObject], bool]) -> JSONObject:
+    """Return the object without every part that can be taken away, one after the other; a bounded search."""
+    steps, progress = 0, True
+    while progress and steps < _MOST_STEPS:
+        progress = False
+        for path in _paths(body):
+            stored = pair.admit(_removed(body, path))
+            if stored is None or len(encode(stored)) >= len(encode(body)):
+                continue
+            steps += 1
+            if shows(stored):
+                body, progress = stored, True
+                break
+            if steps >= _MOST_STEPS:
+                break
+    return body
+
+
+def _difference(first: Outcome, second: Outcome) -> str:
+    if first.blocks != second.blocks:
+        return "decision"
+    if first.resource != second.resource:
+        return "mutation"
+    return "effects" if first.effects != second.effects else ""
+
+
+def _paths(value: JSON, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the places that could be taken away, the largest first."""
+    items: Iterable[tuple[str | int, JSON]] = ()
+    if isinstance(value, dict):
+        items = ((key, below) for key, below in value.items() if above or key not in ("apiVersion", "kind"))
+    elif isinstance(value, list):
+        items = enumerate(value)
+    waiting = [((*above, key), below) for key, below in items]
+    yield from (path for path, _ in waiting)
+    for path, below in waiting:
+        yield from _paths(below, path)
+
+
+def _removed(value: JSONObject, path: tuple[str | int, ...]) -> JSONObject:
+    smaller = copy.deepcopy(value)
+    holder: JSON = smaller
+    for step in path[:-1]:
+        holder = holder[step]
+    del holder[path[-1]]
+    return smaller

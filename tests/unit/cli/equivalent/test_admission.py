@@ -1,0 +1,54 @@
+"""Objects as an API server admits them, mended where they are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.cli.equivalent.admission import admission_of
+from pyverno.kube.json import JSONObject
+
+ADMIT = admission_of("1.35")
+
+
+def pod(**spec: object) -> JSONObject:
+    """Return a Pod."""
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+
+
+def test_defaults_are_filled_in() -> None:
+    """As a validating webhook sees the object."""
+    admitted = ADMIT(pod(containers=[{"name": "c", "image": "nginx"}]))
+    assert admitted is not None
+    assert ("Always", "Always") == (
+        admitted["spec"]["restartPolicy"],
+        admitted["spec"]["containers"][0]["imagePullPolicy"],
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pod(),
+        pod(containers=[]),
+        pod(containers=[{"name": "B@d"}, {"image": "x"}]),
+        pod(containers=[{"name": "c", "image": "x", "unknown": 1}]),
+        pod(containers=[{"name": "c", "image": "x", "securityContext": {"seccompProfile": {"type": "no such"}}}]),
+        pod(containers=[{"name": "c", "image": "x", "livenessProbe": {}}], ephemeralContainers=[{"name": "e"}]),
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"template": {"spec": {}}}},
+        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": {}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "A"}, "spec": {"ports": [{}]}},
+    ],
+)
+def test_what_is_refused_is_mended(body: JSONObject) -> None:
+    """What comes back is admitted as it is, and the argument stays as it was."""
+    before = str(body)
+    admitted = ADMIT(body)
+    assert admitted is not None
+    assert admitted == ADMIT(admitted)
+    assert before == str(body)
+
+
+@pytest.mark.parametrize("body", [{}, {"apiVersion": "v1", "kind": "Nothing"}, pod(containers="x")])
+def test_what_cannot_be_mended_is_refused(body: JSONObject) -> None:
+    """An unknown kind, or values of wrong types."""
+    assert ADMIT(body) is None
