@@ -1,4 +1,7 @@
-"""The policy library in its two dialects: a ClusterPolicy and a ValidatingPolicy of one control say the same.
+"""The policy library in its two dialects: a ClusterPolicy and a CEL policy of one control do the same.
+
+Policies that validate give the same verdicts, those that mutate leave the same object, those that generate make the
+same objects.
 
 A pod that is not well-formed (a string where a list belongs, a field missing that Kubernetes demands) never reaches an
 admission webhook, and the dialects may treat it differently: patterns compare `"false"` with `false`, CEL does not.
@@ -6,43 +9,55 @@ admission webhook, and the dialects may treat it differently: patterns compare `
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from pyverno import VALIDATING, Engine, PolicySet, Request, load_documents, load_policies
+from pyverno import ADMISSION, VALIDATING, Engine, PolicySet, Request, Review, load_documents, load_policies
+from pyverno.engine.effects import CreateEffect
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
 from tests.bench.inputs import mutated_pods
 
 LIBRARY = Path(__file__).resolve().parents[2] / "policies"
 CEL = LIBRARY / "cel"
-CONTROLS = tuple(str(path.parent.relative_to(CEL)) for path in sorted(CEL.rglob("validatingpolicy.yaml")))
+TWINS = {
+    path.parent.relative_to(CEL).as_posix(): path
+    for path in sorted(CEL.rglob("*policy.yaml"))
+    if path.parent.name != "cases"
+}
+CONTROLS = tuple(control for control, path in TWINS.items() if path.name == "validatingpolicy.yaml")
+SECURITY = tuple(each for each in CONTROLS if each.startswith(("pod-security/", "best-practices/")))
 CASES = tuple(
     pytest.param(control, document.value, id=f"{Path(control).name}-{document.value['metadata']['name']}")
-    for control in CONTROLS
+    for control in TWINS
     for name in ("good.yaml", "bad.yaml")
-    for document in load_documents((LIBRARY / control / "cases" / name).read_bytes(), file=name)
+    for path in (LIBRARY / control / "cases" / name,)
+    if path.is_file()
+    for document in load_documents(path.read_bytes(), file=name)
 )
 WHOLE_LEVELS = {"pod-security/levels/pod-security-baseline", "pod-security/levels/pod-security-restricted"}
 _SEED = 20_260_105
 _PODS = 2_800
+_PODS_FOR_ALL = 250
+_GENERATED_LABELS = ("generate.kyverno.io/", "app.kubernetes.io/managed-by")
 
 Said = Mapping[str, set[tuple[str, str]]]
 
 
 @cache
-def pattern_policies() -> PolicySet:
-    """Return the ClusterPolicies of all controls that have both dialects."""
-    return load_policies(*(LIBRARY / control / "clusterpolicy.yaml" for control in CONTROLS))
+def pattern_policies(*controls: str) -> PolicySet:
+    """Return the ClusterPolicies of controls, by default of all that validate in both dialects."""
+    return load_policies(*(LIBRARY / control / "clusterpolicy.yaml" for control in controls or CONTROLS))
 
 
 @cache
-def cel_policies() -> PolicySet:
-    """Return the ValidatingPolicies of the same controls."""
-    return load_policies(*(CEL / control / "validatingpolicy.yaml" for control in CONTROLS))
+def cel_policies(*controls: str) -> PolicySet:
+    """Return the CEL policies of the same controls."""
+    return load_policies(*(TWINS[control] for control in controls or CONTROLS))
 
 
 def said(policies: PolicySet, value: JSONObject) -> Said:
@@ -51,6 +66,17 @@ def said(policies: PolicySet, value: JSONObject) -> Said:
     for result in Engine(policies).review(Request.from_manifest(value), VALIDATING).results:
         found[result.rule.policy.name].add((result.status.value, result.message))
     return found
+
+
+def generated_objects(review: Review) -> list[JSON]:
+    """Return the objects that a review would create, without the labels that name the policy, in a fixed order."""
+    created = [copy.deepcopy(each.resource) for each in review.effects if isinstance(each, CreateEffect)]
+    for resource in created:
+        labels = resource["metadata"].pop("labels", {})
+        resource["metadata"]["labels"] = {
+            key: text for key, text in labels.items() if not key.startswith(_GENERATED_LABELS)
+        }
+    return sorted(created, key=str)
 
 
 def passed(results: Said) -> set[str]:
@@ -64,10 +90,10 @@ def test_every_pod_security_control_has_both_dialects() -> None:
     assert written - WHOLE_LEVELS == {control for control in CONTROLS if control.startswith("pod-security/")}
 
 
-@pytest.mark.parametrize("control", CONTROLS)
+@pytest.mark.parametrize("control", TWINS)
 def test_both_dialects_describe_themselves_alike(control: str) -> None:
     """Name, title, category, severity, subject and description are the same."""
-    files = (LIBRARY / control / "clusterpolicy.yaml", CEL / control / "validatingpolicy.yaml")
+    files = (LIBRARY / control / "clusterpolicy.yaml", TWINS[control])
     pattern, cel = (load_documents(path.read_bytes(), file=str(path))[0].value["metadata"] for path in files)
     about = {key: text for key, text in pattern["annotations"].items() if key.startswith("policies.")}
     assert {"name": pattern["name"], "annotations": about} == cel
@@ -75,24 +101,41 @@ def test_both_dialects_describe_themselves_alike(control: str) -> None:
 
 @pytest.mark.parametrize(("control", "value"), CASES)
 def test_both_dialects_judge_the_cases_alike(control: str, value: JSONObject) -> None:
-    """The resources of the cases of a control, pods and controllers, get one verdict from both; none is an error."""
-    name = Path(control).name
-    pattern, cel = said(pattern_policies(), value), said(cel_policies(), value)
-    assert pattern[name]
-    # where the pattern skips a pod, the match conditions of the other leave it out
-    assert cel[name] or {status for status, _ in pattern[name]} == {"skip"}
-    assert (name in passed(pattern)) == (name in passed(cel))
-    assert "error" not in {status for status, _ in cel[name]}
+    """The resources of the cases of a control get one verdict, one object and the same new objects from both."""
+    pattern, cel = (
+        Engine(policies).review(Request.from_manifest(value), ADMISSION)
+        for policies in (pattern_policies(control), cel_policies(control))
+    )
+    verdicts = [{result.status.value for result in review.results} for review in (pattern, cel)]
+    # where the pattern excludes or skips an object, the match conditions of the other leave it out
+    assert verdicts[1] or verdicts[0] <= {"skip"}
+    assert "error" not in verdicts[0] | verdicts[1]
+    assert ("fail" in verdicts[0]) == ("fail" in verdicts[1])
+    assert pattern.resource == cel.resource
+    assert generated_objects(pattern) == generated_objects(cel)
+
+
+def test_both_dialects_of_all_controls_judge_well_formed_pods_alike() -> None:
+    """Controls of every category let pass the same pods, out of some with random changes."""
+    pods = [pod for pod in mutated_pods(_SEED + 1, _PODS_FOR_ALL) if is_well_formed(pod)]
+    assert len(pods) >= _PODS_FOR_ALL // 2
+    differences = [
+        (pod, passed(pattern) ^ passed(cel))
+        for pod in pods
+        for pattern, cel in [(said(pattern_policies(), pod), said(cel_policies(), pod))]
+        if passed(pattern) != passed(cel)
+    ]
+    assert differences == []
 
 
 def test_both_dialects_judge_well_formed_pods_alike() -> None:
-    """On more than two thousand pods with random changes every control lets pass the same ones in both dialects."""
+    """Of more than two thousand pods with random changes every control of security lets pass the same ones."""
     pods = [pod for pod in mutated_pods(_SEED, _PODS) if is_well_formed(pod)]
     assert len(pods) >= 2000
     differences = [
         (pod, passed(pattern) ^ passed(cel))
         for pod in pods
-        for pattern, cel in [(said(pattern_policies(), pod), said(cel_policies(), pod))]
+        for pattern, cel in [(said(pattern_policies(*SECURITY), pod), said(cel_policies(*SECURITY), pod))]
         if passed(pattern) != passed(cel)
     ]
     assert differences == []
