@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
@@ -119,3 +124,54 @@ def test_hostile_texts_stay_texts(visit: Visit) -> None:
     write(page, "Policies", POLICY.replace("name: latest", f"name: latest\n      '{script}': 1"))
     expect(page.get_by_role("status").filter(has_text=script)).to_be_visible()
     assert 0 == page.locator("img").count()
+
+
+def test_an_explanation_leads_to_the_lines_it_names(visit: Visit) -> None:
+    """Its lines are marked while it is open, and a click puts the cursor there."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", POD)
+    page.get_by_text("Why", exact=True).click()
+    line = page.locator("li", has_text='spec.containers[0].image: wanted "!*:latest", found "nginx:latest"')
+    line.get_by_role("button", name="Go to line 8 of resources").click()
+    area = page.get_by_role("textbox", name="Resources", exact=True)
+    expect(area).to_be_focused()
+    assert "      image: nginx:latest" == area.evaluate("a => a.value.slice(a.selectionStart, a.selectionEnd)")
+    expect(page.locator(".editor li", has_text="●")).to_have_text(["● 7", "● 10", "● 16", "● 8"])
+    page.get_by_text("Why", exact=True).click()
+    expect(page.locator(".editor li", has_text="●")).to_have_text(["● 7", "● 8"])
+
+
+def test_the_smallest_change_is_found_on_request(visit: Visit) -> None:
+    """With the value that makes the rule pass."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", POD)
+    page.get_by_text("Why", exact=True).click()
+    page.get_by_role("button", name="What would change it?").click()
+    expect(page.get_by_text('set spec.containers[0].image to "nginx:v1"')).to_be_visible()
+
+
+def test_rules_that_do_not_match_say_why(visit: Visit) -> None:
+    """Below the results."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
+    page.get_by_text("1 rule does not match").click()
+    page.get_by_text("tags / latest").click()
+    expect(page.get_by_text("match.any[0]")).to_be_visible()
+
+
+def test_a_test_suite_of_the_texts_is_one_click(visit: Visit, tmp_path: Path) -> None:
+    """`pyverno test` finds it as it stood on the screen."""
+    page = visit.open("playground")
+    write(page, "Policies", POLICY)
+    write(page, "Resources", POD)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Test suite").click()
+    with zipfile.ZipFile(download.value.path()) as archive:
+        archive.extractall(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyverno", "test", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (0, True) == (done.returncode, "1 tests passed" in done.stdout), done.stdout + done.stderr

@@ -12,10 +12,19 @@ export async function get(path, query = {}) {
   return read(await fetch(`api/v1/${path}${text ? `?${text}` : ""}`));
 }
 
+async function send(path, body) {
+  const response = await fetch(`api/v1/${path}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  return response.ok ? response : read(response);
+}
+
 /** @param {string} path @param {any} body */
-export async function post(path, body, signal) {
-  const headers = { "Content-Type": "application/json" };
-  return read(await fetch(`api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body), signal }));
+export async function post(path, body) {
+  return read(await send(path, body));
+}
+
+/** @param {string} path @param {any} body @returns {Promise<Blob>} */
+export async function postForFile(path, body) {
+  return (await send(path, body)).blob();
 }
 
 /** Call back whenever results change; returns what ends it. */

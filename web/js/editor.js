@@ -10,16 +10,16 @@ import { fill, h } from "./dom.js";
 export function editor(title, text, changed) {
   const numbers = h("ol", { "aria-hidden": "true" });
   const area = h("textarea.code", { "aria-label": title, spellcheck: "false", autocapitalize: "off", rows: "12", oninput: () => { layOut(); changed(area.value); } });
-  const list = h("ul", {});
   let marks = [];
 
   function layOut() {
     const lines = area.value.split("\n").length;
     area.rows = Math.max(12, lines + 1);
-    const byLine = new Map(marks.map(mark => [mark.line, mark]));
+    const byLine = Map.groupBy(marks, mark => mark.line);
     fill(numbers, Array.from({ length: lines }, (_, index) => {
-      const mark = byLine.get(index + 1);
-      return h(mark ? `li.${mark.kind}` : "li", { title: mark?.text }, `${mark ? "● " : ""}${index + 1}`);
+      const own = byLine.get(index + 1) ?? [];
+      const kind = own.find(mark => mark.kind !== "note")?.kind ?? "note";
+      return h(own.length ? `li.${kind}` : "li", { title: own.map(mark => mark.text).join("\n") || null }, `${own.length ? "● " : ""}${index + 1}`);
     }));
   }
 
@@ -44,8 +44,16 @@ export function editor(title, text, changed) {
   area.value = text;
   layOut();
   return {
-    element: h("section", {}, h("h2", {}, title), h("div.editor", {}, numbers, area), list),
+    element: h("section", {}, h("h2", {}, title), h("div.editor", {}, numbers, area)),
     set,
+    /** Put the cursor at a line, and the line into view. */
+    goTo(line) {
+      const start = area.value.split("\n").slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+      const end = area.value.indexOf("\n", start);
+      area.focus();
+      area.setSelectionRange(start, end < 0 ? area.value.length : end);
+      numbers.children[line - 1]?.scrollIntoView({ block: "center" });
+    },
     mark(found) {
       marks = found;
       layOut();

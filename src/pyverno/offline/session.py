@@ -160,13 +160,18 @@ class Session:
         return _joined(reviews, current)
 
     def explain(
-        self, manifest: JSONObject, *, operation: Operation | None = None, phases: tuple[Phase, ...] = ADMISSION
+        self,
+        manifest: JSONObject,
+        *,
+        operation: Operation | None = None,
+        old: JSONObject | None = None,
+        phases: tuple[Phase, ...] = ADMISSION,
     ) -> tuple[Explanation, ...]:
-        """Explain the review of a manifest: one explanation, or one for each operation of a values file."""
+        """Explain what `review` says of a manifest: one explanation, or one for each operation of a values file."""
         found: list[Explanation] = []
         current: JSON = manifest
         for own, changes, policies in self._groups(manifest, operation):
-            request = self.request(current if isinstance(current, dict) else manifest, own, changes)
+            request = self.request(current if isinstance(current, dict) else manifest, own, changes, old=old)
             found.append(self._engine(policies).explain(request, phases))
             if found[-1].review.resource is not None:
                 current = found[-1].review.resource

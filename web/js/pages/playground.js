@@ -1,9 +1,10 @@
 /** The playground: texts in, what the engine says out, on the lines it is about; the texts stay in the browser. */
 
-import { get, post } from "../api.js";
+import { get, post, postForFile } from "../api.js";
 import { diff } from "../diff.js";
 import { fill, h, status, table } from "../dom.js";
 import { editor } from "../editor.js";
+import { explanation, marksOf, ruleOf } from "../explain.js";
 import { fromFragment, toFragment } from "../share.js";
 
 const TABS = [
@@ -20,6 +21,8 @@ export async function show(main, { rest }) {
   const problems = h("div", { role: "status" });
   let waiting = null;
   let asked = 0;
+  let marks = {};
+  const goTo = place => editors[place.input]?.goTo(place.line);
 
   async function review() {
     const own = ++asked;
@@ -29,7 +32,7 @@ export async function show(main, { rest }) {
       return;
     }
     try {
-      const found = await post("review", state);
+      const found = await post("review", { ...state, explain: true });
       if (own === asked) draw(found);
     } catch (error) {
       if (own === asked) fill(answer, h("p", { role: "alert" }, error.message));
@@ -42,7 +45,7 @@ export async function show(main, { rest }) {
   }
 
   function draw(found) {
-    const marks = Object.fromEntries(TABS.map(([name]) => [name, []]));
+    marks = Object.fromEntries(TABS.map(([name]) => [name, []]));
     for (const each of found.problems) marks[each.input]?.push({ line: each.line, kind: each.severity === "error" ? "error" : "warn", text: each.message });
     for (const one of found.reviews) for (const each of one.results) {
       if (each.status === "pass" || each.status === "skip") continue;
@@ -55,18 +58,61 @@ export async function show(main, { rest }) {
     fill(answer, found.reviews.map(drawReview), found.reviews.length ? null : h("p.note", {}, "No policy could be evaluated."));
   }
 
-  function drawReview(one) {
+  /** Show on the lines of the texts what an open explanation says about them. */
+  function showOnLines(lines, isOpen) {
+    for (const mark of marksOf(lines)) {
+      const own = (marks[mark.input] ?? []).filter(each => each.by !== lines);
+      marks[mark.input] = own;
+    }
+    if (isOpen) for (const mark of marksOf(lines)) marks[mark.input]?.push({ ...mark, by: lines });
+    for (const name of new Set(lines.map(line => line.place?.input))) editors[name]?.mark(marks[name]);
+  }
+
+  function why(rule, number) {
+    if (!rule) return null;
+    const change = h("div", {});
+    const isBad = rule.statuses.some(name => ["fail", "error", "warn"].includes(name));
+    return h("details", { ontoggle: event => showOnLines(rule.lines, event.target.open) },
+      h("summary", {}, rule.matched ? "Why" : `${rule.policy}${rule.rule ? ` / ${rule.rule}` : ""}`), explanation(rule.lines.slice(1), goTo),
+      isBad ? h("button", { type: "button", onclick: () => findChange(rule, number, change) }, "What would change it?") : null, change);
+  }
+
+  async function findChange(rule, number, target) {
+    fill(target, h("p.note", {}, "Searching…"));
+    try {
+      const found = await post("review", { ...state, change: { resource: number, policy: rule.policy, rule: rule.rule } });
+      const lines = found.reviews[number]?.rules.find(each => each.change)?.change;
+      fill(target, lines ? explanation(lines, goTo) : h("p.note", {}, "The texts have changed since."));
+    } catch (error) {
+      fill(target, h("p", { role: "alert" }, error.message));
+    }
+  }
+
+  function drawReview(one, number) {
     const name = [one.resource.namespace, one.resource.kind, one.resource.name].filter(Boolean).join("/");
     return h("article", {},
       h("h2", {}, `${name} · ${one.operation} · `, status(one.allowed ? "pass" : "fail"), one.allowed ? " admitted" : " denied"),
       one.message ? h("pre", {}, one.message) : null,
       one.warnings.map(text => h("p.warn", {}, `Warning: ${text}`)),
       table(`Results for ${name}`, ["status", "policy", "rule", "type", "message"], one.results.map(each => [
-        status(each.status), each.policy, each.rule, each.type, h("td.message", {}, each.message)])),
+        status(each.status), each.policy, each.rule, each.type, h("td.message", {}, each.message, why(ruleOf(one.rules, each), number))])),
+      drawLeft((one.rules ?? []).filter(each => !each.matched), number),
       one.before ? [h("h3", {}, "Changes"), diff(one.before, one.after)] : null,
       one.effects.map(each => h("section", {},
         h("h3", {}, `${each.type} ${[each.resource.namespace, each.resource.kind, each.resource.name].filter(Boolean).join("/")} by ${each.policy}`),
         each.text ? h("pre", {}, each.text) : null, each.before ? diff(each.before, each.after) : null)));
+  }
+
+  function drawLeft(rules, number) {
+    return rules.length ? h("details", {}, h("summary", {}, rules.length === 1 ? "1 rule does not match" : `${rules.length} rules do not match`), rules.map(rule => why(rule, number))) : null;
+  }
+
+  async function testSuite() {
+    try {
+      save(await postForFile("testcase", state), "playground.zip");
+    } catch (error) {
+      fill(problems, h("p.error", { role: "alert" }, error.message));
+    }
   }
 
   const examples = h("select", { "aria-label": "Examples", onchange: async event => {
@@ -88,15 +134,16 @@ export async function show(main, { rest }) {
         ["", "CREATE", "UPDATE", "DELETE", "CONNECT"].map(name => h("option", { value: name, selected: state.operation === name }, name || "automatic")))),
       h("button", { type: "button", "aria-expanded": "false", onclick: event => { more.hidden = !more.hidden; event.target.setAttribute("aria-expanded", String(!more.hidden)); } }, "More inputs"),
       h("button", { type: "button", onclick: async () => { location.hash = `#/playground/${encodeURIComponent(await toFragment(state))}`; } }, "Share"),
-      h("button", { type: "button", onclick: () => download(state) }, "Download"),
+      h("button", { type: "button", onclick: () => save(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }), "playground.json") }, "Download"),
+      h("button", { type: "button", onclick: testSuite }, "Test suite"),
       h("button", { type: "button", onclick: () => { for (const each of Object.values(editors)) each.set(""); state.operation = ""; review(); } }, "Clear")),
     h("div.columns", {}, editors.policies.element, editors.resources.element), more, problems, answer);
   await review();
   return () => clearTimeout(waiting);
 }
 
-function download(state) {
-  const url = URL.createObjectURL(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }));
-  h("a", { href: url, download: "playground.json" }).click();
+function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }

@@ -12,21 +12,21 @@ from pyverno.cli.errors import report_error, report_warning
 from pyverno.cli.style import Style, style_for
 from pyverno.engine.explain.change import Change
 from pyverno.engine.explain.explanation import Explanation
-from pyverno.engine.explain.nodes import FieldPath, RuleTrace
+from pyverno.engine.explain.nodes import RuleTrace
 from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, Status
-from pyverno.errors import Location, UsageError
+from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
 from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.session import Session
 from pyverno.report.explanation import Line, Places, change_lines, rule_lines
+from pyverno.report.ruleplaces import RulePlaces
 from pyverno.value import dataclass, field
 
 __all__ = ["ExplainOptions", "run_explain"]
 
 _BAD = (Status.FAIL, Status.ERROR, Status.WARN)
-_TEMPLATES = (("spec", "jobTemplate", "spec", "template"), ("spec", "template"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +76,12 @@ class _Run:
         self._session = session
         self._style = style_for(sys.stdout, remove_color=options.remove_color)
         self._found: list[JSON] = []
-        self._sources = {id(item.policy.info): item.document for item in session.compilation.items if item.policy}
+        self._places = RulePlaces(session.compilation)
         self.is_bad = False
 
     def explain(self, document: Document, manifest: JSONObject) -> None:
         operation = Operation(self._options.operation)
-        places = Places(document.location, self._rule_place)
+        places = Places(document.location, self._places.find)
         shown = 0
         if self._options.output == "text":
             sys.stdout.write(f"{ResourceRef.of(manifest)}  ({document.location()})\n")
@@ -134,34 +134,6 @@ class _Run:
                 text = painted.replace(line.word, text, 1) if painted != line.word else text
             place = f"  ({line.place})" if line.place is not None and line.place.line else ""
             sys.stdout.write(f"{'  ' * (line.depth + 1)}{text}{place}\n")
-
-    def _rule_place(self, trace: RuleTrace, place: FieldPath) -> Location | None:
-        document = self._sources.get(id(trace.rule.policy))
-        if document is None:
-            return None
-        root = _rule_path(document.value, trace)
-        if not place and not root:
-            return trace.rule.location
-        return document.location((*root, *_without_template(place, is_copy=bool(trace.rule.origin))))
-
-
-def _rule_path(policy: JSON, trace: RuleTrace) -> FieldPath:
-    """Return the path of a rule in its document; () for policies that are one rule."""
-    spec = policy.get("spec") if isinstance(policy, dict) else None
-    rules = spec.get("rules") if isinstance(spec, dict) else None
-    names = [rule.get("name") if isinstance(rule, dict) else None for rule in rules] if isinstance(rules, list) else []
-    name = trace.rule.origin or trace.rule.name
-    return ("spec", "rules", names.index(name)) if name in names else ()
-
-
-def _without_template(place: FieldPath, *, is_copy: bool) -> FieldPath:
-    """Return the place in the rule as written, of a place in its copy for kinds that create Pods."""
-    if is_copy:
-        for template in _TEMPLATES:
-            for start in range(len(place) - len(template) + 1):
-                if place[start : start + len(template)] == template:
-                    return (*place[:start], *place[start + len(template) :])
-    return place
 
 
 def _change_json(change: Change, failed: RuleResult | None) -> JSON:

@@ -6,16 +6,17 @@ It opens the same session as the command line and the library; only the texts ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
-from pyverno.compiler import Compilation, compile_documents
+from pyverno.compiler import Compilation
 from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
 from pyverno.engine.request import Operation
-from pyverno.engine.result import ResourceRef, RuleResult
-from pyverno.errors import NOWHERE, Location, PyvernoError, UsageError
+from pyverno.engine.result import ResourceRef, RuleResult, Status
+from pyverno.errors import NOWHERE, PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
-from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
+from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.clifiles import read_context, read_user_info, read_values
 from pyverno.offline.objects import ObjectStore
@@ -23,6 +24,8 @@ from pyverno.offline.resources import normalise
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.report.finding import finding
+from pyverno.ui.playground.compiled import compile_text, kinds_of, lint_texts, read_documents
+from pyverno.ui.playground.explaining import explain_rules, place_of, read_change_wanted
 from pyverno.value import dataclass, field
 
 __all__ = ["INPUTS", "review_texts"]
@@ -40,8 +43,8 @@ INPUTS: Final = (
 )
 """The texts of a review; `policies` and `resources` are needed, the others are as the files of `pyverno apply`."""
 
+_PROBLEMS: Final = (Status.FAIL, Status.ERROR, Status.WARN)
 _OPERATIONS: Final = tuple(operation.value for operation in Operation)
-
 
 _T = TypeVar("_T")
 
@@ -70,22 +73,35 @@ class _Texts:
 
     def documents(self, name: str) -> Sequence[Document]:
         """Return the documents of a text, with the items of lists."""
-        try:
-            return expand_lists(load_documents(self.texts[name], file=name))
-        except PyvernoError as error:
-            self.add(error, name)
-            return ()
+        return self._try(name, lambda: read_documents(self.texts[name], name), ())
 
     def compiled(self, name: str) -> Compilation:
         """Return the policies or exceptions of a text, compiled."""
-        documents = self.documents(name)
-        compilation = compile_documents(documents)
-        for document, item in zip(documents, compilation.items, strict=True):
+        compilation = self._try(name, lambda: compile_text(self.texts[name], name), Compilation(()))
+        for item in compilation.items:
             for error in item.errors:
                 self.add(error, name)
             for text in item.warnings:
-                self.add(PyvernoError(text, location=document.location(())), name, "warning")
+                self.add(PyvernoError(text, location=item.document.location(())), name, "warning")
         return compilation
+
+    def lint(self) -> None:
+        """Add what lints find in the policies; texts that cannot be read are in the problems already."""
+        with suppress(PyvernoError):
+            for each in lint_texts(self.texts["policies"], self.texts["crds"]):
+                text = f"{each.code} {each.message}"
+                self.add(PyvernoError(text, location=each.location), each.location.file, each.severity.value)
+
+    def kinds(self) -> KindTable:
+        """Return the known kinds, with those of `crds`."""
+        return self._try("crds", lambda: kinds_of(self.texts["crds"]), KNOWN_KINDS)
+
+    def _try(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
+        try:
+            return read()
+        except PyvernoError as error:
+            self.add(error, name)
+            return otherwise
 
     def objects(self, name: str, kinds: KindTable) -> Sequence[tuple[Document, JSONObject]]:
         """Return the objects of a text as a cluster would see them, with their documents."""
@@ -117,14 +133,16 @@ def review_texts(request: JSONObject) -> JSONObject:
     """Review every resource with all policies.
 
     `request` holds texts by the names of INPUTS, and `operation` (CREATE, UPDATE, DELETE, CONNECT). What cannot be read
-    or compiled is in `problems`, with line and column; the rest is still reviewed. Raises UsageError for a request of
-    another form.
+    or compiled, and what lints find, is in `problems`, with line and column; the rest is still reviewed. With `explain`
+    (true) every review has `rules`: what each looked at, as lines with places. `change` names one result whose smallest
+    change is searched. Raises UsageError for a request of another form.
     """
     texts = _Texts({name: _text(request, name) for name in INPUTS})
-    operation = _operation(request)
+    operation, change = _operation(request), read_change_wanted(request)
+    explains = change is not None or request.get("explain") is True
     policies, exceptions = texts.compiled("policies"), texts.compiled("exceptions")
-    crds = [each.value for each in texts.documents("crds") if isinstance(each.value, dict)]
-    kinds = KNOWN_KINDS.with_crds(crds) if crds else KNOWN_KINDS
+    texts.lint()
+    kinds = texts.kinds()
     resources = texts.objects("resources", kinds)
     old = {_key(manifest): manifest for _, manifest in texts.objects("oldResources", kinds)}
     own = [manifest for _, manifest in resources]
@@ -143,9 +161,17 @@ def review_texts(request: JSONObject) -> JSONObject:
         kinds=kinds,
     )
     reviews: list[JSONObject] = []
-    for document, manifest in resources if session.policies else ():
+    for number, (document, manifest) in enumerate(resources if session.policies else ()):
+        before = old.get(_key(manifest))
+        as_operation = operation or (Operation.UPDATE if before is not None else None)
         try:
-            reviews.append(_review(session, document, manifest, old.get(_key(manifest)), operation))
+            found = _review(session, document, manifest, before, as_operation)
+            if explains:
+                wanted = change if change is not None and change.resource == number else None
+                found["rules"] = explain_rules(
+                    session, document, manifest, operation=as_operation, old=before, change=wanted
+                )
+            reviews.append(found)
         except PyvernoError as error:
             texts.add(error, "resources")
     infos = [policy.info for policy in session.policies]
@@ -159,8 +185,7 @@ def review_texts(request: JSONObject) -> JSONObject:
 def _review(
     session: Session, document: Document, manifest: JSONObject, old: JSONObject | None, operation: Operation | None
 ) -> JSONObject:
-    own = operation or (Operation.UPDATE if old is not None else None)
-    review = session.review(manifest, operation=own, old=old)
+    review = session.review(manifest, operation=operation, old=old)
     results = (*review.results, *session.deletions(manifest, CLEANUP_KINDS | DELETING_KINDS))
     decision = review.decision
     ref = ResourceRef.of(manifest)
@@ -171,7 +196,7 @@ def _review(
         "allowed": decision.allowed,
         "message": decision.message,
         "warnings": list(decision.warnings),
-        "results": [_result(each, ref, document) for each in results],
+        "results": [_result(session, each, ref, document, manifest) for each in results],
         "effects": [each for result in results for each in _effects(result)],
     }
     if review.resource != manifest and isinstance(review.resource, dict):
@@ -181,8 +206,11 @@ def _review(
     return found
 
 
-def _result(result: RuleResult, ref: ResourceRef, document: Document) -> JSONObject:
-    found = finding(result, result.target or ref, document)
+def _result(
+    session: Session, result: RuleResult, ref: ResourceRef, document: Document, manifest: JSONObject
+) -> JSONObject:
+    blamed = session.blame(manifest, result) if result.status in _PROBLEMS and result.target is None else None
+    found = finding(result, result.target or ref, document, blamed=blamed)
     item = found.to_json()
     return {
         "policy": found.policy,
@@ -196,8 +224,8 @@ def _result(result: RuleResult, ref: ResourceRef, document: Document) -> JSONObj
         "path": found.path,
         "exceptions": list(found.exceptions),
         "properties": dict(found.properties),
-        "place": _place(found.location),
-        "rulePlace": _place(found.rule_location),
+        "place": place_of(found.location),
+        "rulePlace": place_of(found.rule_location),
         "resource": item["resource"],
     }
 
@@ -238,10 +266,6 @@ def _key(manifest: JSONObject) -> tuple[str, ...]:
 
 def _reference(ref: ResourceRef) -> JSONObject:
     return {"apiVersion": ref.api_version, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-
-
-def _place(location: Location) -> JSONObject:
-    return {"input": location.file, "line": location.line, "column": location.column}
 
 
 def _text(request: JSONObject, name: str) -> str:

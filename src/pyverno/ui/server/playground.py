@@ -1,4 +1,4 @@
-"""`/api/v1/review` and `/api/v1/examples`: the playground's routes."""
+"""`/api/v1/review`, `/api/v1/testcase` and `/api/v1/examples`: the playground's routes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyverno.errors import HostError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import read_file
 from pyverno.offline.policylibrary import find_controls, list_controls
+from pyverno.ui.playground.testcase import suite_files, zip_files
 from pyverno.ui.playground.workers import PlaygroundWorkers
 
 __all__ = ["PlaygroundRoutes"]
@@ -29,19 +30,28 @@ class PlaygroundRoutes:
         """Return the routes, relative to the base path."""
         return [
             web.post("/api/v1/review", self._review),
+            web.post("/api/v1/testcase", self._testcase),
             web.get("/api/v1/examples", self._examples),
             web.get("/api/v1/examples/{name:.+}", self._example),
         ]
 
     async def _review(self, request: web.Request) -> web.Response:
-        body = orjson.loads(await request.read())
-        if not isinstance(body, dict):
-            raise UsageError("expected a JSON object with `policies` and `resources`")
-        try:
-            found = await self._workers.review(body)
-        except HostError as error:
-            return web.json_response({"error": error.message}, status=503)
+        found = await self._ask(await _read_body(request))
         return web.Response(body=orjson.dumps(found), content_type="application/json")
+
+    async def _testcase(self, request: web.Request) -> web.Response:
+        """Return a test suite of the texts as a ZIP file, which expects what the review says now."""
+        body = await _read_body(request)
+        found = await self._ask({**body, "explain": False, "change": None})
+        archive = await asyncio.to_thread(lambda: zip_files(suite_files(body, found)))
+        headers = {"Content-Disposition": 'attachment; filename="playground.zip"'}
+        return web.Response(body=archive, content_type="application/zip", headers=headers)
+
+    async def _ask(self, body: JSONObject) -> JSONObject:
+        try:
+            return await self._workers.review(body)
+        except HostError as error:
+            raise web.HTTPServiceUnavailable(text=error.message) from error
 
     async def _examples(self, _: web.Request) -> web.Response:
         found = await asyncio.to_thread(_list_examples)
@@ -51,6 +61,13 @@ class PlaygroundRoutes:
         name = request.match_info["name"]
         found = await asyncio.to_thread(_read_example, name)
         return web.Response(body=orjson.dumps(found), content_type="application/json")
+
+
+async def _read_body(request: web.Request) -> JSONObject:
+    body = orjson.loads(await request.read())
+    if not isinstance(body, dict):
+        raise UsageError("expected a JSON object with `policies` and `resources`")
+    return body
 
 
 @cache

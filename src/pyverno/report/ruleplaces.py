@@ -1,0 +1,51 @@
+"""Where the parts of rules were written: places in the documents of policies, for explanations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyverno.compiler import Compilation
+from pyverno.engine.explain.nodes import FieldPath, RuleTrace
+from pyverno.errors import Location
+from pyverno.kube.json import JSON
+
+__all__ = ["RulePlaces"]
+
+_TEMPLATES: Final = (("spec", "jobTemplate", "spec", "template"), ("spec", "template"))
+
+
+class RulePlaces:
+    """Finds places in the documents that policies were compiled from."""
+
+    def __init__(self, compilation: Compilation) -> None:
+        """Take the compiled policies with their documents."""
+        self._sources = {id(item.policy.info): item.document for item in compilation.items if item.policy}
+
+    def find(self, trace: RuleTrace, place: FieldPath) -> Location | None:
+        """Return where a part of a rule was written; None for a policy of other documents."""
+        document = self._sources.get(id(trace.rule.policy))
+        if document is None:
+            return None
+        root = _rule_path(document.value, trace)
+        if not place and not root:
+            return trace.rule.location
+        return document.location((*root, *_without_template(place, is_copy=bool(trace.rule.origin))))
+
+
+def _rule_path(policy: JSON, trace: RuleTrace) -> FieldPath:
+    """Return the path of a rule in its document; () for policies that are one rule."""
+    spec = policy.get("spec") if isinstance(policy, dict) else None
+    rules = spec.get("rules") if isinstance(spec, dict) else None
+    names = [rule.get("name") if isinstance(rule, dict) else None for rule in rules] if isinstance(rules, list) else []
+    name = trace.rule.origin or trace.rule.name
+    return ("spec", "rules", names.index(name)) if name in names else ()
+
+
+def _without_template(place: FieldPath, *, is_copy: bool) -> FieldPath:
+    """Return the place in the rule as written, of a place in its copy for kinds that create Pods."""
+    if is_copy:
+        for template in _TEMPLATES:
+            for start in range(len(place) - len(template) + 1):
+                if place[start : start + len(template)] == template:
+                    return (*place[:start], *place[start + len(template) :])
+    return place
