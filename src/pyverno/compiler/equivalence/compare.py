@@ -23,6 +23,7 @@ _CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
 _BAD: Final = (Status.FAIL, Status.ERROR)
 _OWN_PREFIXES: Final = ("generate.kyverno.io/", "policies.kyverno.io/", "kyverno.io/", "app.kubernetes.io/managed-by")
 _MOST_STEPS: Final = 400
+_IDENTITY: Final = (("metadata",), ("metadata", "name"))
 _USER: Final = User(username="alice", groups=("system:authenticated",))
 """Who makes every request: rules for certain users do not match without one."""
 
@@ -222,7 +223,11 @@ def _shrink(pair: Pair, resource: JSONObject, old: JSONObject | None, operation:
     before = old
     resource = _smallest(pair, resource, lambda body: _difference(*pair.judge(body, before, operation)) == difference)
     if old is not None and operation is not Operation.CREATE:
-        old = _smallest(pair, old, lambda body: _difference(*pair.judge(resource, body, operation)) == difference)
+
+        def shows(body: JSONObject) -> bool:
+            return _difference(*pair.judge(resource, _with_name(body, resource), operation)) == difference
+
+        old = _with_name(_smallest(pair, old, shows), resource)
     own = None if operation is Operation.CREATE else old
     return Counterexample(difference, operation, resource, own, *pair.judge(resource, old, operation))
 
@@ -233,7 +238,7 @@ def _smallest(pair: Pair, body: JSONObject, shows: Callable[[JSONObject], bool])
     while progress and steps < _MOST_STEPS:
         progress = False
         for path in _paths(body):
-            stored = pair.admit(_removed(body, path))
+            stored = None if path in _IDENTITY else pair.admit(_removed(body, path))
             if stored is None or len(encode(stored)) >= len(encode(body)):
                 continue
             steps += 1

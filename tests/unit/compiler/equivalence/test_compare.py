@@ -1,0 +1,102 @@
+"""Two engines on the same requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyverno.compiler import compile_documents
+from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
+from pyverno.compiler.equivalence.material import material_of
+from pyverno.engine.engine import Engine
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import load_documents
+
+POLICY = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: a}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap], operations: [CREATE, UPDATE, DELETE]}}]}
+    %s
+"""
+REFUSE = 'validate: {message: refused, deny: {conditions: {any: [{key: "{{ %s }}", operator: Equals, value: x}]}}}'
+LABEL = "mutate: {patchStrategicMerge: {metadata: {labels: {team: %s}}}}"
+MAKE = "generate: {apiVersion: v1, kind: Secret, name: s, namespace: %s, data: {type: Opaque}}"
+SEEDS: list[JSONObject] = [
+    {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "n"},
+        "data": {"k": name, "z": "1"},
+    }
+    for name in ("a", "x", "b", "x")
+]
+
+
+def run(first: str, second: str, *operations: Operation, admits: bool = True, count: int = 0) -> Comparison:
+    """Compare two rules on four ConfigMaps."""
+    sides = [load_documents(POLICY % text) for text in (first, second)]
+    engines = []
+    for documents in sides:
+        compilation = compile_documents(documents)
+        assert () == compilation.errors
+        engines.append(Engine(PolicySet(compilation.policies)))
+    return compare(
+        Pair(*engines, admit=(lambda body: body) if admits else (lambda _: None)),
+        material_of(document.value for documents in sides for document in documents),
+        seeds=SEEDS,
+        count=count,
+        operations=operations or (Operation.CREATE,),
+    )
+
+
+NAME, DATA = REFUSE % "request.object.metadata.name", REFUSE % "request.object.data.k || ''"
+
+
+def test_a_different_decision_is_found_and_made_small() -> None:
+    """The part that does not matter is gone, the part that does is left."""
+    never = REFUSE % "request.object.metadata.uid || ''"
+    found = run(DATA, never).counterexample
+    assert found is not None
+    assert ("decision", "deny", "allow") == (found.difference, found.first.word, found.second.word)
+    assert {"k": "x"} == found.resource["data"]
+
+
+def test_updates_are_judged_with_the_object_before() -> None:
+    """Under one name; the old object is made small as well."""
+    before = REFUSE % "request.oldObject.data.k || ''"
+    found = run(before, REFUSE % "request.object.metadata.uid || ''", Operation.CREATE, Operation.UPDATE).counterexample
+    assert found is not None
+    assert Operation.UPDATE is found.operation
+    assert found.old is not None
+    assert ({"k": "x"}, found.resource["metadata"]["name"]) == (found.old["data"], found.old["metadata"]["name"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"), [("mutation", LABEL % "a", LABEL % "b"), ("effects", MAKE % "a", MAKE % "b")]
+)
+def test_changes_and_effects_are_compared(kind: str, first: str, second: str) -> None:
+    """By the object that is left, and by what is generated."""
+    found = run(first, second).counterexample
+    assert found is not None
+    assert kind == found.difference
+    assert None is run(first, first).counterexample
+
+
+def test_counts_are_of_requests_and_verdicts() -> None:
+    """Per kind and operation, and for each side."""
+    found = run(NAME, NAME, Operation.CREATE, Operation.UPDATE)
+    assert {"v1/ConfigMap CREATE": 4, "v1/ConfigMap UPDATE": 3} == found.requests
+    assert {"allow", "deny"} == {*found.first} == {*found.second}
+    assert () == tuple(found.blind)
+
+
+def test_what_is_not_admitted_does_not_count() -> None:
+    """A comparison without requests says so."""
+    found = run(NAME, DATA, admits=False, count=5)
+    assert (4 + 5, {}) == (found.refused, dict(found.requests))
+    assert "no object was admitted" in found.blind
