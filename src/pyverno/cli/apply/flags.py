@@ -54,8 +54,28 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list(
             "--exclude", help="In folders of resources, leave out files and folders that fit one of these globs."
         ),
+        comma_list("--helm", help="Helm charts, rendered with the program `helm` or the Helm SDK for Python."),
+        comma_list("--helm-values", help="Values files for all charts."),
+        comma_list("--kustomize", help="Kustomizations, built with the program `kustomize` or `kubectl`."),
+        value(
+            "--changed-since",
+            help="Judge only resources that changed since a revision of git; all if policies did.",
+            metavar="REV",
+        ),
         switch("--allow-empty", help="Accept a run without any resource or without any rule."),
         switch("--no-lint", help="Do not warn about mistakes that `pyverno lint` finds in the policies."),
+    ),
+    "Adoption": (
+        value("--baseline", help="File with failures that are known; only new ones count.", metavar="FILE"),
+        switch("--update-baseline", help="Write the failures of this run into the baseline."),
+        value(
+            *("--fail-on", "--severity-threshold"),
+            help="Count failures of policies below this severity as warnings.",
+            choices=("critical", "high", "medium", "low", "info"),
+        ),
+        switch("--no-suppressions", help="Take no notice of suppressions in manifests."),
+        switch("--require-reason", help="Accept only suppressions with a reason."),
+        switch("--validate-schemas", help="Also check fields and types of the resources by their schemas."),
     ),
     "Output": (
         switch("-p", "--policy-report", help="Print policy reports."),

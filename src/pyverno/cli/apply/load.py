@@ -191,6 +191,12 @@ def _crds(paths: Sequence[str]) -> tuple[JSONObject, ...]:
 def _resources(inputs: Inputs, options: ApplyOptions, stdin: bytes | None, folders: FolderRules | None) -> None:
     sources = options.resources
     found = load_manifests(sources, stdin=stdin, folders=folders)
+    if options.helm or options.kustomize:
+        from pyverno.offline.adoption.rendering import load_charts, load_kustomizations
+
+        for rendered in (load_charts(options.helm, options.helm_values), load_kustomizations(options.kustomize)):
+            found.documents += rendered.documents
+            found.errors += rendered.errors
     inputs.errors += found.errors
     inputs.skipped += found.skipped
     is_silent = STDIN in sources and not any(each.file == STDIN for each in found.documents)

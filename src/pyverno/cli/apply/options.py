@@ -77,6 +77,16 @@ class ApplyOptions:
     quiet: bool = False
     max_results: int = 0
     compat: str = ""
+    baseline: str = ""
+    update_baseline: bool = False
+    no_suppressions: bool = False
+    require_reason: bool = False
+    fail_on: str = ""
+    changed_since: str = ""
+    helm: tuple[str, ...] = ()
+    helm_values: tuple[str, ...] = ()
+    kustomize: tuple[str, ...] = ()
+    validate_schemas: bool = False
 
     @property
     def is_kyverno(self) -> bool:
@@ -118,9 +128,23 @@ def _conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
     yield bool(bad_level), f'Failed to setup logging (invalid log level "{options.verbosity}")'
 
 
+def _adoption_conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
+    yield options.update_baseline and not options.baseline, "--update-baseline needs --baseline FILE"
+    for is_given, other in (
+        (options.update_baseline, "--update-baseline"),
+        (options.workers > 1, "--workers"),
+        (options.cluster, "--cluster"),
+    ):
+        # the baseline would lose what is not judged; other processes and clusters have no files
+        yield bool(options.changed_since) and is_given, f"--changed-since and {other} cannot be used together"
+    yield bool(options.helm_values) and not options.helm, "--helm-values needs --helm CHART"
+    payloads = bool(options.json_payloads and (options.helm or options.kustomize))
+    yield payloads, "--json cannot be used together with --helm or --kustomize"
+
+
 def check_options(options: ApplyOptions) -> tuple[str, ...]:
     """Raise UsageError for flags that cannot be combined; returns warnings about flags without effect."""
-    given = bool(options.resources) or options.cluster
+    given = bool(options.resources or options.helm or options.kustomize) or options.cluster
     payloads = options.json_payloads or options.http_payloads or options.envoy_payloads
     checks: tuple[tuple[bool, str], ...] = (
         (not options.policies, "require policy"),
@@ -132,6 +156,7 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
             options.policies[:1] == (STDIN,) and STDIN in options.resources,
             "a stdin pipe can be used for either policies or resources, not both",
         ),
+        *_adoption_conflicts(options),
         (
             bool(options.resources and options.json_payloads),
             "both resource and json files can not be used together, use one or the other",

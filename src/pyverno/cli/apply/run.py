@@ -16,8 +16,10 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.offline.files import Skipped
 from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
+from pyverno.value import replace
 
 if TYPE_CHECKING:
+    from pyverno.cli.apply.adoption import Adoption
     from pyverno.compiler.lints.lint import Diagnostic
 
 __all__ = ["exit_code", "run_apply"]
@@ -59,11 +61,15 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     problems: list[PyvernoError] = [*inputs.errors, *session.errors]
     for error in problems:
         report_error(error)
+    adoption = _open_adoption(options, inputs, session)
+    if options.changed_since:
+        inputs = _changed_inputs(options, inputs)
     output.header(len(inputs.manifests))
     judged: list[JudgedResource] = []
     summary = Summary(erred=output.refused if options.is_kyverno else len(problems))
     resources = judge(inputs, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
-    for item in tracked(resources, len(inputs.manifests), "resources"):
+    for reviewed in tracked(resources, len(inputs.manifests), "resources"):
+        item = reviewed if adoption is None else adoption.accept(reviewed)
         judged.append(item)
         report_faults(item.results)
         summary.count_all(item.results, audit_warn=options.audit_warn)
@@ -74,6 +80,8 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
             problems.append(UsageError(text, location=item.document.location()))
         output.changes(item)
     output.results(judged, summary, problems, lints)
+    if adoption is not None:
+        adoption.finish(has_problems=bool(problems), is_partial=bool(options.changed_since))
     code, reason = exit_code(options, summary, has_problems=bool(problems))
     if reason:
         (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
@@ -87,6 +95,44 @@ def _lint(options: ApplyOptions, inputs: Inputs, session: Session) -> Sequence[D
     from pyverno.compiler.lints.run import lint_documents  # `--no-lint` does without
 
     return lint_documents(session.compilation.items, kinds=inputs.kinds, crds=inputs.crds)
+
+
+_MARKERS = ("pyverno:", "pyverno.io/ignore")
+"""One of them stands in the text of every manifest with suppressions."""
+
+
+def _open_adoption(options: ApplyOptions, inputs: Inputs, session: Session) -> Adoption | None:
+    """Return what accepts failures, None for a run that accepts none."""
+    if options.is_kyverno:
+        return None
+    may_suppress = not options.no_suppressions and (
+        options.cluster or any(each.mentions(word) for each in inputs.resources for word in _MARKERS)
+    )
+    if not (options.baseline or options.fail_on or options.validate_schemas or may_suppress):
+        return None
+    from pyverno.cli.apply.adoption import Adoption  # few runs accept failures
+
+    return Adoption(options, session, inputs.crds)
+
+
+def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
+    """Return the inputs with the resources that changed; all of them where policies or their companions did."""
+    from pyverno.offline.adoption.changes import changes_since
+
+    changes = changes_since(options.changed_since)
+    companions = (options.values_file, options.user_info, options.context_file, *options.crd_paths)
+    # whole files: an exception that went is in none of today's documents
+    rules = {each.file for each in (*inputs.policies, *inputs.exceptions)}
+    if any(changes.names(each) for each in (*rules, *companions) if each):
+        report_note(f"policies changed since `{options.changed_since}`: all resources are judged")
+        return inputs
+    kept = [
+        (document, manifest)
+        for document, manifest in zip(inputs.resources, inputs.manifests, strict=True)
+        if changes.is_changed(document)
+    ]
+    report_note(f"{len(kept)} of {len(inputs.resources)} resources changed since `{options.changed_since}`")
+    return replace(inputs, resources=[document for document, _ in kept], manifests=[manifest for _, manifest in kept])
 
 
 _SHOWN = 5

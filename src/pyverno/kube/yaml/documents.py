@@ -16,7 +16,7 @@ from pyverno.errors import DocumentError, Location
 from pyverno.kube.json import JSON, decode, dump
 from pyverno.kube.yaml.blocks import BlockReader
 from pyverno.lazyregex import regex
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyverno.kube.yaml.events import Position
@@ -128,6 +128,8 @@ class Document:
         for it at the first use of line or column.
         """
         source = self._source
+        if not self.line:
+            return Location(self.file)
         if source is None:
             return Location(self.file, self.line, 1)
         return Location.later(self.file, partial(source.place, self._prefix + path, key=key))
@@ -140,8 +142,8 @@ class Document:
         'x.yaml:4:6'
         """
         source = self._source
-        if source is None:
-            return Location(self.file, self.line, 1)
+        if source is None or not self.line:
+            return self.location(path)
         find = partial(source.character, self._prefix + path, find_value(self.value, path), offset)
         return Location.later(self.file, find)
 
@@ -149,6 +151,53 @@ class Document:
     def text(self) -> str | None:
         """The text of the whole stream that the document was read from; None when it was not read from a text."""
         return None if self._source is None else self._source.text
+
+    def rendered_from(self, file: str) -> Document:
+        """Return the document as one that a program made of a file: it has the file's name, and no lines.
+
+        >>> str(Document({}, "-", 0, 7).rendered_from("chart/templates/pod.yaml").location())
+        'chart/templates/pod.yaml'
+        """
+        return replace(self, file=file, line=0)
+
+    def mentions(self, word: str) -> bool:
+        """Tell whether a word stands in the document's own text; False where it was not read from a text."""
+        source = self._source
+        return source is not None and source.text.find(word, source.start, source.end) >= 0
+
+    @property
+    def own_lines(self) -> tuple[int, list[str]]:
+        """The number of the first line in the stream and the lines of the document; a list's item has all of them."""
+        source = self._source
+        return (1, []) if source is None else (source.line, source.text[source.start : source.end].split("\n"))
+
+    def path_at(self, line: int) -> Path | None:
+        """Return the path of the outermost field or list element that begins in a line of the stream.
+
+        None where none does, such as within a text of several lines, and outside an item of a list.
+
+        >>> document = load_documents("spec:\\n  containers:\\n  - name: a\\n    image: b\\n")[0]
+        >>> document.path_at(3), document.path_at(4), document.path_at(9)
+        (('spec', 'containers', 0), ('spec', 'containers', 0, 'image'), None)
+        """
+        if self._source is None:
+            return None
+        node: Position = self._source.positions()
+        for step in self._prefix:
+            if step not in node.children:
+                return None
+            node = node.children[step]
+        wanted = line - self._source.line + 1
+        if self._prefix and node.line == wanted:
+            return ()
+        waiting: list[tuple[Path, Position]] = [((), node)]
+        while waiting:
+            path, node = waiting.pop()
+            for step, child in node.children.items():
+                if (child.line if isinstance(step, int) else child.key_line) == wanted:
+                    return (*path, step)
+            waiting.extend(((*path, step), child) for step, child in node.children.items() if child.children)
+        return None
 
     def text_index(self, path: Path, offset: int | None = None, *, key: bool = False) -> int:
         """Return the index in `text` of the node at `path`, of its key, or of a character of its value."""

@@ -1,0 +1,173 @@
+"""Helm charts and kustomizations as manifests, rendered by the programs that the user has.
+
+Charts need `helm`, or the Helm SDK for Python (`helm-python-sdk`); kustomizations need `kustomize` or `kubectl`.
+Rendered documents have the name of their template and no lines, because those of the output are in no file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.lazyregex import regex
+from pyverno.offline.files import Loaded, check_local, read_file
+
+__all__ = ["load_charts", "load_kustomizations"]
+
+TIMEOUT_SECONDS = 300.0
+_RELEASE = "release-name"
+_SOURCE = regex(r"^# Source: (\S.*?)\s*$")
+_ORIGIN = "config.kubernetes.io/origin"
+
+
+def load_charts(charts: Sequence[str], values: Sequence[str] = ()) -> Loaded:
+    """Render charts, each with all values files; a chart that does not render is one error."""
+    loaded = Loaded()
+    for chart in charts:
+        try:
+            loaded.documents.extend(_render_chart(_existing(chart, "--helm"), values))
+        except PyvernoError as error:
+            loaded.errors.append(error)
+    return loaded
+
+
+def load_kustomizations(folders: Sequence[str]) -> Loaded:
+    """Build kustomizations; one that cannot be built is one error."""
+    loaded = Loaded()
+    for folder in folders:
+        try:
+            loaded.documents.extend(_build(_existing(folder, "--kustomize")))
+        except PyvernoError as error:
+            loaded.errors.append(error)
+    return loaded
+
+
+def _existing(text: str, flag: str) -> str:
+    check_local(text)
+    if not Path(text).exists():
+        raise UsageError(f"{flag}: `{text}` does not exist")
+    # a name that begins with a dash would be a flag of the program
+    return f"./{text}" if text.startswith("-") else text
+
+
+# ---------------------------------------------------------------------------------------------------------- helm
+
+
+def _render_chart(chart: str, values: Sequence[str]) -> Iterator[Document]:
+    helm = shutil.which("helm")
+    if helm is None:
+        return _by_library(chart, values)
+    flags = [f"--values={each}" for each in values]
+    text = _run([helm, "template", _RELEASE, chart, "--include-crds", *flags], f"--helm: `{chart}`")
+    return _by_source(chart, load_documents(text, file=chart))
+
+
+def _by_source(chart: str, documents: Iterable[Document]) -> Iterator[Document]:
+    """Yield documents under the names of their templates, which helm writes above each."""
+    template = chart
+    for document in documents:
+        sources = (_SOURCE.match(line) for line in document.own_lines[1])
+        template = next((_template(chart, found[1]) for found in sources if found is not None), template)
+        yield document.rendered_from(template)
+
+
+def _template(chart: str, source: str) -> str:
+    """Return the file of a template; its name begins with that of the chart.
+
+    >>> _template("charts/shop", "shop/templates/pod.yaml")
+    'charts/shop/templates/pod.yaml'
+    """
+    below = PurePosixPath(*PurePosixPath(source).parts[1:])
+    return f"{chart.rstrip('/')}/{below}" if Path(chart).is_dir() or not Path(chart).exists() else f"{chart}!{below}"
+
+
+def _by_library(chart: str, values: Sequence[str]) -> Iterator[Document]:
+    try:
+        import helm_python
+    except (ImportError, OSError):
+        raise UsageError(
+            "--helm needs the program `helm`, or the Helm SDK for Python (`pip install helm-python-sdk`); neither is "
+            "installed"
+        ) from None
+    merged: JSONObject = {}
+    for file in values:
+        for document in load_documents(read_file(Path(file)), file=file):
+            if isinstance(document.value, dict):
+                merged = _merge(merged, document.value)
+    try:
+        with helm_python.Chart.load(chart) as loaded:
+            rendered: dict[str, str] = loaded.render(values=merged, name=_RELEASE, namespace="default")
+            definitions: list[dict[str, Any]] = loaded.crds
+    except helm_python.HelmError as error:
+        raise UsageError(f"--helm: `{chart}` cannot be rendered: {' '.join(str(error).split())}") from error
+    found = [(each["filename"], each["data"]) for each in definitions]
+    found += [(name, text) for name, text in sorted(rendered.items()) if not name.endswith((".txt", ".tpl"))]
+    return _named(chart, found)
+
+
+def _named(chart: str, found: Iterable[tuple[str, str]]) -> Iterator[Document]:
+    for name, text in found:
+        file = _template(chart, name)
+        for document in load_documents(text, file=file):
+            yield document.rendered_from(file)
+
+
+def _merge(below: JSONObject, above: JSONObject) -> JSONObject:
+    """Merge values as helm does: maps by key, everything else is replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        old: JSON = merged.get(key)
+        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+# ---------------------------------------------------------------------------------------------------------- kustomize
+
+
+def _build(folder: str) -> Iterator[Document]:
+    kustomize, kubectl = shutil.which("kustomize"), shutil.which("kubectl")
+    if kustomize is not None:
+        command = [kustomize, "build", folder]
+    elif kubectl is not None:
+        command = [kubectl, "kustomize", folder]
+    else:
+        raise UsageError("--kustomize needs the program `kustomize` or `kubectl`; neither is installed")
+    text = _run(command, f"--kustomize: `{folder}`")
+    for document in load_documents(text, file=folder):
+        yield document.rendered_from(_origin(folder, document.value))
+
+
+def _origin(folder: str, value: JSON) -> str:
+    """Return the file that an object comes from, where the kustomization records origins; else its folder."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    written = annotations.get(_ORIGIN) if isinstance(annotations, dict) else None
+    if isinstance(written, str) and "repo:" not in written:
+        for line in written.splitlines():
+            name, _, path = line.partition(":")
+            if name == "path" and path.strip():
+                return os.path.normpath(f"{folder}/{path.strip()}").replace("\\", "/")
+    return folder
+
+
+def _run(command: Sequence[str], what: str) -> bytes:
+    """Return what a program writes; raises UsageError with its own words when it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 - a program of the user, and paths that exist
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except OSError as error:
+        raise UsageError(f"{what} cannot be rendered: {(error.strerror or str(error)).lower()}") from error
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"{what} cannot be rendered: no answer within {TIMEOUT_SECONDS:.0f} seconds") from error
+    if done.returncode != 0:
+        text = " ".join(done.stderr.decode("utf-8", "replace").split())
+        raise UsageError(f"{what} cannot be rendered: {text}")
+    return done.stdout
