@@ -53,8 +53,9 @@ def _of_part(part: str) -> Iterator[JSON]:
         yield operand == "true"
     if re.fullmatch(r"-?\d{1,15}", operand):
         yield int(operand)
-    for filler in ("", "x") if "*" in operand else ("",):
-        yield operand.replace("*", filler).replace("?", "x")
+    plainest, filled = (operand.replace("*", filler).replace("?", "x") for filler in ("", "x"))
+    is_text = any(each.isalnum() for each in plainest)
+    yield from dict.fromkeys((plainest, filled) if is_text else (filled, plainest))
 
 
 def _near(text: str, steps: Sequence[int]) -> Iterator[JSON]:
@@ -71,6 +72,12 @@ def _near(text: str, steps: Sequence[int]) -> Iterator[JSON]:
 
 def alternatives(current: JSON, constants: Sequence[JSON]) -> Iterator[object]:
     """Yield what could stand in place of a value: constants of the rule, the field's removal, and neutral values."""
+    if isinstance(current, str) and current:
+        # what stays close to the value is the better advice
+        for constant in constants[:_MOST]:
+            if isinstance(constant, str):
+                found = _OPERATOR.match(constant.strip())
+                yield from _without(current, (found.group(2) if found else constant).lstrip("!"))
     for constant in constants[:_MOST]:
         for each in constant if isinstance(constant, list) else (constant,):
             yield from samples(each)
@@ -91,10 +98,7 @@ def alternatives(current: JSON, constants: Sequence[JSON]) -> Iterator[object]:
                 yield from (int(constant) - 1, int(constant) + 1)
         elif isinstance(constant, str):
             found = _OPERATOR.match(constant.strip())
-            operand = found.group(2) if found else constant
-            if isinstance(current, str):
-                yield from _without(current, operand.lstrip("!"))
-            yield from _near(operand, (-1, 1))
+            yield from _near(found.group(2) if found else constant, (-1, 1))
     yield from _GENERIC
 
 
