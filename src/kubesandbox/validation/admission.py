@@ -16,6 +16,7 @@ from kubesandbox.validation.results import Result
 from kubesandbox.validation.webhookclient import REVIEW_VERSIONS, client_config, review_versions
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.labelsyntax import label_key_problems
+from pyverno.lang.cel.syntax.parser import RESERVED
 
 if TYPE_CHECKING:
     from kubesandbox.validation.expressions import Expressions
@@ -203,8 +204,8 @@ def _variables(spec: JSONObject, expressions: Expressions, errors: Errors) -> No
         text = str(variable.get("expression") or "").strip()
         if not name:
             errors.append(required(f"{place}.name", "name is not specified"))
-        elif not _IDENTIFIER.fullmatch(name):
-            errors.append(invalid(f"{place}.name", name, "must be a valid CEL identifier"))
+        elif not _IDENTIFIER.fullmatch(name) or name in RESERVED:
+            errors.append(invalid(f"{place}.name", name, "name is not a valid CEL identifier"))
         if not text:
             errors.append(required(f"{place}.expression", "expression is not specified"))
             continue

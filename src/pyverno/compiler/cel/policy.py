@@ -41,6 +41,7 @@ from pyverno.engine.rule import (
 )
 from pyverno.errors import Location, PolicyError
 from pyverno.lang.cel import Program, types
+from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
 from pyverno.policy.cel.blocks import EvaluationMode, Mutation, ValidationAction
 from pyverno.policy.cel.exception import CelException, ReportResult
@@ -233,10 +234,18 @@ def lower_validations(validations: Sequence[CelExpression], compiler: CelCompile
             message = compiler.compile(
                 each.message_expression, (*each.path, "messageExpression"), expected=types.STRING
             )
+            if message is not None and not message.variables.isdisjoint(AUTHORIZER_NAMES):
+                # Kubernetes: messages are compiled without the authorizer
+                text = "undeclared reference to 'authorizer' (in container '')"
+                compiler.parser.report(text, (*each.path, "messageExpression"), code="cel-compile")
         if program is not None:
             text = each.message.strip()
             compiled.append(CelValidation(program, each.expression, text, message, each.reason))
     return tuple(compiled)
+
+
+_TARGETS = (types.map_of(types.STRING, types.ANY), types.map_of(types.STRING, types.DYN))
+"""What the expression of targets yields: an object that `resource.Get` or `resource.List` read, or that it builds."""
 
 
 def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:
@@ -252,6 +261,8 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
         expression = None
         if written.expression is not None:
             expression = compiler.compile(written.expression.text, written.expression.path)
+            if expression is not None and expression.type not in _TARGETS:
+                parser.report("output type must be a map", written.expression.path, code="cel-compile")
         matcher = lower_constraints(written.constraints, parser, policy_namespace=info.namespace, any_operation=True)
         targets = CelTargets(matcher, expression, compiler.conditions(spec.target_match_conditions))
         existing = MutatingTargets(targets, mutations, conditions, variables, refuses_atomics, annotations)

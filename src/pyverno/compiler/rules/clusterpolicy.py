@@ -148,7 +148,8 @@ def _lower_rule(
         guards=() if preconditions is None or broken else (preconditions,),
         failure_action=failure_action,
         overrides=overrides,
-        checks_existing=validate is not None and validate.allow_existing_violations,
+        # Kyverno: rules in CEL are not evaluated again on the old object
+        checks_existing=validate is not None and validate.cel is None and validate.allow_existing_violations,
         mutates_existing=stage is Stage.MUTATE_EXISTING,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,

@@ -25,6 +25,9 @@ _VALIDATE_ANCHORS = frozenset(Modifier) - {Modifier.ADD_IF_ABSENT}
 _FORMS = "pattern, anyPattern, deny, foreach, cel"
 _FOREACH_FORMS = "pattern, anyPattern, deny, or a nested foreach"
 _TEXT_VALUES = 'labels and annotations supports only string values, "use double quotes around the non string values"'
+_POD_SECURITY_VERSIONS = ("latest", *(f"v1.{minor}" for minor in range(19, 33)))
+"""What Kyverno's definition of the kind lists."""
+
 _ONE_PATCH = "only one of `patchStrategicMerge` or `patchesJson6902` is allowed"
 
 
@@ -114,6 +117,10 @@ def _cel_problems(cel: Cel) -> Iterator[str]:
 def _check_pod_security(block: PodSecurity, path: Path, findings: Findings) -> None:
     from pyverno.podsecurity.problems import exclude_problems
 
+    if block.version and block.version not in _POD_SECURITY_VERSIONS:
+        listed = ", ".join(f'"{each}"' for each in _POD_SECURITY_VERSIONS)
+        text = f'Unsupported value: "{block.version}": supported values: {listed}'
+        findings.error("pod-security", (*path, "version"), text)
     for index, exclude in enumerate(block.exclude):
         for problem in exclude_problems([exclude.raw], level=block.level):
             field = problem.path.rpartition(".")[2]

@@ -47,7 +47,12 @@ OPERATORS = (
 )
 DEPRECATED_OPERATORS: dict[str, tuple[str, ...]] = {"In": ("AllIn", "AnyIn"), "NotIn": ("AllNotIn", "AnyNotIn")}
 
-_KNOWN = frozenset(each.casefold() for each in OPERATORS)
+_NOT_IN_V2BETA1 = {
+    "Equal": "Equals",
+    "NotEqual": "NotEquals",
+    "In": "AnyIn or AllIn",
+    "NotIn": "AnyNotIn or AllNotIn",
+}
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 
 
@@ -99,10 +104,23 @@ def conditions_of(block: JSON, path: Path) -> Iterator[tuple[JSON, Path]]:
                 yield from ((each, (*path, form, index)) for index, each in enumerate(block[form]))
 
 
-def check_conditions(rule: Rule, findings: Findings) -> None:
-    """Check all conditions of one rule."""
+def check_conditions(rule: Rule, findings: Findings, *, version: str = "") -> None:
+    """Check all conditions of one rule; `version` is that of the policy's API."""
     for block, path, complete in condition_blocks(rule):
         check_condition_block(block, path, findings, complete=complete)
+        if version == "v2beta1" and complete:
+            _check_reduced(block, path, findings)
+
+
+def _check_reduced(block: JSON, path: Path, findings: Findings) -> None:
+    """Check that conditions have the form of `v2beta1`: any and all, without the deprecated operators."""
+    if not isinstance(block, dict):
+        findings.error("conditions", path, "conditions must be an object with `any` and `all` in v2beta1")
+    for condition, place in conditions_of(block, path):
+        operator = condition.get("operator") if isinstance(condition, dict) else None
+        if operator in _NOT_IN_V2BETA1:
+            text = f"the operator `{operator}` does not exist in v2beta1: use {_NOT_IN_V2BETA1[operator]}"
+            findings.error("condition-operator", (*place, "operator"), text)
 
 
 def check_condition_block(block: JSON, path: Path, findings: Findings, *, complete: bool) -> None:
@@ -129,7 +147,7 @@ def _check_condition(condition: JSONObject, path: Path, findings: Findings, *, c
     if complete and missing:
         text = "entered value of `key`, `value` or `operator` is missing or misspelled"
         findings.error("condition", path, text)
-    if operator and (not isinstance(operator, str) or operator.casefold() not in _KNOWN):
+    if operator and (not isinstance(operator, str) or operator not in OPERATORS):
         listed = " ".join(f'"{each}"' for each in OPERATORS)
         text = f"entered value of `operator` is invalid. valid values: [{listed}]"
         text += suggestion(operator, OPERATORS) if isinstance(operator, str) else ""

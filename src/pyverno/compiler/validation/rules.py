@@ -85,7 +85,7 @@ def _copies(policy: ClusterPolicy, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 def _check_rule(rule: Rule, policy: ClusterPolicy, findings: Findings, kinds: KindTable) -> None:
     check_match(rule, findings, namespaced=policy.is_namespaced, kinds=kinds)
-    check_conditions(rule, findings)
+    check_conditions(rule, findings, version=policy.api_version.rpartition("/")[2])
     check_elements(rule, findings)
     check_context(rule, findings)
     _check_action(rule, policy, findings, kinds)

@@ -13,11 +13,12 @@ from pyverno.engine.rule import NO_FAST_TIER, Action, FastTier, RuleInfo, Run
 from pyverno.errors import (
     BudgetExceededError,
     ContextEntryError,
-    EvaluationError,
     ExpressionError,
     HostError,
     PyvernoError,
 )
+from pyverno.kube.json import JSON
+from pyverno.lang.pattern.outcome import go_type
 from pyverno.value import dataclass
 
 __all__ = ["PASSED", "ForeachCheck", "ForeachEntry"]
@@ -41,18 +42,22 @@ class ForeachEntry:
     scoped_check: Action | None = None
     element_scope: bool | None = None
 
-    def check_for(self, element: object) -> Action:
-        """Return the check of an element; raises EvaluationError when it cannot be scoped to it."""
+    def check_for(self, element: JSON) -> Action:
+        """Return the check of an element."""
         if self.scoped_check is None:
             return self.check
         if self.element_scope is None:
             return self.scoped_check if isinstance(element, dict) else self.check
-        if self.element_scope and not isinstance(element, dict):
-            raise EvaluationError(
-                "cannot use elementScope=true foreach rules for elements that are not maps, "
-                f"expected type=map got type={type(element).__name__}"
-            )
         return self.scoped_check if self.element_scope else self.check
+
+    def scope_error(self, element: JSON) -> str:
+        """Return why the entry cannot be scoped to an element, "" when it can."""
+        if not self.element_scope or isinstance(element, dict):
+            return ""
+        return (
+            "failed to process foreach: cannot use elementScope=true foreach rules for elements that are not maps, "
+            f"expected type=map got type={go_type(element)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +107,12 @@ class ForeachCheck(SkippedByException):
         return ()
 
 
-def _check_elements(entry: ForeachEntry, values: list[object], run: Run) -> tuple[int, Verdict | None]:
+def _check_elements(entry: ForeachEntry, values: list[JSON], run: Run) -> tuple[int, Verdict | None]:
     applied = 0
     for _, element, inner in entry.elements.visit(run, values):
+        scope_error = entry.scope_error(element)
+        if scope_error:
+            return applied, Verdict(Status.ERROR, scope_error)
         if entry.elements.preconditions is not None:
             try:
                 if entry.elements.preconditions.check(inner) is not None:

@@ -95,18 +95,18 @@ class VariableBinding:
     def _found(self, run: Run) -> JSON:
         if self.query is not None and self.query.inner:
             self._check_variables(self.query, run)
-            if self.query.is_variable:
-                return self._evaluate_text(self.query, run)
         if self.value is not None:
             value = _rendered(self.value, run, self.name)
             if self.query is None:
                 return value
             try:
-                return self.query.evaluate(value, run.scope, run.runtime)
+                return self._queried(self.query, value, run)
             except EvaluationError as error:
                 return self._default_or(run, error, self.name, error.message)
         assert self.query is not None  # noqa: S101 - compiled entries have a value or a query
         try:
+            if self.query.is_variable:
+                return self._text(self.query, run)
             found = self.query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
         except EvaluationError as error:
             return self._default_or(run, error, "<nil>", f"JMESPath query failed: {error.message}")
@@ -124,7 +124,13 @@ class VariableBinding:
             text = f"failed to substitute variables in context entry {self.name} {query.text}: {error.message}"
             raise ContextEntryError(text, is_missing=error.is_missing) from error
 
-    def _evaluate_text(self, query: ExpressionText, run: Run) -> JSON:
+    def _queried(self, query: ExpressionText, value: JSON, run: Run) -> JSON:
+        """Evaluate the query on the value; one that is a variable as a whole reads the key which its text names."""
+        if query.by_name is None:
+            return query.evaluate(value, run.scope, run.runtime)
+        return query.by_name.evaluate(value, run.runtime, [self._text(query, run)])
+
+    def _text(self, query: ExpressionText, run: Run) -> str:
         """Return the text that a `jmesPath` which is one variable yields: Kyverno refuses other values there."""
         value = query.evaluate(run.scope, run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(value, str):

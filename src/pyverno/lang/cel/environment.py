@@ -155,7 +155,8 @@ class Environment:
         if expected is not None:
             wanted = expected if isinstance(expected, tuple) else (expected,)
             if not any(checked.type == type_ for type_ in wanted):
-                message = f"output is expected to be of type {' or '.join(map(str, wanted))}"
+                listed = " or ".join("null_type" if each == NULL else str(each) for each in wanted)
+                message = f"output is expected to be {'either ' if len(wanted) > 1 else ''}of type {listed}"
                 raise CompileError((Issue(0, message),), source)
         return checked
 

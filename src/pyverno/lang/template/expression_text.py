@@ -26,7 +26,7 @@ class ExpressionText:
     """A compiled expression; `inner` are the nested variables with the numbers of the placeholders they read and fill.
 
     `on_delete` is the same query with `request.object` read as `request.oldObject`, None when it does not mention it.
-    `is_variable` tells that the text is one variable as a whole, whose value stands for itself.
+    `by_name` is there when the text is one variable as a whole: it reads the key that the value of the variable names.
     """
 
     text: str
@@ -34,7 +34,12 @@ class ExpressionText:
     inner: tuple[tuple[Query, tuple[int, ...]], ...] = ()
     placeholders: tuple[int, ...] = ()
     on_delete: ExpressionText | None = None
-    is_variable: bool = False
+    by_name: Expression | None = None
+
+    @property
+    def is_variable(self) -> bool:
+        """Whether the text is one variable as a whole."""
+        return self.by_name is not None
 
     def evaluate(
         self, data: JSON, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False
@@ -75,7 +80,7 @@ def compile_expression_text(text: str) -> ExpressionText:
     if _OLD_OBJECT[0] in text:
         # Kyverno: on DELETE the text `request.object` of any query means `request.oldObject`
         other = _compiled(text.replace(*_OLD_OBJECT))
-        return ExpressionText(query.text, query.expression, query.inner, query.placeholders, other, query.is_variable)
+        return ExpressionText(query.text, query.expression, query.inner, query.placeholders, other, query.by_name)
     return query
 
 
@@ -95,13 +100,18 @@ def _compiled(text: str) -> ExpressionText:
     if parsed.whole is not None:
         query, placeholders = inner[parsed.whole]
         assert query.expression is not None  # noqa: S101 - compiled above
-        return ExpressionText(text, query.expression, tuple(inner), placeholders, is_variable=True)
+        by_name = compile_expression(_placeholder(0))
+        return ExpressionText(text, query.expression, tuple(inner), placeholders, by_name=by_name)
     outer: list[str] = []
     numbers: list[int] = []
     for part in parsed.parts:
         if isinstance(part, int):
-            outer.append(f"\ue000{len(numbers)}\ue001")
+            outer.append(_placeholder(len(numbers)))
             numbers.append(part)
         else:
             outer.append(part)
     return ExpressionText(text, compile_expression("".join(outer)), tuple(inner), tuple(numbers))
+
+
+def _placeholder(number: int) -> str:
+    return f"\ue000{number}\ue001"

@@ -176,12 +176,11 @@ def test_condition_problems_are_found(condition, expected):
 
 
 def test_an_unknown_operator_lists_the_known_ones():
-    """Case does not matter, spelling does."""
-    good = rule(action="      validate:\n" + DENY % "{key: a, operator: equals, value: a}")
-    bad = rule(action="      validate:\n" + DENY % "{key: a, operator: Eqals, value: a}")
-    assert found(good) == []
-    (message,) = found(bad)
-    assert message.startswith('entered value of `operator` is invalid. valid values: ["Equal" "Equals"')
+    """Spelling matters, and so does case."""
+    for wrong in ("equals", "Eqals"):
+        (message,) = found(rule(action="      validate:\n" + DENY % f"{{key: a, operator: {wrong}, value: a}}"))
+        assert message.startswith('entered value of `operator` is invalid. valid values: ["Equal" "Equals"')
+        assert message.endswith("did you mean `Equals`?")
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_what_an_expression_makes_up_is_read_again():
     assert (["error"], ()) == ([status for status, _ in told(outside)], outside.effects)
 
 
-@pytest.mark.parametrize("targets", [rule("*"), rule("gadgets"), {"expression": "1"}])
+@pytest.mark.parametrize("targets", [rule("*"), rule("gadgets")])
 def test_what_can_not_be_found_out_is_an_error(targets):
     """It is never "no target"."""
     assert [status for status, _ in told(existing(targets))] == ["error"]
