@@ -7,11 +7,18 @@ from typing import Any
 
 __all__ = ["schema_errors"]
 
-_TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+_TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+}
 _KNOWN = frozenset(
     {
         *("$schema", "title", "description", "$defs", "$ref", "type", "properties", "required"),
-        *("additionalProperties", "items", "enum", "const", "minimum", "minLength"),
+        *("additionalProperties", "items", "enum", "const", "minimum", "maximum", "minLength"),
     }
 )
 
@@ -37,6 +44,8 @@ def schema_errors(value: Any, schema: Any, root: Any = None, path: str = "$") ->
         yield f"{path}: not {schema['const']!r}"
     if "minimum" in schema and value < schema["minimum"]:
         yield f"{path}: less than {schema['minimum']}"
+    if "maximum" in schema and value > schema["maximum"]:
+        yield f"{path}: more than {schema['maximum']}"
     if len(value if isinstance(value, str) else "x") < schema.get("minLength", 0):
         yield f"{path}: empty"
     if isinstance(value, list):

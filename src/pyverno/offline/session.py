@@ -45,6 +45,8 @@ _NO_DOCUMENTS = Compilation()
 class Session:
     """Compiled policies with everything that reviews of manifests have in common.
 
+    With a list for `explanations`, reviews are made by `Engine.explain`, and their explanations collected there.
+
     `compilation` holds the documents of the policies, also those that are not valid, and `errors` what is wrong with
     any document of the session. `values` and `user` are the contents of a values file and a user file, `namespaces` the
     known Namespace objects by name.
@@ -75,6 +77,7 @@ class Session:
     namespaces: Mapping[str, JSONObject] = field(default_factory=dict)
     compilation: Compilation = _NO_DOCUMENTS
     errors: tuple[PyvernoError, ...] = ()
+    explanations: list[Explanation] | None = None
     # one engine per group of policies, because a values file may give each policy its own operation
     _engines: dict[tuple[int, ...] | None, Engine] = field(default_factory=dict, repr=False)
 
@@ -153,7 +156,7 @@ class Session:
         current: JSON = manifest
         for own, changes, policies in self._groups(manifest, operation):
             request = self.request(current if isinstance(current, dict) else manifest, own, changes, old=old)
-            review = self._engine(policies).review(request, phases)
+            review = self._judge(policies, request, phases)
             reviews.append(review)
             if review.resource is not None:
                 current = review.resource
@@ -188,7 +191,7 @@ class Session:
         selected = [policy for policy in self.policies if policy.info.kind in kinds]
         if not selected:
             return ()
-        review = self._engine(self.policies).review(self.request(manifest, Operation.CREATE), DELETING)
+        review = self._judge(self.policies, self.request(manifest, Operation.CREATE), DELETING)
         found: dict[str, list[RuleResult]] = {}
         for result in review.results:
             found.setdefault(result.rule.policy.key, []).append(result)
@@ -201,7 +204,7 @@ class Session:
     def payload(self, document: JSONObject) -> Review:
         """Review a JSON document with the policies that read payloads."""
         policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)
-        return self._engine(policies).review(Request.from_payload(document), (*VALIDATING, *DELETING))
+        return self._judge(policies, Request.from_payload(document), (*VALIDATING, *DELETING))
 
     def blame(self, document: JSON, result: RuleResult, *, is_payload: bool = False) -> tuple[str | int, ...] | None:
         """Return the path of the field that made a rule fail on a document, None when it is not known."""
@@ -218,7 +221,7 @@ class Session:
         from pyverno.engine.cel.authorization import check_request
 
         policies = tuple(policy for policy in self.policies if policy.info.answers == mode)
-        return self._engine(policies).review(check_request(payload, mode=mode), VALIDATING)
+        return self._judge(policies, check_request(payload, mode=mode), VALIDATING)
 
     def request(
         self,
@@ -280,6 +283,18 @@ class Session:
             changes = values.changes(policy.info.name, name) if policy.info.kind in RULE_KINDS else {}
             groups.setdefault((own, encode(changes)), (changes, []))[1].append(policy)
         return [(own, changes, tuple(policies)) for (own, _), (changes, policies) in groups.items()]
+
+    def with_policies(self, compilation: Compilation) -> Session:
+        """Return the session with other policies; exceptions, host, values and everything else stay as they are."""
+        return replace(self, policies=compilation.policies, compilation=compilation, _engines={})
+
+    def _judge(self, policies: tuple[CompiledPolicy, ...], request: Request, phases: tuple[Phase, ...]) -> Review:
+        engine = self._engine(policies)
+        if self.explanations is None:
+            return engine.review(request, phases)
+        explanation = engine.explain(request, phases)
+        self.explanations.append(explanation)
+        return explanation.review
 
     def _engine(self, policies: tuple[CompiledPolicy, ...]) -> Engine:
         key = None if policies is self.policies else tuple(id(policy) for policy in policies)

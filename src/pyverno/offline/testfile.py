@@ -16,7 +16,7 @@ from pyverno.offline.clifiles import VALUE_SHAPE, Values, decode_file, folded
 from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, integer, list_of, map_of, text
 from pyverno.value import dataclass, field
 
-__all__ = ["ApiCallResponse", "ExpectedResult", "GlobalEntry", "ResourceSpec", "TestFile", "read_test_file"]
+__all__ = ["ApiCallResponse", "ExpectedResult", "GlobalEntry", "Outcome", "ResourceSpec", "TestFile", "read_test_file"]
 
 
 class Outcome(StrEnum):

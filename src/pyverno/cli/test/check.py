@@ -16,19 +16,30 @@ from pyverno.compiler.compile import Compiled
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType
-from pyverno.engine.rule import CompiledPolicy
+from pyverno.engine.rule import CompiledPolicy, RuleInfo
 from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
 from pyverno.offline.resources import normalise
 from pyverno.offline.session import CLEANUP_KINDS
-from pyverno.offline.testfile import ExpectedResult, ResourceSpec
+from pyverno.offline.testfile import ExpectedResult, Outcome, ResourceSpec
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass
 
-__all__ = ["IGNORED", "Row", "Subject", "check_rows", "expected_objects", "is_named", "missing_files", "subjects_of"]
+__all__ = [
+    "IGNORED",
+    "Row",
+    "Subject",
+    "check_rows",
+    "covered_subjects",
+    "expected_objects",
+    "is_named",
+    "missing_files",
+    "rule_fits",
+    "subjects_of",
+]
 
 IGNORED = "Ignored"
 """The outcome of a row that Kyverno drops silently."""
@@ -100,6 +111,22 @@ def check_rows(suite: Suite, judged: Sequence[ReviewedManifest], rows: Iterable[
             yield Row(row.policy, row.rule, ", ".join(row.resources), "Fail", "Not found", "Not found", expected=row)
 
 
+def covered_subjects(
+    suite: Suite, judged: Sequence[ReviewedManifest], row: ExpectedResult
+) -> Iterator[tuple[CompiledPolicy, Subject]]:
+    """Yield the policies and objects that a row checks."""
+    policies = [] if row.policy_name in suite.invalid else _policies(suite, row)
+    for subject in _selected(list(subjects_of(judged)), row) if policies else ():
+        yield from ((policy, subject) for policy in policies)
+
+
+def rule_fits(row: ExpectedResult, info: RuleInfo) -> bool:
+    """Tell whether a row is for a rule, or for the rule that it was generated from."""
+    if not row.rule or info.policy.kind not in RULE_KINDS:
+        return True
+    return info.name in (row.rule, f"autogen-{row.rule}", f"autogen-cronjob-{row.rule}")
+
+
 def _refused(row: ExpectedResult, policy: Compiled) -> Iterator[Row]:
     """Yield the rows of a policy that is not valid; Kyverno counts them as passed."""
     message = "; ".join(str(error) for error in policy.errors)
@@ -156,7 +183,7 @@ def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
 def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject) -> Iterator[Row]:
     checked = False
     for result in subject.judged.review.results:
-        if result.rule.policy is not policy.info or not _rule_fits(row, result):
+        if result.rule.policy is not policy.info or not rule_fits(row, result.rule):
             continue
         if subject.is_target and (result.target is None or result.patched is not subject.document):
             continue
@@ -164,13 +191,9 @@ def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: S
         yield from _compare(suite, row, policy, subject, result)
     if not checked and not subject.is_target:
         vacuous = f"no rule `{row.rule}` of the policy was about it" if row.rule else "no rule was about it"
+        if row.result is Outcome.SKIP and is_named(subject, row):
+            vacuous = ""  # that the rule does not select the resource is what the row expects
         yield Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
-
-
-def _rule_fits(row: ExpectedResult, result: RuleResult) -> bool:
-    if not row.rule or result.rule.policy.kind not in RULE_KINDS:
-        return True
-    return result.rule.name in (row.rule, f"autogen-{row.rule}", f"autogen-cronjob-{row.rule}")
 
 
 def _compare(

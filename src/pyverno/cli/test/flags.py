@@ -26,6 +26,15 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         value("--trust-root", help="File with trusted authorities and logs, for keyless signatures.", metavar="FILE"),
         number("--workers", help="Number of processes that run suites.", default=1),
     ),
+    "Measuring": (
+        switch("--coverage", help="Show which rules and branches of the policies no row covers."),
+        switch("--mutate", help="Run the suites against changed policies, and show the changes that no row notices."),
+        number("--fail-under", help="Fail when coverage or mutation score is below this percent.", default=0, most=100),
+        value("--report", help="File for coverage and mutants: .json, .md or .html.", metavar="FILE"),
+        number("--max-mutants", help="Most mutants of one policy, chosen by --seed; 0 = all.", default=0),
+        number("--seed", help="Choice of mutants when there are more than --max-mutants.", default=0),
+    ),
+    "Writing": (switch("--write", help="Add rows for results that no row checks to the test files, for review."),),
     "Output": (
         value("-o", "--output-format", help="Format of the results, instead of tables.", choices=FORMATS),
         switch("--detailed-results", help="Add messages and differences."),

@@ -9,11 +9,14 @@ from pyverno.kube.wildcard import has_wildcard, match
 from pyverno.offline.testfile import ExpectedResult
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["DEFAULT_FILE", "FORMATS", "Selector", "SuiteOptions", "parse_selector"]
+__all__ = ["DEFAULT_FILE", "FORMATS", "REPORT_FORMS", "Selector", "SuiteOptions", "parse_selector"]
 
 DEFAULT_FILE = "kyverno-test.yaml"
 FORMATS = ("json", "yaml", "markdown", "junit", "tap", "csv", "html")
 """Formats of the results beside the table."""
+
+REPORT_FORMS = (".json", ".md", ".html")
+"""Endings of the file of `--report`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +89,12 @@ class SuiteOptions:
     detailed_results: bool = False
     require_tests: bool = False
     strict: bool = False
+    coverage: bool = False
+    mutate: bool = False
+    max_mutants: int = 0
+    seed: int = 0
+    fail_under: int = 0
+    report: str = ""
+    write: bool = False
     workers: int = 1
     registry: RegistryAccess | None = None

@@ -40,8 +40,20 @@ def _cells(number: int, row: Row, *, detailed: bool) -> list[str]:
     return [*cells, row.message] if detailed else cells
 
 
-def render(rows: Sequence[Row], form: str, problems: Sequence[Problem] = (), *, detailed: bool = False) -> str:
-    """Return rows, and the problems of the run, in a format of `--output-format`, without a final newline."""
+def render(
+    rows: Sequence[Row],
+    form: str,
+    problems: Sequence[Problem] = (),
+    *,
+    detailed: bool = False,
+    measures: JSONObject | None = None,
+) -> str:
+    """Return rows, and the problems of the run, in a format of `--output-format`, without a final newline.
+
+    `measures` are fields that JSON and YAML have besides.
+    """
+    if measures and form in _LISTINGS:
+        return _LISTINGS[form]({**_listing(rows, problems, detailed), **measures})
     return _FORMS[form](rows, problems, detailed)
 
 
@@ -66,7 +78,11 @@ def _json(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> s
 
 
 def _yaml(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
-    return dump_yaml(_listing(rows, problems, detailed)).rstrip("\n")
+    return _yaml_text(_listing(rows, problems, detailed))
+
+
+def _yaml_text(listing: JSONObject) -> str:
+    return dump_yaml(listing).rstrip("\n")
 
 
 def _markdown(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
@@ -116,6 +132,7 @@ def _format(name: str) -> Callable[[Sequence[Row], Sequence[Problem], bool], str
     return lambda rows, problems, _detailed: FORMATTERS[name](_findings(rows), problems).rstrip("\n")
 
 
+_LISTINGS: Mapping[str, Callable[[JSONObject], str]] = {"json": encode_indent, "yaml": _yaml_text}
 _FORMS: Mapping[str, Callable[[Sequence[Row], Sequence[Problem], bool], str]] = {
     "json": _json,
     "yaml": _yaml,

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.cli.errors import can_show, report_error, write_as_utf8
+from pyverno.cli.errors import can_show, report_error, report_warning, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.registries import opened_registries
@@ -22,8 +23,10 @@ from pyverno.cli.test.find import FoundSuite, find_suites
 from pyverno.cli.test.options import SuiteOptions
 from pyverno.cli.test.report import render, table
 from pyverno.cli.test.strict import vacuous_checks
-from pyverno.cli.test.suite import load_suite
+from pyverno.cli.test.suite import ReviewedManifest, Suite, load_suite
 from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.offline.files import read_file
 from pyverno.report.problem import Problem, problem_of
 from pyverno.report.table import BOX
 from pyverno.value import dataclass
@@ -31,7 +34,16 @@ from pyverno.value import dataclass
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from pyverno.cli.test.coverage import PolicyCoverage
+    from pyverno.cli.test.measures import Measures
+    from pyverno.cli.test.mutation import MutantOutcome, Selection
+    from pyverno.cli.test.write import NewRow
+    from pyverno.offline.testfile import ExpectedResult
+
 __all__ = ["SuiteOutcome", "run_suite", "run_tests"]
+
+_PARTS = 4
+"""Parts of the mutants for each process, when there are few suites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,10 @@ class SuiteOutcome:
     error: str = ""
     problems: tuple[Problem, ...] = ()
     was_run: bool = True
+    coverage: tuple[PolicyCoverage, ...] = ()
+    new_rows: tuple[NewRow, ...] = ()
+    is_mutable: bool = False
+    """Whether mutants can be run: the suite was loaded and all of its rows are as expected."""
 
 
 @dataclass(slots=True)
@@ -59,6 +75,7 @@ class _Totals:
     vacuous: int = 0
     broken: int = 0
     unread: int = 0
+    low: tuple[str, ...] = ()
 
     def error(self) -> str:
         """Return the text of the last line, "" when all is well."""
@@ -68,7 +85,7 @@ class _Totals:
             (self.broken, f"found {self.broken} errors after loading tests"),
             (self.unread, f"{self.unread} resource files could not be read"),
         )
-        return ", ".join(text for count, text in parts if count)
+        return ", ".join((*(text for count, text in parts if count), *self.low))
 
 
 def run_tests(options: SuiteOptions) -> int:
@@ -113,7 +130,9 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
     rows: list[Row] = []
     vacuous: list[str] = []
     problems = [suite.problem for suite in bad if suite.problem is not None]
+    outcomes: list[SuiteOutcome] = []
     for suite, outcome in zip(good, _outcomes(good, options), strict=True):
+        outcomes.append(outcome)
         _print_suite(suite, outcome, options, style)
         rows += outcome.rows
         problems += outcome.problems
@@ -121,13 +140,26 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         totals.broken += bool(outcome.error)
         totals.unread += len(outcome.unread)
         vacuous += [f"{suite.name}: {text}" for text in outcome.vacuous]
+    if options.write:
+        _write(list(zip(good, outcomes, strict=True)), options)
+    measures = _measure(list(zip(good, outcomes, strict=True)), options)
     failed = [row for row in rows if row.counts_as_failed]
     totals.failed, totals.vacuous = len(failed), len(vacuous)
     _print_summary(totals, failed, vacuous, options, style)
+    if measures is not None:
+        _print(options, *measures.lines(style, is_ascii=not can_show(sys.stdout, BOX)), "")
+        totals.low = measures.below(options.fail_under)
+        if options.report:
+            from pyverno.cli.test.measures import write_report
+
+            write_report(measures, Path(options.report))
     if options.output_format:
         problems += [Problem(text, "vacuous") for text in vacuous]
+        problems += [Problem(text, "fail-under") for text in totals.low]
         shown = failed if options.fail_only else rows
-        sys.stdout.write(f"{render(shown, options.output_format, problems, detailed=options.detailed_results)}\n")
+        more = None if measures is None else measures.to_json()
+        text = render(shown, options.output_format, problems, detailed=options.detailed_results, measures=more)
+        sys.stdout.write(f"{text}\n")
     error = totals.error()
     if error:
         sys.stdout.flush()
@@ -167,6 +199,65 @@ def _executor(workers: int) -> Iterator[Executor | None]:
         yield executor
 
 
+def _write(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOptions) -> None:
+    """Add the new rows to their files, last document first; raises UsageError where that cannot be done."""
+    from pyverno.cli.test.write import add_rows, write_file
+
+    for suite, outcome in reversed(judged):
+        if not outcome.new_rows or suite.test is None:
+            continue
+        if suite.clone:
+            raise UsageError(f"--write changes files; `{suite.name}` is in a git repository that was cloned")
+        written = suite.test.document
+        documents = load_documents(read_file(suite.path), file=str(suite.path))
+        current = next(each for each in documents if each.index == written.index)
+        write_file(suite.path, add_rows(current, outcome.new_rows))
+        number = len(outcome.new_rows)
+        _print(options, f"Added {number} {'row' if number == 1 else 'rows'} to {suite.name}: review them")
+
+
+def _measure(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOptions) -> Measures | None:
+    """Return the measures that the flags ask for; None = none."""
+    if not options.coverage and not options.mutate:
+        return None
+    from pyverno.cli.test.coverage import merged
+    from pyverno.cli.test.measures import Measures
+
+    coverage = merged(each for _, outcome in judged for each in outcome.coverage) if options.coverage else None
+    mutants = _mutants(judged, options) if options.mutate else None
+    return Measures(coverage, mutants)
+
+
+def _mutants(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOptions) -> tuple[MutantOutcome, ...]:
+    from pyverno.cli.test.mutation import Selection, merged_mutants
+
+    suites = [suite for suite, outcome in judged if outcome.is_mutable]
+    for suite, outcome in judged:
+        if outcome.was_run and not outcome.is_mutable:
+            report_warning(f"{suite.name}: no mutants are run, because the suite does not pass")
+    # a few suites are cut into parts, so that all processes have work
+    parts = -(-_PARTS * options.workers // len(suites)) if suites and options.workers > 1 else 1
+    jobs = [
+        (suite, options, Selection(options.max_mutants, options.seed, part, parts))
+        for suite in suites
+        for part in range(parts)
+    ]
+    with _executor(min(options.workers, len(jobs))) as executor:
+        found = executor.map(_mutation_job, jobs) if executor else map(_mutation_job, jobs)
+        return merged_mutants(each for own in tracked(found, len(jobs), "mutated suites") for each in own)
+
+
+def _mutation_job(job: tuple[FoundSuite, SuiteOptions, Selection]) -> tuple[MutantOutcome, ...]:
+    from pyverno.cli.test.mutation import run_mutants
+
+    found, options, selection = job
+    if found.test is None:
+        return ()
+    with opened_registries(options.registry) as registries:
+        suite = load_suite(found.test, found.path.parent, registries=registries)
+        return tuple(run_mutants(suite, options.selector.select(found.test.results), selection))
+
+
 def _job(job: tuple[FoundSuite, SuiteOptions]) -> SuiteOutcome:
     return run_suite(*job)
 
@@ -177,18 +268,21 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     if test is None:
         return SuiteOutcome(error=found.error)
     asked = options.selector.select(test.results)
-    if not asked:
+    if not asked and not options.write:
         without = ("the test has no results",) if options.strict and not test.results else ()
         return SuiteOutcome(vacuous=without, was_run=False)
     lines = [f"Loading test  ( {found.name} ) ..."]
     try:
         with opened_registries(options.registry) as registries:
             suite = load_suite(test, found.path.parent, lines.append, registries)
+            if options.coverage:
+                suite.session.explanations = []
             judged = suite.judge()
         report_faults(result for each in judged for result in each.review.results)
         lines.append("  Checking results ...")
         rows = tuple(check_rows(suite, judged, asked))
         vacuous = tuple(vacuous_checks(suite, judged, rows, asked)) if options.strict else ()
+        coverage = _coverage(suite, judged, rows, asked, found) if options.coverage else ()
     except PyvernoError as error:
         return SuiteOutcome(
             lines=tuple(lines), error=found.shown(str(error)), problems=(found.problem_of(_cause(error)),)
@@ -203,7 +297,28 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         unread=tuple(found.shown(f"failed to load resources ({error})") for error in errors),
         vacuous=tuple(found.shown(text) for text in vacuous),
         problems=tuple(found.problem_of(error) for error in errors),
+        coverage=coverage,
+        new_rows=_new_rows(suite, judged) if options.write else (),
+        is_mutable=not errors and not any(row.counts_as_failed for row in rows),
     )
+
+
+def _new_rows(suite: Suite, judged: Sequence[ReviewedManifest]) -> tuple[NewRow, ...]:
+    from pyverno.cli.test.write import new_rows
+
+    return new_rows(suite, judged)
+
+
+def _coverage(
+    suite: Suite,
+    judged: Sequence[ReviewedManifest],
+    rows: Sequence[Row],
+    asked: Sequence[ExpectedResult],
+    found: FoundSuite,
+) -> tuple[PolicyCoverage, ...]:
+    from pyverno.cli.test.coverage import coverage_of  # most runs measure nothing
+
+    return coverage_of(suite, judged, rows, asked, found.name)
 
 
 def _cause(error: PyvernoError) -> PyvernoError:

@@ -41,6 +41,7 @@ from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from pyverno.engine.explain.nodes import RuleTrace
     from pyverno.engine.imagesource import ImageSource
 
 __all__ = ["ReviewedManifest", "Suite", "load_suite"]
@@ -56,13 +57,15 @@ def _silent(line: str) -> None:
 class ReviewedManifest:
     """The review of one manifest.
 
-    `operation` is set when a row names one; `payload` is the path of a payload as rows name it.
+    `operation` is set when a row names one; `payload` is the path of a payload as rows name it. `traces` are what the
+    rules looked at, when the session collects explanations.
     """
 
     manifest: JSONObject
     review: Review
     operation: Operation | None = None
     payload: str = ""
+    traces: tuple[RuleTrace, ...] = ()
 
 
 @dataclass(slots=True)
@@ -102,19 +105,29 @@ class Suite:
                 # `test` never runs cleanup policies
                 found = self.session.deletions(manifest, DELETING_KINDS)
                 review = replace(review, results=(*review.results, *found))
-            judged.append(ReviewedManifest(manifest, review))
+            judged.append(self._reviewed(manifest, review))
             judged.extend(
-                ReviewedManifest(manifest, self.session.review(manifest, operation=operation), operation)
+                self._reviewed(manifest, self.session.review(manifest, operation=operation), operation)
                 for operation in sorted(operations)
             )
         judged.extend(
-            ReviewedManifest(document, self.session.payload(document), payload=name) for name, document in self.payloads
+            self._reviewed(document, self.session.payload(document), payload=name) for name, document in self.payloads
         )
         judged.extend(
-            ReviewedManifest(document, self.session.check(document, mode), payload=name)
+            self._reviewed(document, self.session.check(document, mode), payload=name)
             for mode, name, document in self.checks
         )
         return judged
+
+    def _reviewed(
+        self, manifest: JSONObject, review: Review, operation: Operation | None = None, payload: str = ""
+    ) -> ReviewedManifest:
+        collected = self.session.explanations
+        if not collected:
+            return ReviewedManifest(manifest, review, operation, payload)
+        traces = tuple(trace for each in collected for trace in each.rules)
+        collected.clear()
+        return ReviewedManifest(manifest, review, operation, payload, traces)
 
 
 def _row_operation(text: str) -> Operation:
