@@ -29,6 +29,8 @@ NAMESPACED = "Namespaced"
 NAMESPACES = "namespaces"
 NAME_LABEL = "kubernetes.io/metadata.name"
 _NAMESPACE_RESOURCE = GVR("", "v1", NAMESPACES)
+_PLURAL_NAMES = ("endpoints", "constraints")
+"""Ends of names of kinds that are plurals already."""
 
 NEVER_INTERCEPTED: frozenset[tuple[str, str]] = frozenset(
     (
@@ -306,18 +308,24 @@ def _labels(value: JSON) -> Mapping[str, str]:
 
 
 def resource_of(gvk: GVK, kinds: KindTable) -> GVR:
-    """Return the resource of a kind; of an unknown one what apimachinery would guess."""
+    """Return the resource of a kind; of an unknown kind a guess from its name.
+
+    >>> resource_of(GVK("networking.istio.io", "v1", "Gateway"), KindTable()).resource
+    'gateways'
+    """
     info = kinds.find(gvk)
     if info is None:
         info = next((other for other in kinds.by_kind(gvk.kind) if other.group == gvk.group), None)
-    return GVR(gvk.group, gvk.version, _guessed(gvk.kind) if info is None else info.plural)
+    return GVR(gvk.group, gvk.version, _guess_plural(gvk.kind) if info is None else info.plural)
 
 
-def _guessed(kind: str) -> str:
+def _guess_plural(kind: str) -> str:
     name = kind.lower()
+    if name.endswith(_PLURAL_NAMES):
+        return name
     if name.endswith("s"):
         return f"{name}es"
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in "aeiou" else f"{name}s"
 
 
 def _equivalents(gvr: GVR, kinds: KindTable) -> tuple[GVR, ...]:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pyverno.engine.cel.constraints import NEVER_INTERCEPTED, ConstraintMatcher, ResourceRule
+from pyverno.engine.cel.constraints import NEVER_INTERCEPTED, ConstraintMatcher, ResourceRule, resource_of
 from pyverno.engine.match import IndexKey
 from pyverno.engine.request import Operation, Request
 from pyverno.kube.gvk import GVK, GVR
-from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.selector import compile_selector
 
@@ -325,3 +325,18 @@ def test_the_reason_names_what_was_asked():
     asked = request(gvr=PODS, subresource="status")
     assert reason(ConstraintMatcher((rule(),)), asked) == "operation CREATE on v1/pods/status is not matched"
     assert reason(ConstraintMatcher((rule(names="b"),)), request()) == "name a is not one of resourceNames"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("Certificate", "certificates"),
+        ("NodeClass", "nodeclasses"),
+        ("AuthorizationPolicy", "authorizationpolicies"),
+        ("Gateway", "gateways"),
+        ("SecurityContextConstraints", "securitycontextconstraints"),
+    ],
+)
+def test_the_resource_of_an_unknown_kind_is_its_english_plural(kind, expected):
+    """Policies in CEL name resources; offline, nothing but the kind of a custom resource is known."""
+    assert resource_of(GVK("x.io", "v1", kind), KindTable()).resource == expected
