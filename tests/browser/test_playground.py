@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
+from tests.support.playgroundlinks import CONTENT, LINK
 
 POLICY = """\
 apiVersion: kyverno.io/v1
@@ -175,3 +178,31 @@ def test_a_test_suite_of_the_texts_is_one_click(visit: Visit, tmp_path: Path) ->
         [sys.executable, "-m", "pyverno", "test", str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert (0, True) == (done.returncode, "1 tests passed" in done.stdout), done.stdout + done.stderr
+
+
+def test_a_link_of_kyvernos_playground_works_at_this_server(visit: Visit) -> None:
+    """With the address replaced; its texts are shown and reviewed."""
+    visit.page.goto(f"{visit.url}/#/?content={quote(CONTENT, safe='')}")
+    expect(visit.page.get_by_role("heading", name="admitted")).to_be_visible()
+    expect(visit.page.get_by_label("User", exact=True)).to_have_value(re.compile("username: alice"))
+
+
+def test_links_and_files_can_be_imported_and_states_saved(visit: Visit) -> None:
+    """A saved state survives a reload, until it is deleted."""
+    page = visit.open("playground")
+    page.get_by_role("button", name="Saved and import").click()
+    page.get_by_role("textbox", name="Link or file").fill(LINK)
+    page.get_by_role("button", name="Import", exact=True).click()
+    expect(page.get_by_role("heading", name="admitted")).to_be_visible()
+    expect(page.get_by_text("the configuration of Kyverno is left out")).to_be_visible()
+    page.get_by_role("textbox", name="Name").fill("mine")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("textbox", name="Policies", exact=True)).to_have_value("")
+    page.reload()
+    page.get_by_role("button", name="Saved and import").click()
+    page.get_by_role("button", name="mine", exact=True).click()
+    expect(page.get_by_role("heading", name="admitted")).to_be_visible()
+    expect(page.get_by_label("Operation")).to_have_value("UPDATE")
+    page.get_by_role("button", name="Delete mine").click()
+    expect(page.get_by_role("button", name="mine", exact=True)).to_have_count(0)

@@ -20,8 +20,11 @@ let visit = 0;
 
 function route() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const [name, ...rest] = path.split("/");
-  return { name, rest: rest.map(decodeURIComponent), query: new URLSearchParams(query) };
+  const [first, ...rest] = path.split("/");
+  const parameters = new URLSearchParams(query);
+  // a link of Kyverno's playground with the address of this server
+  const name = !first && parameters.has("content") ? "playground" : first;
+  return { name, rest: rest.map(decodeURIComponent), query: parameters };
 }
 
 async function show() {

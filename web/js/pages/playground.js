@@ -6,6 +6,7 @@ import { fill, h, status, table } from "../dom.js";
 import { editor } from "../editor.js";
 import { explanation, marksOf, ruleOf } from "../explain.js";
 import { fromFragment, toFragment } from "../share.js";
+import { storedStates } from "../stored.js";
 
 const TABS = [
   ["policies", "Policies"], ["resources", "Resources"], ["oldResources", "Old resources"], ["clusterResources", "Cluster"],
@@ -13,9 +14,15 @@ const TABS = [
 ];
 const KEY = "playground";
 
-export async function show(main, { rest }) {
-  const saved = rest.length ? await fromFragment(rest[0]) : JSON.parse(localStorage.getItem(KEY) ?? "{}");
-  const state = { operation: "", ...saved };
+/** The texts to begin with: those of a link, of a link of Kyverno's playground, or the latest of this browser. */
+async function firstState(rest, query) {
+  if (rest.length) return fromFragment(rest[0]);
+  if (query.has("content")) return (await post("import", { text: query.get("content") })).profiles[0].state;
+  return JSON.parse(localStorage.getItem(KEY) ?? "{}");
+}
+
+export async function show(main, { rest, query }) {
+  const state = { operation: "", ...await firstState(rest, query) };
   const editors = {};
   const answer = h("section", { "aria-label": "Answer" });
   const problems = h("div", { role: "status" });
@@ -123,6 +130,17 @@ export async function show(main, { rest }) {
   } }, h("option", { value: "" }, "Examples…"));
   get("examples").then(list => examples.append(...list.map(each => h("option", { value: each.name }, each.name)))).catch(() => {});
 
+  function load(next, notes) {
+    for (const [name] of TABS) editors[name].set(next[name] ?? "");
+    operation.value = state.operation = next.operation ?? "";
+    fill(told, notes.map(text => h("p.note", {}, text)));
+    soon();
+  }
+
+  const told = h("div", { role: "status" });
+  const stored = storedStates(() => ({ ...state }), load);
+  const operation = h("select", { onchange: event => { state.operation = event.target.value; soon(); } },
+    ["", "CREATE", "UPDATE", "DELETE", "CONNECT"].map(name => h("option", { value: name, selected: state.operation === name }, name || "automatic")));
   const more = h("div.columns", { hidden: true });
   for (const [name, title] of TABS) {
     editors[name] = editor(title, state[name] ?? "", text => { state[name] = text; soon(); });
@@ -130,16 +148,24 @@ export async function show(main, { rest }) {
   }
   fill(main, h("h1", {}, "Playground"),
     h("div.tools", {}, examples,
-      h("label", {}, "Operation ", h("select", { onchange: event => { state.operation = event.target.value; soon(); } },
-        ["", "CREATE", "UPDATE", "DELETE", "CONNECT"].map(name => h("option", { value: name, selected: state.operation === name }, name || "automatic")))),
-      h("button", { type: "button", "aria-expanded": "false", onclick: event => { more.hidden = !more.hidden; event.target.setAttribute("aria-expanded", String(!more.hidden)); } }, "More inputs"),
+      h("label", {}, "Operation ", operation),
+      opener("More inputs", more), opener("Saved and import", stored),
       h("button", { type: "button", onclick: async () => { location.hash = `#/playground/${encodeURIComponent(await toFragment(state))}`; } }, "Share"),
       h("button", { type: "button", onclick: () => save(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }), "playground.json") }, "Download"),
       h("button", { type: "button", onclick: testSuite }, "Test suite"),
-      h("button", { type: "button", onclick: () => { for (const each of Object.values(editors)) each.set(""); state.operation = ""; review(); } }, "Clear")),
+      h("button", { type: "button", onclick: () => load({}, []) }, "Clear")),
+    told, stored,
     h("div.columns", {}, editors.policies.element, editors.resources.element), more, problems, answer);
   await review();
   return () => clearTimeout(waiting);
+}
+
+/** A button that shows and hides a part of the page. */
+function opener(title, part) {
+  return h("button", { type: "button", "aria-expanded": "false", onclick: event => {
+    part.hidden = !part.hidden;
+    event.target.setAttribute("aria-expanded", String(!part.hidden));
+  } }, title);
 }
 
 function save(blob, name) {

@@ -1,7 +1,8 @@
 """The process that reviews what visitors write: `python -m pyverno.ui.playground.worker`.
 
-It reads requests and writes answers as JSON, each after its length, on its standard streams. Limits of memory and
-CPU time are set before the first request; whoever exceeds them ends this process, never the server.
+A request is a review, or `import` with a text to read. Requests and answers are JSON, each after its length, on the
+standard streams. Limits of memory and CPU time are set before the first request; a request that exceeds them ends this
+process, never the server.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ def main() -> None:
     _limit()
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the messages
+    from pyverno.ui.playground.importing import import_text
     from pyverno.ui.playground.review import review_texts
 
     while (request := _read(source)) is not None:
         answer: JSONObject
         try:
-            answer = {"answer": review_texts(request)}
+            imported = request.get("import")
+            answer = {"answer": import_text(imported) if isinstance(imported, str) else review_texts(request)}
         except PyvernoError as error:
             answer = {"error": str(error)}
         except (RecursionError, MemoryError) as error:

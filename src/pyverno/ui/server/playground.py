@@ -1,4 +1,4 @@
-"""`/api/v1/review`, `/api/v1/testcase` and `/api/v1/examples`: the playground's routes."""
+"""`/api/v1/review`, `/api/v1/import`, `/api/v1/testcase` and `/api/v1/examples`: the playground's routes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class PlaygroundRoutes:
         """Return the routes, relative to the base path."""
         return [
             web.post("/api/v1/review", self._review),
+            web.post("/api/v1/import", self._import),
             web.post("/api/v1/testcase", self._testcase),
             web.get("/api/v1/examples", self._examples),
             web.get("/api/v1/examples/{name:.+}", self._example),
@@ -38,6 +39,13 @@ class PlaygroundRoutes:
     async def _review(self, request: web.Request) -> web.Response:
         found = await self._ask(await _read_body(request))
         return web.Response(body=orjson.dumps(found), content_type="application/json")
+
+    async def _import(self, request: web.Request) -> web.Response:
+        """Return the texts of a link or an export file of Kyverno's playground."""
+        text = (await _read_body(request)).get("text")
+        if not isinstance(text, str):
+            raise UsageError("expected a JSON object with `text`")
+        return web.json_response(await self._ask({"import": text}))
 
     async def _testcase(self, request: web.Request) -> web.Response:
         """Return a test suite of the texts as a ZIP file, which expects what the review says now."""
