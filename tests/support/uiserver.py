@@ -15,6 +15,7 @@ from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
 from pyverno.ui.server.playground import PlaygroundRoutes
+from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
@@ -64,6 +65,7 @@ async def serve_ui(folder: Path, *, base_path: str = "", problems: Sequence[str]
             app = build_app(
                 (
                     *ResultRoutes(readers, now=lambda: NOW).routes(),
+                    *PolicyReporterRoutes(readers).routes(),
                     *PlaygroundRoutes(workers).routes(),
                     *StaticFiles(web_root()).routes(),
                 ),

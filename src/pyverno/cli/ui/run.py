@@ -21,6 +21,7 @@ from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
 from pyverno.ui.server.playground import PlaygroundRoutes
+from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
@@ -100,6 +101,7 @@ async def _serve(options: UiOptions) -> None:
         app = build_app(
             (
                 *ResultRoutes(readers).routes(),
+                *PolicyReporterRoutes(readers).routes(),
                 *PlaygroundRoutes(workers).routes(),
                 *StaticFiles(web_root()).routes(),
             ),

@@ -15,7 +15,7 @@ from pyverno.report.collected import SEVERITIES, STATUSES
 from pyverno.ui.store.schema import SERIES_COLUMNS
 from pyverno.value import dataclass, field
 
-__all__ = ["NO_FILTER", "Filter", "read_filter"]
+__all__ = ["NO_FILTER", "Filter", "quote_pattern", "read_filter"]
 
 _STATES: Final = ("open", "resolved", "all")
 _FIELDS: Final = (*SERIES_COLUMNS, "name", "apiVersion")
@@ -67,7 +67,12 @@ class Filter:
         """Return the filter with only these values of a field, where it selects them."""
         own = self.fields.get(name)
         allowed = tuple(value for value in values if own is None or fits(own, value))
-        fields = {**self.fields, name: tuple(_quote(value) for value in allowed) or ("!*",)}
+        fields = {**self.fields, name: tuple(quote_pattern(value) for value in allowed) or ("!*",)}
+        return Filter(fields, self.properties, self.labels, self.search, self.state, self.since, self.until)
+
+    def with_patterns(self, name: str, patterns: tuple[str, ...]) -> Filter:
+        """Return the filter with other patterns of a field."""
+        fields = {**self.fields, name: patterns}
         return Filter(fields, self.properties, self.labels, self.search, self.state, self.since, self.until)
 
 
@@ -140,10 +145,10 @@ def _regex(pattern: str) -> Iterator[str]:
             yield re.escape(part[1] if len(part) == 3 else part)
 
 
-def _quote(value: str) -> str:
+def quote_pattern(value: str) -> str:
     """Return a pattern that only this value fits.
 
-    >>> _quote("a*b")
+    >>> quote_pattern("a*b")
     'a[*]b'
     """
     quoted = "".join(f"[{each}]" if each in "*?[" else each for each in value)

@@ -96,8 +96,13 @@ class Reader:
         """Close the file."""
         self._connection.close()
 
-    def results(self, selected: Filter, *, order: str = "worst", limit: int = 50, cursor: str = "") -> Page:
-        """Return a page of results in an order (worst, latest, oldest), from a cursor on; raises UsageError."""
+    def results(
+        self, selected: Filter, *, order: str = "worst", limit: int = 50, cursor: str = "", offset: int = 0
+    ) -> Page:
+        """Return a page of results in an order (worst, latest, oldest), from a cursor on; raises UsageError.
+
+        `offset` skips results, which takes as long as reading them; a cursor does not.
+        """
         columns = _ORDERS.get(order)
         if columns is None:
             raise UsageError(f"unknown order `{order}`: expected {', '.join(_ORDERS)}")
@@ -107,8 +112,8 @@ class Reader:
         where = _both(chosen.where, after)
         rows = self._all(
             f"SELECT {RESULT_COLUMNS}, {keys} FROM {chosen.tables(order)} {_TEXTS} WHERE {where.sql} "
-            f"ORDER BY {_direction(columns)} LIMIT ?",
-            (*where.values, limit + 1),
+            f"ORDER BY {_direction(columns)} LIMIT ? OFFSET ?",
+            (*where.values, limit + 1, offset),
         )
         items = [read_row(row) for row in rows[:limit]]
         following = _encode(order, rows[limit - 1][-len(columns) :]) if len(rows) > limit else ""
@@ -197,6 +202,27 @@ class Reader:
             )
         rows = self._all(sql, (*where.values, limit + 1, offset))
         return {"items": [_object(row) for row in rows[:limit]], "next": offset + limit if len(rows) > limit else None}
+
+    def count_resources(self, selected: Filter) -> int:
+        """Return how many objects have selected results."""
+        if selected.is_about_objects:
+            where = object_condition(selected)
+            open_results = "o.fail + o.error + o.warn + o.skip + o.pass > 0"
+            ((count,),) = self._all(
+                f"SELECT count(*) FROM objects o WHERE {where.sql} AND {open_results}", where.values
+            )
+        else:
+            chosen = self._choose(selected)
+            sql = f"SELECT count(DISTINCT r.object) FROM {chosen.tables('')} WHERE {chosen.where.sql}"
+            ((count,),) = self._all(sql, chosen.where.values)
+        return int(count)
+
+    def counts(self, selected: Filter, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the values of fields that occur together, each combination once, with the number of results."""
+        found: Counter[tuple[str, ...]] = Counter()
+        for *values, count in self._combinations(self._choose(selected), names):
+            found[tuple(values)] += count
+        return [(*values, count) for values, count in sorted(found.items())]
 
     def resource(self, number: int) -> JSONObject | None:
         """Return one object with its open results, and those that were resolved."""

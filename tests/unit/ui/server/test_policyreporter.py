@@ -1,0 +1,108 @@
+"""The routes of Policy Reporter's API, with its names of fields."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.support.uiserver import UiServer, serve_ui
+from tests.unit.ui.store.samples import report, result
+
+REPORT = report(
+    result("p", "r", name="a", namespace="shop", message="no", properties={"k": "v"}),
+    result("p", "r", "pass", name="b", namespace="data", severity=""),
+    result("q", "s", "warn", name="shop", namespace="", kind="Namespace", severity="low"),
+    result("*", "s", "error", name="", namespace="", kind="", severity=""),
+    labels={"team": "blue"},
+)
+
+
+def read(tmp_path: Path, *paths: str, status: int = 200) -> list[Any]:
+    """Return what paths give over a store with one report."""
+
+    async def play() -> list[Any]:
+        async with serve_ui(tmp_path) as ui:
+            await ui.feed.write([REPORT])
+            return [await read_one(ui, path) for path in paths]
+
+    async def read_one(ui: UiServer, path: str) -> Any:
+        return await ui.get(f"/v2/{path}", status=status)
+
+    return asyncio.run(play())
+
+
+def test_results_have_the_fields_of_policy_reporter(tmp_path: Path) -> None:
+    """Those with a namespace and those of the cluster are two lists."""
+    named, cluster = read(tmp_path, "namespace-scoped/results", "cluster-scoped/results")
+    assert {
+        "id": "1",
+        "namespace": "shop",
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "name": "a",
+        "resourceId": "1",
+        "message": "no",
+        "category": "Best Practices",
+        "policy": "p",
+        "rule": "r",
+        "status": "fail",
+        "severity": "high",
+        "timestamp": 1_000_000,
+        "properties": {"k": "v"},
+    } == named["items"][0]
+    assert (2, 2) == (named["count"], cluster["count"])
+    assert {"q", "*"} == {each["policy"] for each in cluster["items"]}
+
+
+def test_filters_are_exact_and_pages_follow_each_other(tmp_path: Path) -> None:
+    """A star is a star; a namespace chosen in the list of the cluster selects nothing."""
+    starred, second, none, labelled, both = read(
+        tmp_path,
+        "cluster-scoped/results?policies=*",
+        "namespace-scoped/results?page=2&offset=1",
+        "cluster-scoped/results?namespaces=shop",
+        "namespace-scoped/results?labels=team:red",
+        "namespace-scoped/results?namespaces=shop&namespaces=data&status=pass",
+    )
+    assert ["*"] == [each["policy"] for each in starred["items"]]
+    assert (["b"], 2) == ([each["name"] for each in second["items"]], second["count"])
+    assert (0, 0) == (none["count"], labelled["count"])
+    assert ["b"] == [each["name"] for each in both["items"]]
+
+
+def test_counts_and_lists(tmp_path: Path) -> None:
+    """Sources with categories, policies, findings, kinds, namespaces, objects."""
+    sources, categories, namespaces, kinds, policies, findings, by_namespace, cluster, severities, objects, orphans = (
+        read(
+            tmp_path,
+            "sources",
+            "sources/categories",
+            "namespaces",
+            "namespace-scoped/kinds",
+            "policies?status=fail&status=pass",
+            "findings",
+            "namespace-scoped/kyverno/status-counts",
+            "cluster-scoped/kyverno/status-counts",
+            "cluster-scoped/kyverno/severity-counts",
+            "namespace-scoped/resource-results",
+            "results-without-resources",
+        )
+    )
+    assert ["kyverno"] == sources
+    counts = {"fail": 1, "error": 1, "warn": 1, "skip": 0, "pass": 1}
+    assert [{"name": "kyverno", "categories": [{"name": "Best Practices", **counts}]}] == categories
+    assert (["data", "shop"], ["Pod"]) == (namespaces, kinds)
+    assert [("p", {"fail": 1, "pass": 1})] == [(each["policy"], each["results"]) for each in policies]
+    assert (4, {"fail": 1, "error": 1, "warn": 1, "pass": 1}) == (findings["total"], findings["perResult"])
+    assert (1, 1) == (by_namespace["shop"]["fail"], by_namespace["data"]["pass"])
+    assert (1, 1, 0) == (cluster["warn"], cluster["error"], cluster["fail"])
+    assert (1, 1) == (severities["low"], severities["unknown"])
+    assert (2, ["a", "b"]) == (objects["count"], [each["name"] for each in objects["items"]])
+    assert ["*"] == [each["policy"] for each in orphans["items"]]
+
+
+def test_a_filter_that_is_not_known_is_an_error(tmp_path: Path) -> None:
+    """A list that hides nothing would be taken for one that hides something."""
+    for found in read(tmp_path, "sources?exclude=kyverno:Pod", "namespace-scoped/results?page=x", status=400):
+        assert found["error"]
