@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
+from pyverno.cli.args.configpath import config_path
 from pyverno.cli.args.errors import run_command
 from pyverno.cli.args.options import Command, inherited_options, pflag_words
 from pyverno.cli.errors import guarded, unknown_command
@@ -152,6 +154,14 @@ def _migrate() -> click.Command:
     return migrate
 
 
+def _config() -> click.Command:
+    from pyverno.cli.config.command import config
+
+    return config
+
+
+_CONFIGURED = ("apply", "lint", "test")
+
 COMMANDS: Mapping[str, Row] = {
     "apply": Row(_apply, "Apply policies on resources."),
     "lint": Row(_lint, "Find mistakes in policies that Kyverno accepts."),
@@ -168,6 +178,7 @@ COMMANDS: Mapping[str, Row] = {
     "create": Row(_create, "Create files of Kyverno's command line from templates."),
     "controller": Row(_controller, "Run a controller in, or beside, a cluster."),
     "install": Row(_install, "Print the manifests that install the controllers."),
+    "config": Row(_config, "Show the settings of the configuration file."),
     "version": Row(_version, "Print the version."),
     "completion": Row(_completion, "Print a completion script for a shell."),
     "docs": Row(_docs, "Write the reference of the command line as Markdown."),
@@ -254,4 +265,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         found = COMMANDS[words[0]].load()
         if isinstance(found, Command):
             command, name, words = found, f"{name} {words[0]}", words[1:]
-    return guarded(lambda: run_command(command, words, name))
+    return guarded(lambda: run_command(command, words, name, _defaults(name.partition(" ")[2], words)))
+
+
+def _defaults(command: str, words: Sequence[str]) -> Mapping[str, Any] | None:
+    """Return the settings of a command in the configuration file, None where it takes none."""
+    # flags before the name of a command lead through the root, which hands on the settings of each command
+    is_root = not command and any(word in _CONFIGURED for word in words)
+    if (command not in _CONFIGURED and not is_root) or not config_path(words):
+        return None
+    from pyverno.cli.config.settings import defaults_for
+
+    found = defaults_for(words)
+    return found if is_root else found.get(command)

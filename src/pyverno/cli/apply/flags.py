@@ -106,6 +106,11 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         ),
     ),
     "Running": (
+        value(
+            "--config",
+            help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml.",
+            metavar="FILE",
+        ),
         switch("--continue-on-fail", help="Continue with the next resource after an error."),
         number("--workers", help="Number of processes that review resources.", default=1),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),

@@ -87,6 +87,7 @@ class ApplyOptions:
     helm_values: tuple[str, ...] = ()
     kustomize: tuple[str, ...] = ()
     validate_schemas: bool = False
+    config: str = ""
 
     @property
     def is_kyverno(self) -> bool:

@@ -5,7 +5,8 @@ Texts about wrong arguments are those of Kyverno's command line, so that scripts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -18,10 +19,15 @@ __all__ = ["argument_error", "run_command"]
 _TOO_MANY = regex(r"^Got unexpected extra arguments?")
 
 
-def run_command(command: click.Command, words: Sequence[str], name: str) -> object:
-    """Run a command of click's; raises UsageError for wrong arguments, Exit and KeyboardInterrupt as click would."""
+def run_command(
+    command: click.Command, words: Sequence[str], name: str, defaults: Mapping[str, Any] | None = None
+) -> object:
+    """Run a command of click's, with other defaults of its flags.
+
+    Raises UsageError for wrong arguments, Exit and KeyboardInterrupt as click would.
+    """
     try:
-        return command.main(args=list(words), prog_name=name, standalone_mode=False)
+        return command.main(args=list(words), prog_name=name, standalone_mode=False, default_map=defaults)
     except click.exceptions.Exit as stop:
         raise Exit(stop.exit_code) from None
     except click.ClickException as error:

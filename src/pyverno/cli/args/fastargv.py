@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from pyverno.cli.args.configpath import config_path
 from pyverno.cli.errors import closed_pipe, guarded
 
 __all__ = ["PLAIN", "run_fast_path"]
@@ -29,9 +30,12 @@ PLAIN: Mapping[str, _Reader] = {"apply": _read_apply}
 def run_fast_path(words: Sequence[str]) -> int | None:
     """Run the command and return its exit code; None when click must read the words.
 
-    On Windows click expands wildcards, and shells ask for completions by environment variables.
+    On Windows click expands wildcards, settings of a configuration file are defaults of click's, and shells ask for
+    completions by environment variables.
     """
     if not words or words[0] not in PLAIN or os.name == "nt" or any(name.startswith("_PYVERNO") for name in os.environ):
+        return None
+    if config_path(words):
         return None
     run = PLAIN[words[0]](words[1:])
     return None if run is None else guarded(lambda: _as_click_runs(run))

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
-from pyverno.cli.args.flags import comma_list, switch, value
+from pyverno.cli.args.flags import Flag, comma_list, switch, value
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import Exit
 
-__all__ = ["FORMATS", "lint"]
+__all__ = ["FORMATS", "SECTIONS", "lint"]
 
 FORMATS = (
     *("text", "json", "yaml", "sarif", "github", "junit"),
     *("gitlab", "azure", "teamcity", "tap", "markdown", "csv", "html"),
 )
+
+
+SECTIONS: Mapping[str, tuple[Flag, ...]] = {
+    "Findings": (
+        comma_list("--select", help="Codes of the checks to run, or their beginnings; all by default."),
+        comma_list("--ignore", help="Codes of checks to leave out, or their beginnings."),
+        comma_list("--crd", "--crd-path", help="Files with CustomResourceDefinitions.", key="crds"),
+        switch("--fix", help="Correct what can be corrected safely; the rest of a file stays as it is."),
+    ),
+    "Output": (
+        value("--format", help="Format of the findings.", default="text", choices=FORMATS),
+        value("-o", "--output", help="The same as --format.", metavar="FORMAT", choices=FORMATS),
+        switch("-q", "--quiet", help="Print findings without lines of the source and without a summary."),
+        value("--explain", help="Describe a check, and run none.", metavar="CODE"),
+        value(
+            "--config",
+            help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml.",
+            metavar="FILE",
+        ),
+        switch("--list", help="List the checks, and run none.", key="lists"),
+    ),
+}
+"""All flags, in the order of the help."""
 
 
 def _lint(policies: tuple[str, ...], **flags: object) -> None:
@@ -29,21 +54,7 @@ lint = command(
     "policies that are given with them. A comment `# pyverno: ignore[PV101]` on a line, or on the line above it, "
     "suppresses findings. The exit code is 1 when there are findings, and 2 when something cannot be read.",
     _lint,
-    {
-        "Findings": (
-            comma_list("--select", help="Codes of the checks to run, or their beginnings; all by default."),
-            comma_list("--ignore", help="Codes of checks to leave out, or their beginnings."),
-            comma_list("--crd", "--crd-path", help="Files with CustomResourceDefinitions.", key="crds"),
-            switch("--fix", help="Correct what can be corrected safely; the rest of a file stays as it is."),
-        ),
-        "Output": (
-            value("--format", help="Format of the findings.", default="text", choices=FORMATS),
-            value("-o", "--output", help="The same as --format.", metavar="FORMAT", choices=FORMATS),
-            switch("-q", "--quiet", help="Print findings without lines of the source and without a summary."),
-            value("--explain", help="Describe a check, and run none.", metavar="CODE"),
-            switch("--list", help="List the checks, and run none.", key="lists"),
-        ),
-    },
+    SECTIONS,
     click.Argument(["policies"], nargs=-1),
     examples=(
         "pyverno lint policies/",

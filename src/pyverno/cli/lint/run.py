@@ -41,6 +41,7 @@ class LintOptions:
     quiet: bool = False
     explain: str = ""
     lists: bool = False
+    config: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,11 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         ),
     ),
     "Running": (
+        value(
+            "--config",
+            help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml.",
+            metavar="FILE",
+        ),
         switch("--strict", help="Fail for checks that prove nothing: excluded resources, unknown rules and names, ..."),
         switch("--require-tests", help="Fail when there are no suites."),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),
