@@ -6,6 +6,7 @@ could not be made is never accepted.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -145,6 +146,7 @@ class Adoption:
 
         `is_partial` says that not all resources were judged.
         """
+        sys.stdout.flush()  # the notes stand below the results
         if self._suppressed:
             report_note(f"{_count(self._suppressed, 'failure')} suppressed in manifests")
         baseline = self._baseline
