@@ -14,6 +14,7 @@ from pyverno.ui.feed import StoreFeed
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
+from pyverno.ui.server.metrics import MetricsRoute
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
@@ -67,6 +68,7 @@ async def serve_ui(folder: Path, *, base_path: str = "", problems: Sequence[str]
                     *ResultRoutes(readers, now=lambda: NOW).routes(),
                     *PolicyReporterRoutes(readers).routes(),
                     *PlaygroundRoutes(workers).routes(),
+                    *MetricsRoute(readers).routes(),
                     *StaticFiles(web_root()).routes(),
                 ),
                 live=live,

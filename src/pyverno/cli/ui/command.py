@@ -32,6 +32,7 @@ _SECTIONS = {
             metavar="FILE",
         ),
         number("--retention-days", help="Days for which resolved results are kept.", default=90, least=1, most=36500),
+        switch("--metrics", help="Serve counts of results for Prometheus at `/metrics`.", key="shows_metrics"),
         switch(
             "--insecure-no-login",
             help="Allow an address that other machines reach although everybody may read everything.",

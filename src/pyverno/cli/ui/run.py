@@ -20,6 +20,7 @@ from pyverno.ui.feed import ClusterFeed, StoreFeed
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
+from pyverno.ui.server.metrics import MetricsRoute
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
@@ -52,6 +53,7 @@ class UiOptions:
     store: str = ""
     retention_days: int = 90
     allows_everybody: bool = False
+    shows_metrics: bool = False
 
 
 def run_ui(options: UiOptions) -> None:
@@ -103,6 +105,7 @@ async def _serve(options: UiOptions) -> None:
                 *ResultRoutes(readers).routes(),
                 *PolicyReporterRoutes(readers).routes(),
                 *PlaygroundRoutes(workers).routes(),
+                *(MetricsRoute(readers).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
             ),
             live=live,
