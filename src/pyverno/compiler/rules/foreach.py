@@ -19,19 +19,27 @@ __all__ = ["lower_foreach"]
 
 def lower_foreach(rule: Rule, written: Sequence[ValidateForeach], message: Template, parser: Parser) -> ForeachCheck:
     """Compile the loops of a rule, those inside of them too."""
-    entries = tuple(_entry(rule, each, message, parser, 0) for each in written)
+    entries = tuple(_entry(rule, each, message, parser, ()) for each in written)
     return ForeachCheck(tuple(entry for entry in entries if entry is not None))
 
 
-def _entry(rule: Rule, each: ValidateForeach, message: Template, parser: Parser, depth: int) -> ForeachEntry | None:
-    elements = lower_elements(each, parser, depth=depth)
+def _entry(
+    rule: Rule, each: ValidateForeach, message: Template, parser: Parser, outer: tuple[ValidateForeach, ...]
+) -> ForeachEntry | None:
+    elements = lower_elements(each, parser, depth=len(outer))
     if elements is None:
         return None
     if each.foreach:
-        nested = tuple(_entry(rule, inner, message, parser, depth + 1) for inner in each.foreach)
-        return ForeachEntry(elements, ForeachCheck(tuple(entry for entry in nested if entry is not None), nested=True))
-    check = lower_check(rule, each, message, each.path, parser)
-    if check is None:
+        nested = tuple(_entry(rule, inner, message, parser, (*outer, each)) for inner in each.foreach)
+        check = ForeachCheck(tuple(entry for entry in nested if entry is not None), nested=True)
+        return ForeachEntry(elements, check, element_scope=each.element_scope)
+    pattern = lower_check(rule, each, message, each.path, parser)
+    if pattern is None:
         return None
-    scoped = None if isinstance(check, DenyCheck) else replace(check, scoped=True)
-    return ForeachEntry(elements, check, scoped, each.element_scope)
+    if isinstance(pattern, DenyCheck):
+        return ForeachEntry(elements, pattern, element_scope=each.element_scope)
+    # Kyverno: what is not scoped to its element stays scoped to that of the loop around it
+    scopes = tuple(depth for depth in reversed(range(len(outer))) if outer[depth].element_scope is not False)
+    return ForeachEntry(
+        elements, replace(pattern, outer=scopes), replace(pattern, scoped=True), element_scope=each.element_scope
+    )

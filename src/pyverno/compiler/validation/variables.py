@@ -41,8 +41,9 @@ _INVALID = "policy contains invalid variables: "
 
 _ADMISSION = r"serviceAccountName|serviceAccountNamespace|"
 _ANYWHERE = r"element|elementIndex|@|images|"
+_CALL = r"([a-z_0-9]+\()[^{}]"
 # linear: a name is tried from its start only, and as a whole
-_CALL = r"(?<![a-z_0-9])[a-z_0-9]++\([^{}]"
+_LINEAR_CALL = r"(?<![a-z_0-9])[a-z_0-9]++\([^{}]"
 _ALLOWED: dict[tuple[bool, bool], str] = {
     (False, False): rf"request|{_ADMISSION}{_ANYWHERE}image|{_CALL}",
     (True, False): rf"request\.|{_ANYWHERE}images\.|image\.|{_CALL}",
@@ -51,7 +52,7 @@ _ALLOWED: dict[tuple[bool, bool], str] = {
 }
 """What a variable's text must contain, by (background, may see `target`)."""
 
-_COMPILED = {key: regex(text) for key, text in _ALLOWED.items()}
+_COMPILED = {key: regex(text.replace(_CALL, _LINEAR_CALL)) for key, text in _ALLOWED.items()}
 _PLAIN_VARIABLE = regex(r"\{\{[^{}]*+\}\}")
 _USER = regex(
     r"[^.](serviceAccountName|serviceAccountNamespace|request.userInfo|request.roles|request.clusterRoles)\b", re.ASCII

@@ -26,7 +26,7 @@ from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
 from pyverno.value import dataclass
 
-__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "subject_of", "surely_passes"]
+__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "subject_name", "subject_of", "surely_passes"]
 
 
 _BYTES_PER_STEP = 2
@@ -47,24 +47,36 @@ def surely_passes(pattern: Pattern, subject: JSON) -> bool:
     return pattern.passes is not None and pattern.passes(subject) is True
 
 
-def subject_of(run: Run, scoped: bool) -> JSON:
-    """Return what a pattern is matched on: the element of a foreach, or the new object."""
-    return run.scope["element"] if scoped else run.resource
+def subject_name(run: Run, scoped: bool, outer: Sequence[int]) -> str:
+    """Return the variable that a pattern is matched on: an element of a foreach, or "" for the new object.
+
+    `outer` are the depths of the loops around that are scoped to elements which are maps, the innermost first.
+    """
+    if scoped:
+        return "element"
+    return next((f"element{depth}" for depth in outer if isinstance(run.scope[f"element{depth}"], dict)), "")
+
+
+def subject_of(run: Run, scoped: bool, outer: Sequence[int]) -> JSON:
+    """Return what a pattern is matched on: the value of `subject_name`, or the new object."""
+    name = subject_name(run, scoped, outer)
+    return run.scope[name] if name else run.resource
 
 
 @dataclass(frozen=True, slots=True)
 class PatternCheck(SkippedByException):
-    """One pattern. `compiled` is set when it has no variables; `scoped` matches the foreach element."""
+    """One pattern. `compiled` is set when it has no variables; `scoped` and `outer` choose the subject."""
 
     rule: str
     template: Template
     message: Template
     compiled: Pattern | None = None
     scoped: bool = False
+    outer: tuple[int, ...] = ()
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Match the pattern; a DELETE has no new object and gives no result."""
-        subject = subject_of(run, self.scoped)
+        subject = subject_of(run, self.scoped, self.outer)
         if subject is None:
             return ()
         pattern = self.compiled
@@ -88,7 +100,7 @@ class PatternCheck(SkippedByException):
 
     def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is this pattern."""
-        if self.compiled is None or self.scoped:
+        if self.compiled is None or self.scoped or self.outer:
             return NO_FAST_TIER
         return FastTier(self.by_object(info, action), PassCheckPart(self.compiled, fuse), (self.passed(info, action),))
 
@@ -99,7 +111,7 @@ class PatternCheck(SkippedByException):
     def by_object(self, info: RuleInfo, action: FailureAction) -> FastVerdict | None:
         """Return the rule as a function of the object; a message with variables leaves failures to `run`."""
         pattern = self.compiled
-        if pattern is None or self.scoped:
+        if pattern is None or self.scoped or self.outer:
             return None
         message, is_static = self.message.document, self.message.is_static
         passed, failing_path, passes = (self.passed(info, action),), pattern.failing_path, pattern.passes
@@ -165,10 +177,11 @@ class AnyPatternCheck(SkippedByException):
     message: Template
     compiled: tuple[Pattern, ...] | None = None
     scoped: bool = False
+    outer: tuple[int, ...] = ()
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Match the alternatives in order."""
-        subject = subject_of(run, self.scoped)
+        subject = subject_of(run, self.scoped, self.outer)
         if subject is None:
             return ()
         patterns = self.compiled

@@ -9,7 +9,7 @@ from pyverno.engine.actions.cel.admission import AdmissionValidation
 from pyverno.engine.actions.cel.validate import CelValidation, ValidatingCheck
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.foreach import ForeachCheck
-from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck, subject_of
+from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck, subject_name, subject_of
 from pyverno.engine.actions.pod_security import PodSecurityRule
 from pyverno.engine.blame.cel import blamed_expression
 from pyverno.engine.blame.paths import Path, common, deepest, exists, parse_dotted, parse_slashed, value_at
@@ -50,7 +50,7 @@ def _pattern(action: PatternCheck, run: Run, roots: _Roots, _bindings: tuple[Bin
     pattern = action.compiled
     if pattern is None:
         pattern = compile_pattern(action.template.render(run.scope, run.runtime, delete_request=run.is_delete))
-    found = _mismatch(pattern, action.scoped, run, roots)
+    found = _mismatch(pattern, action, run, roots)
     return found[1] if found is not None else None
 
 
@@ -60,17 +60,20 @@ def _any_pattern(action: AnyPatternCheck, run: Run, roots: _Roots, _bindings: tu
         document = action.template.render(run.scope, run.runtime, delete_request=run.is_delete)
         items = document if isinstance(document, list) else []
         patterns = tuple(compile_pattern(item, float_numbers=True) for item in items)
-    found = [each for each in (_mismatch(pattern, action.scoped, run, roots) for pattern in patterns) if each]
+    found = [each for each in (_mismatch(pattern, action, run, roots) for pattern in patterns) if each]
     # the alternative that fits furthest is the one that was meant
     return deepest(path for _, path in found)
 
 
-def _mismatch(pattern: Pattern, scoped: bool, run: Run, roots: _Roots) -> tuple[Match, Path] | None:
-    outcome = pattern.match(subject_of(run, scoped), run.runtime.budget)
+def _mismatch(
+    pattern: Pattern, action: PatternCheck | AnyPatternCheck, run: Run, roots: _Roots
+) -> tuple[Match, Path] | None:
+    subject = subject_of(run, action.scoped, action.outer)
+    outcome = pattern.match(subject, run.runtime.budget)
     if outcome.status is not Match.FAIL or not outcome.path:
         return None
-    start = roots.get("element", ()) if scoped else ()
-    return outcome.status, (*start, *parse_slashed(outcome.path, subject_of(run, scoped)))
+    start = roots.get(subject_name(run, action.scoped, action.outer), ())
+    return outcome.status, (*start, *parse_slashed(outcome.path, subject))
 
 
 def _deny(action: DenyCheck, run: Run, roots: _Roots, bindings: tuple[Binding, ...]) -> Path | None:
@@ -88,7 +91,7 @@ def _foreach(action: ForeachCheck, run: Run, roots: _Roots, bindings: tuple[Bind
             if elements.preconditions is not None and elements.preconditions.check(inner) is not None:
                 continue
             check: Any = entry.check_for(element)
-            if not any(verdict.status in _FAILED for verdict in check.run(inner)):
+            if not entry.scope_error(element) and not any(verdict.status in _FAILED for verdict in check.run(inner)):
                 continue
             place = _place_of(places, index, len(values), element, run)
             if place is None:

@@ -127,7 +127,7 @@ class VariableBinding:
     def _queried(self, query: ExpressionText, value: JSON, run: Run) -> JSON:
         """Evaluate the query on the value; one that is a variable as a whole reads the key which its text names."""
         if query.by_name is None:
-            return query.evaluate(value, run.scope, run.runtime)
+            return query.evaluate(value, run.scope, run.runtime, delete_request=run.is_delete)
         return query.by_name.evaluate(value, run.runtime, [self._text(query, run)])
 
     def _text(self, query: ExpressionText, run: Run) -> str:
@@ -233,7 +233,7 @@ class ApiCallBinding:
             return _rendered(self.default, run, self.name)
         if self.query is None:
             return answer
-        return self.query.evaluate(answer, run.scope, run.runtime)
+        return self.query.evaluate(answer, run.scope, run.runtime, delete_request=run.is_delete)
 
     def _prepared(self, run: Run) -> Callable[[], JSON]:
         """Substitute everything first: an error in that is an error even where there is a default."""
@@ -275,7 +275,9 @@ class ImageRegistryBinding:
         found = redact_errors(
             lambda: run.broker.image_data(reference, credentials=self.credentials), (self.reference, reference)
         )
-        return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
+        if self.query is None:
+            return found
+        return self.query.evaluate(found, run.scope, run.runtime, delete_request=run.is_delete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,4 +297,6 @@ class GlobalReferenceBinding:
         found = redact_errors(lambda: run.broker.global_entry(name), (self.entry, name))
         if found is None:
             raise EvaluationError(redact_values(f"failed to fetch entry key={name}", self.entry, name))
-        return found if self.query is None else self.query.evaluate(found, run.scope, run.runtime)
+        if self.query is None:
+            return found
+        return self.query.evaluate(found, run.scope, run.runtime, delete_request=run.is_delete)
