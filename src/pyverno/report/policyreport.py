@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pyverno.engine.effects import CreateEffect
-from pyverno.engine.result import PodSecurityDetail, ResourceRef, RuleResult, RuleType
+from pyverno.engine.result import (
+    AdmissionDetail,
+    CelDetail,
+    PodSecurityDetail,
+    ResourceRef,
+    RuleResult,
+    RuleType,
+    Status,
+)
 from pyverno.kube.json import JSONObject, encode
 from pyverno.report.summary import Summary, reported_status
 from pyverno.value import dataclass
@@ -82,7 +90,9 @@ def plain_result(result: RuleResult, seconds: int, *, audit_warn: bool = False) 
 
 def _message(result: RuleResult, status: str) -> str:
     properties = result.properties
-    return properties.get(_OVERRIDES[status]) or properties.get("message") or result.message
+    # what is reported as a warning is a failure of a rule that is not scored
+    named = properties.get(_OVERRIDES[status]) or properties.get(_OVERRIDES[result.status.value])
+    return named or properties.get("message") or result.message
 
 
 def _reference(entry: ReportEntry) -> JSONObject:
@@ -97,9 +107,7 @@ def _reference(entry: ReportEntry) -> JSONObject:
 
 def _properties(result: RuleResult) -> JSONObject:
     policy = result.rule.policy
-    properties: JSONObject = {
-        key: value for key, value in result.properties.items() if key not in (*_OVERRIDES.values(), "message")
-    }
+    properties: JSONObject = dict(result.properties)
     if result.rule.type is not RuleType.DELETION:
         process = "background scan" if policy.background else "admission review" if policy.admission else ""
         if process:
@@ -114,6 +122,7 @@ def _properties(result: RuleResult) -> JSONObject:
             checks = result.detail.checks
             listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"]} for check in checks]
             properties["controlsJSON"] = encode(listed)
+    properties = {**_cel_properties(result), **properties}
     if result.target is not None and result.effects:
         properties["patched-target"] = _format_gvk(result.target)
     created = [effect for effect in result.effects if isinstance(effect, CreateEffect)]
@@ -122,6 +131,17 @@ def _properties(result: RuleResult) -> JSONObject:
             _format_gvk(ResourceRef.of(effect.resource)) for effect in created
         )
     return properties
+
+
+def _cel_properties(result: RuleResult) -> JSONObject:
+    """Return the binding that a result belongs to, or the position of the validation that failed."""
+    detail = result.detail
+    if isinstance(detail, CelDetail | AdmissionDetail) and detail.binding:
+        return {"binding": detail.binding}
+    is_policy = result.rule.policy.kind.endswith("ValidatingPolicy")
+    if isinstance(detail, CelDetail) and is_policy and result.status is Status.FAIL and detail.position >= 0:
+        return {"cel.validationIndex": str(detail.position)}
+    return {}
 
 
 def _format_gvk(ref: ResourceRef) -> str:

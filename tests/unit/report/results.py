@@ -22,11 +22,12 @@ def result(
     background: bool = True,
     action: FailureAction = FailureAction.AUDIT,
     message: str = "m",
+    kind: str = "",
     **more: object,
 ) -> RuleResult:
     """One result."""
     info = PolicyInfo(
-        kind="Policy" if namespace else "ClusterPolicy",
+        kind=kind or ("Policy" if namespace else "ClusterPolicy"),
         api_version="kyverno.io/v1",
         name=policy,
         family=Family.RULES,

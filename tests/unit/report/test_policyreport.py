@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.engine.effects import CreateEffect, PatchEffect
-from pyverno.engine.result import FailureAction, PodSecurityDetail, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.result import CelDetail, FailureAction, PodSecurityDetail, ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.json import JSONObject
 from pyverno.report.policyreport import ReportEntry, build_report, merged_reports, result_object
 from pyverno.report.summary import Summary, reported_status
@@ -70,7 +70,11 @@ def test_a_result_has_all_its_fields() -> None:
             "/v1, Kind=ConfigMap Name=c Namespace=n; /v1, Kind=ConfigMap Name=c Namespace=n",
         ),
         (result(properties={"team": "a"}), "team", "a"),
-        (result(properties={"failMessage": "x"}), "failMessage", None),
+        (result(properties={"failMessage": "x"}), "failMessage", "x"),
+        (result(kind="ValidatingPolicy", detail=CelDetail(1)), "cel.validationIndex", "1"),
+        (result(kind="ValidatingPolicy", detail=CelDetail(1), status=Status.ERROR), "cel.validationIndex", None),
+        (result(detail=CelDetail(1)), "cel.validationIndex", None),
+        (result(kind="ValidatingAdmissionPolicy", detail=CelDetail(0, "bound", ("Deny",))), "binding", "bound"),
     ],
 )
 def test_properties(said: RuleResult, key: str, expected: str | None) -> None:
@@ -89,6 +93,13 @@ def test_properties(said: RuleResult, key: str, expected: str | None) -> None:
 def test_properties_may_replace_the_message(properties: dict[str, str], expected: str) -> None:
     """That of the status first, then the one for all."""
     assert expected == result_object(entry(result(properties=properties)))["message"]
+
+
+def test_a_failure_that_is_not_scored_keeps_the_message_of_failures() -> None:
+    """It is reported as a warning."""
+    said = result(annotations={"policies.kyverno.io/scored": "false"}, properties={"failMessage": "x"})
+    item = result_object(entry(said))
+    assert ("warn", "x") == (item["result"], item["message"])
 
 
 @pytest.mark.parametrize(
