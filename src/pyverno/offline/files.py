@@ -17,6 +17,7 @@ from pyverno.value import dataclass, field
 
 __all__ = [
     "STDIN",
+    "DocumentCache",
     "FolderRules",
     "Loaded",
     "Skipped",
@@ -127,13 +128,49 @@ def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
             raise UsageError(f"`{text}` does not exist")
 
 
+class DocumentCache:
+    """The documents of files by path, as long as time and size of a file stay the same, for runs that are repeated.
+
+    `reads` counts the files that were read.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[tuple[int, int], tuple[Document, ...]]] = {}
+        self.reads = 0
+
+    def load(self, path: Path) -> tuple[Document, ...]:
+        """Return the documents of a file, read only if it changed; what cannot be read is not held."""
+        stamp = _stamp(path)
+        held = self._held.get(str(path))
+        if held is not None and stamp is not None and held[0] == stamp:
+            return held[1]
+        self.reads += 1
+        documents = load_documents(read_file(path), file=str(path))
+        if stamp is not None:
+            self._held[str(path)] = (stamp, documents)
+        return documents
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 def load_files(
-    paths: Sequence[str], *, recursive: bool = True, stdin: bytes | None = None, folders: FolderRules | None = None
+    paths: Sequence[str],
+    *,
+    recursive: bool = True,
+    stdin: bytes | None = None,
+    folders: FolderRules | None = None,
+    cache: DocumentCache | None = None,
 ) -> Loaded:
     """Read documents from files, folders, globs and `-` (standard input, or `stdin` when given).
 
     `folders` says which files of folders are read, and leaves out what is no manifest; without it these are all .yaml
-    and .yml files.
+    and .yml files. A `cache` gives the documents of files that it has seen.
     """
     loaded = Loaded()
     for text in paths:
@@ -143,29 +180,24 @@ def load_files(
         try:
             if folders is not None and Path(text).is_dir():
                 check_local(text)
-                _take_folder(loaded, Path(text), folders)
+                _take_folder(loaded, Path(text), folders, cache)
                 continue
             for path in expand([text], recursive=recursive):
-                _take_file(loaded, path)
+                _take_file(loaded, path, cache)
         except PyvernoError as error:
             loaded.errors.append(error)
     return loaded
 
 
-def _take_folder(loaded: Loaded, folder: Path, rules: FolderRules) -> None:
+def _take_folder(loaded: Loaded, folder: Path, rules: FolderRules, cache: DocumentCache | None) -> None:
     # imported here, because most runs name files
-    from pyverno.offline.folders import find_files, foreign_reason, may_be_manifest
+    from pyverno.offline.folders import find_files, foreign_reason
 
     for path in find_files(folder, rules, loaded.skipped):
         try:
-            data = read_file(path)
+            documents = _documents(path, cache)
         except PyvernoError as error:
-            loaded.errors.append(error)
-            continue
-        try:
-            documents = load_documents(data, file=str(path))
-        except PyvernoError as error:
-            if rules.skips_foreign and not may_be_manifest(data):
+            if rules.skips_foreign and isinstance(error, DocumentError) and not _may_be_manifest(path):
                 loaded.skipped.append(Skipped(str(path), "no manifest: neither YAML nor with apiVersion and kind"))
             else:
                 loaded.errors.append(error)
@@ -177,13 +209,25 @@ def _take_folder(loaded: Loaded, folder: Path, rules: FolderRules) -> None:
             loaded.documents.extend(documents)
 
 
-def _take_file(loaded: Loaded, path: Path) -> None:
+def _may_be_manifest(path: Path) -> bool:
+    """Tell whether a file that is no YAML may have been meant as a manifest; so may one that cannot be read."""
+    from pyverno.offline.folders import may_be_manifest
+
     try:
-        data = read_file(path)
+        return may_be_manifest(read_file(path))
+    except PyvernoError:
+        return True
+
+
+def _documents(path: Path, cache: DocumentCache | None) -> tuple[Document, ...]:
+    return load_documents(read_file(path), file=str(path)) if cache is None else cache.load(path)
+
+
+def _take_file(loaded: Loaded, path: Path, cache: DocumentCache | None) -> None:
+    try:
+        loaded.documents.extend(_documents(path, cache))
     except PyvernoError as error:
         loaded.errors.append(error)
-        return
-    _take(loaded, data, str(path))
 
 
 def _take(loaded: Loaded, data: bytes, name: str) -> None:

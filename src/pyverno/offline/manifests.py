@@ -12,7 +12,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.offline.files import STDIN, FolderRules, Loaded, load_files
+from pyverno.offline.files import STDIN, DocumentCache, FolderRules, Loaded, load_files
 
 if TYPE_CHECKING:
     import aiohttp
@@ -37,14 +37,21 @@ def is_web_address(text: str) -> bool:
     return text.startswith(("https://", "http://"))
 
 
-def load_manifests(sources: Sequence[str], *, stdin: bytes | None = None, folders: FolderRules | None = None) -> Loaded:
+def load_manifests(
+    sources: Sequence[str],
+    *,
+    stdin: bytes | None = None,
+    folders: FolderRules | None = None,
+    cache: DocumentCache | None = None,
+) -> Loaded:
     """Read resources in order; one bad source is one error, the others are still read."""
     loaded = Loaded()
     for text in sources:
         if is_web_address(text):
             found = _downloaded(text)
         else:
-            found = load_files([text], recursive=False, stdin=stdin if text == STDIN else None, folders=folders)
+            read = stdin if text == STDIN else None
+            found = load_files([text], recursive=False, stdin=read, folders=folders, cache=cache)
         loaded.documents.extend(found.documents)
         loaded.errors.extend(found.errors)
         loaded.skipped.extend(found.skipped)

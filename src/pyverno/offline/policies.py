@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import Document, expand_lists
-from pyverno.offline.files import COMMAND_FILE, STDIN, FolderRules, Loaded, check_local, load_files
+from pyverno.offline.files import COMMAND_FILE, STDIN, DocumentCache, FolderRules, Loaded, check_local, load_files
 from pyverno.offline.manifests import is_web_address
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
 
@@ -39,6 +39,7 @@ def load_policy_documents(
     credentials: Credentials | None = None,
     stdin: bytes | None = None,
     folders: FolderRules | None = None,
+    cache: DocumentCache | None = None,
 ) -> Loaded:
     """Read policies; Kubernetes lists become their items. One bad source is one error, the others are still read.
 
@@ -61,7 +62,8 @@ def load_policy_documents(
                 found, is_folder = load_files([str(control.path) for control in find_controls(text)]), False
             else:
                 check_local(text)
-                found = load_files([text], stdin=stdin if text == STDIN else None, folders=folders)
+                read = stdin if text == STDIN else None
+                found = load_files([text], stdin=read, folders=folders, cache=cache)
                 is_folder = text != STDIN and Path(text).is_dir()
             if folders is not None:
                 _refuse_misspelt(found)

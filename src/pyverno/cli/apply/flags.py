@@ -111,6 +111,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
             help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml.",
             metavar="FILE",
         ),
+        switch("--watch", help="Run again whenever a file of the inputs changes, until interrupted."),
         switch("--continue-on-fail", help="Continue with the next resource after an error."),
         number("--workers", help="Number of processes that review resources.", default=1),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),
@@ -141,6 +142,10 @@ def apply(policies: tuple[str, ...], values: Mapping[str, Any]) -> int:
     if PurePath(sys.argv[0]).stem == "kyverno":
         given["compat"] = "kyverno"
     options = ApplyOptions(policies=policies, **given)
+    if options.watch:
+        from pyverno.cli.apply.watch import watch
+
+        return watch(options, run_apply)
     # without the collector: a run makes a great many objects and no cycles worth finding before it ends
     was_enabled = gc.isenabled()
     gc.disable()

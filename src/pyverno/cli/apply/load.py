@@ -18,7 +18,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.clifiles import API_VERSION, Values, read_context, read_user_info, read_values
-from pyverno.offline.files import STDIN, FolderRules, Skipped, check_local, load_files, read_file
+from pyverno.offline.files import STDIN, DocumentCache, FolderRules, Skipped, check_local, load_files, read_file
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
@@ -75,8 +75,11 @@ class Inputs:
         return KNOWN_KINDS.with_crds(self.crds) if self.crds else KNOWN_KINDS
 
 
-def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
-    """Read all inputs; `stdin` replaces standard input. Raises UsageError for a file that cannot be used."""
+def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: DocumentCache | None = None) -> Inputs:
+    """Read all inputs; `stdin` replaces standard input, `cache` holds files that were read before.
+
+    Raises UsageError for a file that cannot be used.
+    """
     inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies, is_kyverno=options.is_kyverno)
     if options.registry or options.trust_root:
         from pyverno.cli.registries import read_registry_access
@@ -90,11 +93,12 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None) -> Inputs:
         credentials=_credentials(options),
         stdin=stdin,
         folders=None if folders is None else FolderRules(),
+        cache=cache,
     )
     inputs.policies = found.documents
     inputs.errors += found.errors
     inputs.skipped += found.skipped
-    _resources(inputs, options, stdin, folders)
+    _resources(inputs, options, stdin, folders, cache)
     if options.json_payloads:
         _payloads(inputs, options.json_payloads)
     for mode, paths in (("HTTP", options.http_payloads), ("Envoy", options.envoy_payloads)):
@@ -188,9 +192,15 @@ def _crds(paths: Sequence[str]) -> tuple[JSONObject, ...]:
     return tuple(document.value for document in expand_lists(loaded.documents) if _is_object(document.value))
 
 
-def _resources(inputs: Inputs, options: ApplyOptions, stdin: bytes | None, folders: FolderRules | None) -> None:
+def _resources(
+    inputs: Inputs,
+    options: ApplyOptions,
+    stdin: bytes | None,
+    folders: FolderRules | None,
+    cache: DocumentCache | None,
+) -> None:
     sources = options.resources
-    found = load_manifests(sources, stdin=stdin, folders=folders)
+    found = load_manifests(sources, stdin=stdin, folders=folders, cache=cache)
     if options.helm or options.kustomize:
         from pyverno.offline.adoption.rendering import load_charts, load_kustomizations
 

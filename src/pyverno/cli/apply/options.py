@@ -87,6 +87,7 @@ class ApplyOptions:
     helm_values: tuple[str, ...] = ()
     kustomize: tuple[str, ...] = ()
     validate_schemas: bool = False
+    watch: bool = False
     config: str = ""
 
     @property
@@ -138,6 +139,12 @@ def _adoption_conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
     ):
         # the baseline would lose what is not judged; other processes and clusters have no files
         yield bool(options.changed_since) and is_given, f"--changed-since and {other} cannot be used together"
+    for is_given, other in (
+        (options.cluster, "--cluster"),
+        (STDIN in (*options.policies, *options.resources), "standard input"),
+        (options.update_baseline, "--update-baseline"),
+    ):
+        yield options.watch and is_given, f"--watch and {other} cannot be used together"
     yield bool(options.helm_values) and not options.helm, "--helm-values needs --helm CHART"
     payloads = bool(options.json_payloads and (options.helm or options.kustomize))
     yield payloads, "--json cannot be used together with --helm or --kustomize"

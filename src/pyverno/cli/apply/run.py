@@ -13,7 +13,7 @@ from pyverno.cli.errors import report_error, report_note, report_warning, write_
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.offline.files import Skipped
+from pyverno.offline.files import DocumentCache, Skipped
 from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
 from pyverno.value import replace
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["exit_code", "run_apply"]
 
 
-def run_apply(options: ApplyOptions) -> int:
+def run_apply(options: ApplyOptions, cache: DocumentCache | None = None) -> int:
     """Run the command and return its exit code; raises UsageError for unusable flags and companion files."""
     for text in check_options(options):
         report_warning(text)
     if options.is_machine_output:
         write_as_utf8()
-    inputs = load_inputs(options)
+    inputs = load_inputs(options, cache=cache)
     if options.cluster:
         from pyverno.cli.apply.cluster import cluster_session
 

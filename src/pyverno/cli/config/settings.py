@@ -28,7 +28,12 @@ _PATHS: Final = frozenset({
     *("policies", "sources", "resources", "target_resources", "parameter_resources", "exceptions", "crd_paths", "crds"),
     *("json_payloads", "http_payloads", "envoy_payloads", "helm", "helm_values", "kustomize"),
 })  # fmt: skip
-_REFUSED: Final = {"config": "names this file itself", "password": "is a secret", "username": "belongs to a secret"}
+_REFUSED: Final = {
+    "config": "names this file itself",
+    "password": "is a secret",
+    "username": "belongs to a secret",
+    "watch": "is for one run",
+}
 
 
 @dataclass(frozen=True, slots=True)
