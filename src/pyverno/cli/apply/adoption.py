@@ -7,7 +7,7 @@ could not be made is never accepted.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from pyverno.cli.errors import report_note
 from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import UsageError
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.adoption.baseline import Baseline
 from pyverno.offline.adoption.suppressions import Suppression, find_suppressions
 from pyverno.offline.session import Session
@@ -74,15 +74,20 @@ class Adoption:
                 own_result(each.rule, Status.FAIL, each.message, each.path)
                 for each in self._schemas.mismatches(item.document.value)
             )
+        blamed: dict[tuple[str, str], Path] = {}
         if not self._options.no_suppressions:
-            results = self._without_suppressed(item, results)
+            results = self._without_suppressed(item, results, blamed)
+        if blamed:
+            item = replace(item, blamed=blamed)
         if self._baseline is not None:
             results = tuple(self._known(item, result, self._baseline) for result in results)
         if self._least:
             results = tuple(self._lowered(result) for result in results)
         return item if results is item.results else replace(item, results=results)
 
-    def _without_suppressed(self, item: JudgedResource, results: tuple[RuleResult, ...]) -> tuple[RuleResult, ...]:
+    def _without_suppressed(
+        self, item: JudgedResource, results: tuple[RuleResult, ...], blamed: dict[tuple[str, str], Path]
+    ) -> tuple[RuleResult, ...]:
         found, mistakes = find_suppressions(item.document)
         if not found and not mistakes:
             return results
@@ -97,10 +102,42 @@ class Adoption:
             fitting = [(at, name) for at, each in enumerate(found) if (name := each.name_for(result.rule, path))]
             used.update(fitting)
             holding = next((found[at] for at, _ in fitting if self._holds(found[at])), None)
+            beyond = None
+            if holding is not None and holding.path and result.rule.policy is not _POLICY:
+                beyond = self._beyond(item, result, path, [each for each in found if self._holds(each)])
+            if beyond is not None:
+                blamed[result.rule.policy.key, result.rule.name] = beyond[1]
+                kept.append(beyond[0])
+                continue
             kept.append(result if holding is None else _accepted(result, "suppressed", holding.reason))
             self._suppressed += holding is not None
         own += self._out_of_date(found, used)
         return (*kept, *own)
+
+    def _beyond(
+        self, item: JudgedResource, result: RuleResult, path: Path, holding: Sequence[Suppression]
+    ) -> tuple[RuleResult, Path] | None:
+        """Return the failure of a rule outside what is suppressed, with its field; None without any.
+
+        A rule reports its first failure only, so the rule is asked again without the suppressed parts.
+        """
+        cuts: set[Path] = set()
+        while True:
+            cut = _cut(path, next(each.path for each in holding if each.name_for(result.rule, path)))
+            if cut in cuts:
+                return None  # what is missing now is what was suppressed
+            cuts.add(cut)
+            rest = without(item.manifest, cuts)
+            is_payload = item.payload_kind == PAYLOAD
+            review = self._session.payload(rest) if is_payload else self._session.review(rest)
+            again = next((each for each in review.results if _is_same(each, result)), None)
+            if again is None:
+                return None
+            if again.status not in _ACCEPTABLE:
+                return again, path
+            path = original(_steps(self._finding(replace(item, resource=review.resource), again)), cuts)
+            if not any(each.name_for(result.rule, path) for each in holding):
+                return again, path
 
     def _holds(self, each: Suppression) -> bool:
         has_reason = bool(each.reason) or not self._options.require_reason
@@ -174,6 +211,52 @@ def _accepted(result: RuleResult, how: str, reason: str = "") -> RuleResult:
     text = f"{how}: {reason}" if reason else how
     message = f"{text} ({result.message})" if result.message else text
     return result._replace(status=Status.SKIP, message=message)
+
+
+def _is_same(each: RuleResult, result: RuleResult) -> bool:
+    is_rule = each.rule.policy.key == result.rule.policy.key and each.rule.name == result.rule.name
+    return is_rule and each.status not in (Status.PASS, Status.SKIP)
+
+
+def _cut(path: Path, suppressed: Path) -> Path:
+    """Return what is left out to look for other failures: what is suppressed, or the list element around a field."""
+    at = next((at for at in range(len(suppressed), 0, -1) if isinstance(path[at - 1], int)), 0)
+    return path[:at] if at else suppressed
+
+
+def without(value: JSON, cuts: Collection[Path], path: Path = ()) -> JSON:
+    """Return a value without the parts at some paths.
+
+    >>> without({"a": [1, 2], "b": 3}, [("a", 0), ("b",)])
+    {'a': [2]}
+    """
+    if not any(cut[: len(path)] == path for cut in cuts):
+        return value
+    if isinstance(value, dict):
+        return {key: without(each, cuts, (*path, key)) for key, each in value.items() if (*path, key) not in cuts}
+    if isinstance(value, list):
+        return [without(each, cuts, (*path, at)) for at, each in enumerate(value) if (*path, at) not in cuts]
+    return value
+
+
+def original(path: Path, cuts: Collection[Path]) -> Path:
+    """Return where something stands in a value, by its path in the value without some list elements.
+
+    >>> original(("a", 0, "x"), [("a", 0), ("a", 1)])
+    ('a', 2, 'x')
+    """
+    found: Path = ()
+    for step in path:
+        if isinstance(step, int):
+            at = 0
+            left = step
+            while left or (*found, at) in cuts:
+                left -= (*found, at) not in cuts
+                at += 1
+            found = (*found, at)
+        else:
+            found = (*found, step)
+    return found
 
 
 def _steps(found: Finding) -> Path:

@@ -5,7 +5,7 @@ Worker processes (`spawn`) open their own session over the same inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyverno.cli.apply.load import Inputs, open_session
 from pyverno.engine.result import ResourceRef, RuleResult
@@ -34,6 +34,8 @@ class JudgedResource:
     results: tuple[RuleResult, ...]
     problem: str = ""
     payload_kind: str = ""
+    blamed: Mapping[tuple[str, str], tuple[str | int, ...]] | None = None
+    """Fields that are at fault, by policy and rule, where the first failure of the rule is not the one that counts."""
 
     @property
     def ref(self) -> ResourceRef:

@@ -12,6 +12,7 @@ from pyverno.engine.result import Status
 from pyverno.offline.session import Session
 from pyverno.report.finding import Finding, finding
 from pyverno.report.text import text_lines
+from pyverno.value import replace
 
 __all__ = ["findings_of", "print_text"]
 
@@ -25,7 +26,9 @@ def findings_of(judged: Iterable[JudgedResource], session: Session, *, audit_war
         ref = item.ref
         for result in item.results:
             blamed = None
-            if result.status in _UNHAPPY and result.target is None:
+            if item.blamed is not None:
+                blamed = item.blamed.get((result.rule.policy.key, result.rule.name))
+            if blamed is None and result.status in _UNHAPPY and result.target is None:
                 blamed = session.blame(item.resource, result, is_payload=item.payload_kind == PAYLOAD)
             yield finding(result, ref, item.document, audit_warn=audit_warn, blamed=blamed)
 
@@ -43,4 +46,4 @@ def print_text(
 def _unhappy(item: JudgedResource) -> JudgedResource:
     """Return a resource without the results that passed: most of a large run."""
     results = tuple(result for result in item.results if result.status is not Status.PASS)
-    return JudgedResource(item.document, item.manifest, item.resource, results, item.problem, item.payload_kind)
+    return replace(item, results=results)

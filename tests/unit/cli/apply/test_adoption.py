@@ -253,3 +253,26 @@ def test_flags_that_mean_nothing_together_are_errors(cli: Run, flags: tuple[str,
     """Before anything is read."""
     ran = cli("apply", "latest.yaml", "-r", "bad.yaml", *flags)
     assert (1, f"Error: {text}\n") == (ran.code, ran.err)
+
+
+TWO = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: two, namespace: shop}
+spec:
+  containers:
+  - name: a # pyverno: ignore[no-latest/tag] vendor
+    image: a:latest
+  - name: b
+    image: b:latest
+"""
+
+
+def test_a_suppressed_element_hides_no_other_one(cli: Run, folder: Path) -> None:
+    """A rule reports its first failure only; the next one counts, at its own line."""
+    ran = _apply(cli, folder, TWO)
+    (found,) = json.loads(ran.out)["results"]
+    assert (1, "fail", 9) == (ran.code, found["status"], found["resource"]["line"])
+    both = TWO.replace("name: b", "name: b # pyverno: ignore[no-latest] ours")
+    accepted = _apply(cli, folder, both)
+    assert (0, [("no-latest", "tag", "skip")]) == (accepted.code, _statuses(accepted)[:1])
