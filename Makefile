@@ -8,7 +8,7 @@ WORKERS ?= 2
 CORPUS ?= ../shared/conformance
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help venv demo test smoke e2e check bench docs snapshots conformance nightly lock clean
+.PHONY: help venv demo test smoke e2e check bench docs charts image snapshots conformance nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -46,6 +46,7 @@ check: venv ## format, lint, types, import contracts, generated files fresh
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.reference --check
+	$(BIN)/python -m scripts.charts --check
 
 bench: venv ## measure the ratios of docs/contributing/benchmarks.md; also writes build/bench.json
 	$(BIN)/python -m tests.bench
@@ -53,8 +54,12 @@ bench: venv ## measure the ratios of docs/contributing/benchmarks.md; also write
 docs: venv ## write docs/reference from the docstrings
 	$(BIN)/python -m scripts.reference
 
-snapshots: venv ## rewrite tests/cases/**/expected.yaml; review the diff
+charts: venv ## write the generated files of deploy from the code
+	$(BIN)/python -m scripts.charts
+
+snapshots: venv ## rewrite tests/cases/**/expected.yaml and tests/deploy/renders; review the diff
 	$(BIN)/python -m tests.cases --write
+	$(BIN)/python -m tests.deploy --write
 
 conformance: venv ## run the public corpora found at CORPUS
 	$(BIN)/python -m tests.conformance --corpus $(CORPUS)

@@ -10,6 +10,7 @@ from pyverno.cli.args.records import command_of
 from pyverno.cli.controller.backgroundflags import BackgroundFlags
 from pyverno.cli.controller.cleanupflags import CleanupFlags
 from pyverno.cli.controller.flags import AdmissionFlags
+from pyverno.cli.controller.release import ReleaseFlags
 from pyverno.cli.controller.reportsflags import ReportsFlags
 
 __all__ = ["controller"]
@@ -37,6 +38,12 @@ def _reports(flags: ReportsFlags) -> None:
     from pyverno.cli.controller.reports import run_reports
 
     run_reports(flags)
+
+
+def _release(flags: ReleaseFlags) -> None:
+    from pyverno.cli.controller.release import run_release
+
+    run_release(flags)
 
 
 controller = group(
@@ -81,6 +88,13 @@ controller = group(
             "pyverno controller reports",
             "pyverno controller reports --kubeconfig ~/.kube/config --backgroundScanInterval 30m",
         ),
+    ),
+    command_of(
+        "release",
+        "Stop the controllers and delete their webhook configurations, so that the cluster works without them.",
+        ReleaseFlags,
+        _release,
+        examples=("pyverno controller release --kubeconfig ~/.kube/config",),
     ),
     examples=(
         "pyverno controller admission",

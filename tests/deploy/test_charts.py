@@ -1,0 +1,166 @@
+"""The charts: what they render, what they refuse, and that they say the same as `pyverno install`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripts.charts.__main__ import stale_files
+from scripts.charts.controllers import controller_files
+
+from pyverno.install.manifests import manifests
+from pyverno.install.settings import InstallSettings
+from pyverno.telemetry.instruments import DEFAULT_BUCKETS
+from tests.deploy.charts import CHARTS, RENDERS, golden_text, render
+
+helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")
+SPLIT = {"mode": "split"}
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    """Return the objects of a kind by name."""
+    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+
+
+def refusal(values: dict[str, Any], chart: str = "pyverno") -> str:
+    """Return why values are refused."""
+    with pytest.raises(helm.HelmError) as caught:
+        render(values, chart)
+    return str(caught.value)
+
+
+def test_generated_files_are_fresh() -> None:
+    """`make charts` would change nothing."""
+    assert [] == [path.name for path, _ in stale_files()]
+
+
+@pytest.mark.parametrize("name", RENDERS)
+def test_a_render_is_its_golden_file(name: str) -> None:
+    """`make snapshots` rewrites the files; people review the difference."""
+    assert (Path(__file__).parent / "renders" / f"{name}.yaml").read_text(encoding="utf-8") == golden_text(name)
+
+
+@pytest.mark.parametrize("chart", ["pyverno", "pyverno-policies"])
+def test_a_chart_passes_the_lint_of_helm(chart: str) -> None:
+    """Strictly, so warnings count."""
+    report = helm.lint(str(CHARTS / chart), strict=True)
+    assert ([], []) == (report["errors"], [each for each in report["messages"] if each["severity"] > 1])
+
+
+@pytest.mark.parametrize("kind", ["ClusterRole", "Role"])
+def test_controllers_may_do_what_install_lets_them_do(kind: str) -> None:
+    """Each role of `pyverno install` is rendered with the same rules."""
+    settings = InstallSettings(buckets=DEFAULT_BUCKETS)
+    wanted = of_kind(list(manifests(settings)), kind)
+    made = of_kind(render(SPLIT), kind)
+    assert {name: role.get("rules") for name, role in wanted.items()} == {
+        name: made[name].get("rules") for name in wanted
+    }
+
+
+def test_config_maps_hold_what_install_puts_there() -> None:
+    """Filters, selectors and buckets are those of `pyverno install`."""
+    wanted = of_kind(list(manifests(InstallSettings(buckets=DEFAULT_BUCKETS))), "ConfigMap")
+    made = of_kind(render({}), "ConfigMap")
+    assert wanted["kyverno-metrics"]["data"]["bucketBoundaries"] == made["kyverno-metrics"]["data"]["bucketBoundaries"]
+    assert wanted["kyverno"]["data"]["resourceFilters"] == made["kyverno"]["data"]["resourceFilters"]
+    assert {"kyverno", "kyverno-metrics"} == made.keys()
+
+
+def test_ports_of_one_pod_do_not_collide() -> None:
+    """All controllers in one pod, and all pods on the network of one node, have ports of their own."""
+    on_host = {f"{part}Controller": {"hostNetwork": True} for part in ("admission", "background", "reports", "cleanup")}
+    for values in ({}, {**SPLIT, **on_host}):
+        pods = [each["spec"]["template"]["spec"] for each in of_kind(render(values), "Deployment").values()]
+        containers = [container for pod in pods for container in pod["containers"]]
+        ports = [port["containerPort"] for container in containers for port in container["ports"]]
+        ports += [each["startupProbe"]["httpGet"]["port"] for each in containers if each["name"] != "kyverno"]
+        assert (8, 8) == (len(ports), len(set(ports)))
+
+
+def test_a_feature_becomes_a_flag_of_the_controllers_that_have_it() -> None:
+    """Controllers without the flag would refuse it."""
+    features = {
+        "policyExceptions": {"enabled": True, "namespace": "*"},
+        "omitEvents": {"eventTypes": ["PolicyApplied"]},
+    }
+    made = of_kind(render({**SPLIT, "features": features}), "Deployment")
+    found = {name: set(each["spec"]["template"]["spec"]["containers"][0]["args"]) for name, each in made.items()}
+    wanted = {"--enablePolicyException=true", "--exceptionNamespace=*", "--omitEvents=PolicyApplied"}
+    assert wanted <= found["kyverno-admission-controller"]
+    assert {"--omitEvents=PolicyApplied"} == wanted & found["kyverno-cleanup-controller"]
+
+
+def test_a_disruption_budget_needs_two_replicas() -> None:
+    """With one replica it would stop every drain of a node."""
+    budget = {"podDisruptionBudget": {"enabled": True}}
+    assert {} == of_kind(render({"admissionController": budget}), "PodDisruptionBudget")
+    made = of_kind(render({"admissionController": {**budget, "replicas": 2}}), "PodDisruptionBudget")
+    assert 1 == made["kyverno-admission-controller"]["spec"]["maxUnavailable"]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"webhooksCleanup": {"enable": True}}, "at '/webhooksCleanup': additional properties 'enable' not allowed"),
+        ({"admissionControler": {}}, "additional properties 'admissionControler' not allowed"),
+        ({"platform": "gke"}, "at '/platform': value must be one of 'kubernetes', 'openshift'"),
+        ({"fullnameOverride": "mine"}, "value fullnameOverride: names of objects are fixed"),
+        ({"features": {"tuf": {"enabled": True}}}, "value features.tuf: TUF is not supported"),
+        ({"admissionController": {"container": {"image": {"tag": "v1"}}}}, "all controllers run from one image"),
+        ({"admissionController": {"replicas": 0}}, "admissionController.replicas: at least 1"),
+        ({"namespaceOverride": "kube-system"}, "namespace kube-system: the controllers need one of their own"),
+    ],
+)
+def test_values_without_a_meaning_are_refused_with_a_hint(values: dict[str, Any], text: str) -> None:
+    """Typos by the schema, keys of Kyverno's chart with what to do instead."""
+    assert text in refusal(values)
+
+
+def test_values_that_only_say_the_default_of_kyverno_are_accepted() -> None:
+    """Empty and switched-off values of keys that this chart does not have change nothing."""
+    values = {"fullnameOverride": None, "openreports": {}, "admissionController": {"createSelfSignedCert": False}}
+    assert render({}) == render(values)
+
+
+def test_every_definition_is_rendered_and_each_can_be_left_out() -> None:
+    """By default they stay after `helm uninstall`, and with them the policies."""
+    files = [path for path in controller_files(CHARTS) if path.parent.name == "crds"]
+    made = of_kind(render({}), "CustomResourceDefinition")
+    assert {path.stem for path in files} == made.keys()
+    assert {"keep"} == {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in made.values()}
+    less = of_kind(render({"crds": {"groups": {"openreports.io": {"reports": False}}}}), "CustomResourceDefinition")
+    assert {"reports.openreports.io"} == made.keys() - less.keys()
+
+
+@pytest.mark.parametrize("kind", ["ValidatingPolicy", "ClusterPolicy"])
+def test_policies_are_audited_by_default_in_both_dialects(kind: str) -> None:
+    """The baseline has the same names in both."""
+    made = render({"policyType": kind}, "pyverno-policies")
+    assert ({kind}, 12) == ({each["kind"] for each in made}, len(made))
+    if kind == "ValidatingPolicy":
+        assert {"Audit"} == {action for each in made for action in each["spec"]["validationActions"]}
+    else:
+        rules = [rule["validate"] for each in made for rule in each["spec"]["rules"]]
+        assert {"Audit"} == {each["failureAction"] for each in rules}
+
+
+def test_a_policy_can_be_enforced_excluded_and_added_by_name() -> None:
+    """With the names of values of Kyverno's chart."""
+    values = {
+        "policyType": "ClusterPolicy",
+        "includeOtherPolicies": ["require-labels"],
+        "validationFailureActionByPolicy": {"disallow-host-ports": "Enforce"},
+        "policyExclude": {"disallow-host-ports": {"any": [{"resources": {"namespaces": ["ingress"]}}]}},
+        "podSecuritySeverity": "low",
+    }
+    made = of_kind(render(values, "pyverno-policies"), "ClusterPolicy")
+    [rule] = made["disallow-host-ports"]["spec"]["rules"]
+    assert ("Enforce", ["ingress"]) == (
+        rule["validate"]["failureAction"],
+        rule["exclude"]["any"][0]["resources"]["namespaces"],
+    )
+    assert "low" == made["disallow-host-ports"]["metadata"]["annotations"]["policies.kyverno.io/severity"]
+    assert "Audit" == made["require-labels"]["spec"]["rules"][0]["validate"]["failureAction"]
+    assert "the library has no policy nope" in refusal({"policyExclude": {"nope": {}}}, "pyverno-policies")

@@ -1,0 +1,155 @@
+"""The charts from `helm install` to `helm uninstall`, with Helm's SDK and the admission controller as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubesandbox import Sandbox
+from tests.deploy.charts import CHARTS, render
+from tests.e2e.admission.deployment import free_port
+from tests.e2e.sandbox.client import Client
+
+helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")
+HOOKS = [f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")]
+APPS = "/apis/apps/v1/namespaces/kyverno/deployments"
+PATHS = {
+    "ServiceAccount": "/api/v1/namespaces/kyverno/serviceaccounts",
+    "Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/kyverno/roles",
+    "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/kyverno/rolebindings",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+}
+LEFT = (
+    *("/api/v1/namespaces/kyverno/secrets", "/api/v1/namespaces/kyverno/services", APPS),
+    *("/apis/batch/v1/namespaces/kyverno/jobs", "/apis/coordination.k8s.io/v1/namespaces/kyverno/leases"),
+    *HOOKS,
+)
+
+
+def until(what: str, holds: Callable[[], object]) -> None:
+    """Wait until a function returns something true."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, f"not within 60 seconds: {what}"
+        time.sleep(0.1)
+
+
+def account_kubeconfig(sandbox: Sandbox, client: Client, name: str, path: Path) -> str:
+    """Write a kubeconfig with a token of a service account, and return its path."""
+    answer = client.post(f"{PATHS['ServiceAccount']}/{name}/token", {"spec": {"expirationSeconds": 3600}})
+    document = json.loads(Path(sandbox.kubeconfig).read_text())
+    document["users"][0]["user"] = {"token": answer.body["status"]["token"]}
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def pod(host_port: int) -> dict[str, Any]:
+    """Return a Pod; one with a port of the node breaks the baseline."""
+    ports = [{"containerPort": 80, **({"hostPort": host_port} if host_port else {})}]
+    container = {"name": "shop", "image": "example.org/shop:1", "ports": ports}
+    return {"metadata": {"generateName": "shop-"}, "spec": {"containers": [container]}}
+
+
+def verdicts(client: Client) -> tuple[int, int]:
+    """Return the status codes of a dry run of a good pod and of one that breaks the baseline."""
+    path = "/api/v1/namespaces/default/pods?dryRun=All"
+    return client.post(path, pod(0)).status, client.post(path, pod(80)).status
+
+
+def names(client: Client, path: str, label: str = "") -> list[str]:
+    """Return the names of all objects, or of those with a label."""
+    query = f"?labelSelector={label}" if label else ""
+    return [each["metadata"]["name"] for each in client.get(path + query).body["items"]]
+
+
+def controller(kubeconfig: str, port: int) -> subprocess.Popen[bytes]:
+    """Start the admission controller with the arguments and the environment that the chart gives it."""
+    [deployment] = [
+        each
+        for each in render({"mode": "split"})
+        if each["metadata"]["name"] == "kyverno-admission-controller" and each["kind"] == "Deployment"
+    ]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    given = {each["name"]: each["value"] for each in container["env"] if "value" in each}
+    here = ["--webhookServerHost=127.0.0.1", f"--webhookServerPort={port}", "--disableMetrics", "--shutdownDelay=0s"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pyverno", *container["args"], *here, f"--kubeconfig={kubeconfig}"],
+        env={**os.environ, **given, "KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "first"},
+    )
+
+
+def test_a_release_refuses_upgrades_rolls_back_and_leaves_nothing(tmp_path: Path) -> None:
+    """Accounts of the chart suffice for the controller and the hook; definitions and policies stay, nothing else."""
+    port = free_port()
+    services = {("kyverno", "kyverno-svc"): ("127.0.0.1", port)}
+    with Sandbox(services=services, namespaces=("kyverno",)) as sandbox:
+        client = Client(sandbox.kubeconfig)
+        with helm.Config(kubeconfig_path=sandbox.kubeconfig, namespace="kyverno") as releases:
+            chart, policies = str(CHARTS / "pyverno"), str(CHARTS / "pyverno-policies")
+            releases.install(chart, "kyverno", {"mode": "split"}, wait="watcher", timeout=60)
+            access = account_kubeconfig(sandbox, client, "kyverno-admission-controller", tmp_path / "admission")
+            process = controller(access, port)
+            try:
+                until(
+                    "the webhook of policies is in place",
+                    lambda: "kyverno-policy-validating-webhook-cfg" in names(client, HOOKS[0]),
+                )
+                values = {"policyType": "ClusterPolicy", "validationFailureAction": "Enforce"}
+                releases.install(policies, "baseline", values, timeout=60)
+                until("the policy refuses", lambda: verdicts(client) == (201, 400))
+                releases.upgrade(
+                    chart,
+                    "kyverno",
+                    {"mode": "split", "admissionController": {"replicas": 3}},
+                    wait="watcher",
+                    timeout=60,
+                )
+                assert (201, 400) == verdicts(client)
+                assert 3 == client.get(f"{APPS}/kyverno-admission-controller").body["spec"]["replicas"]
+                releases.rollback("kyverno", version=1, wait="watcher", timeout=60)
+                assert (201, 400) == verdicts(client)
+
+                run_hook(sandbox, client, tmp_path, process)
+                assert [[], []] == [names(client, path) for path in HOOKS]
+            finally:
+                process.kill()
+                process.wait()
+            releases.uninstall("kyverno", wait="watcher", timeout=60)
+            assert {path: [] for path in LEFT if path != LEFT[0]} == {
+                path: names(client, path) for path in LEFT if path != LEFT[0]
+            }
+            assert [] == names(client, LEFT[0], "cert.kyverno.io/managed-by")
+            ours = "app.kubernetes.io/instance=kyverno"
+            assert {kind: [] for kind in PATHS} == {kind: names(client, path, ours) for kind, path in PATHS.items()}
+            assert (201, 201) == verdicts(client)
+            assert 12 == len(names(client, "/apis/kyverno.io/v1/clusterpolicies"))
+        client.close()
+
+
+def run_hook(sandbox: Sandbox, client: Client, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Do what Helm and the kubelet do before an uninstall: create the hook's account, run it, stop the replicas."""
+    hooks = [each for each in render({}) if "helm.sh/hook" in each["metadata"].get("annotations", {})]
+    for each in hooks:
+        if each["kind"] in PATHS:
+            assert 201 == client.post(PATHS[each["kind"]], each).status
+    [job] = [each for each in hooks if each["kind"] == "Job"]
+    arguments = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    access = account_kubeconfig(sandbox, client, "kyverno-release-hook", folder / "hook")
+    until("an API server that knows the roles", lambda: client.get(HOOKS[0]).status == 200)
+    hook = subprocess.Popen([sys.executable, "-m", "pyverno", *arguments, f"--kubeconfig={access}"])
+    until(
+        "the Deployment is scaled",
+        lambda: not client.get(f"{APPS}/kyverno-admission-controller").body["spec"]["replicas"],
+    )
+    process.send_signal(signal.SIGTERM)
+    assert (0, 0) == (hook.wait(60), process.wait(60))
