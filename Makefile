@@ -8,7 +8,7 @@ WORKERS ?= 2
 CORPUS ?= ../shared/conformance
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help venv demo test smoke e2e check bench docs charts image snapshots conformance nightly lock clean
+.PHONY: help venv demo test smoke e2e check bench docs charts snapshots conformance nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
