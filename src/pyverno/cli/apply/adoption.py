@@ -99,12 +99,10 @@ class Adoption:
                 kept.append(result)
                 continue
             path = _steps(self._finding(item, result))
-            fitting = [(at, name) for at, each in enumerate(found) if (name := each.name_for(result.rule, path))]
-            used.update(fitting)
-            holding = next((found[at] for at, _ in fitting if self._holds(found[at])), None)
+            holding = self._holding(found, result, path, used)
             beyond = None
             if holding is not None and holding.path and result.rule.policy is not _POLICY:
-                beyond = self._beyond(item, result, path, [each for each in found if self._holds(each)])
+                beyond = self._beyond(item, result, path, found, used)
             if beyond is not None:
                 blamed[result.rule.policy.key, result.rule.name] = beyond[1]
                 kept.append(beyond[0])
@@ -114,16 +112,30 @@ class Adoption:
         own += self._out_of_date(found, used)
         return (*kept, *own)
 
+    def _holding(
+        self, found: Sequence[Suppression], result: RuleResult, path: Path, used: set[tuple[int, str]]
+    ) -> Suppression | None:
+        """Return the suppression that accepts a failure; all that fit count as used."""
+        fitting = [(at, name) for at, each in enumerate(found) if (name := each.name_for(result.rule, path))]
+        used.update(fitting)
+        return next((found[at] for at, _ in fitting if self._holds(found[at])), None)
+
     def _beyond(
-        self, item: JudgedResource, result: RuleResult, path: Path, holding: Sequence[Suppression]
+        self,
+        item: JudgedResource,
+        result: RuleResult,
+        path: Path,
+        found: Sequence[Suppression],
+        used: set[tuple[int, str]],
     ) -> tuple[RuleResult, Path] | None:
         """Return the failure of a rule outside what is suppressed, with its field; None without any.
 
         A rule reports its first failure only, so the rule is asked again without the suppressed parts.
         """
         cuts: set[Path] = set()
-        while True:
-            cut = _cut(path, next(each.path for each in holding if each.name_for(result.rule, path)))
+        holding = self._holding(found, result, path, used)
+        while holding is not None:
+            cut = _cut(path, holding.path)
             if cut in cuts:
                 return None  # what is missing now is what was suppressed
             cuts.add(cut)
@@ -136,8 +148,9 @@ class Adoption:
             if again.status not in _ACCEPTABLE:
                 return again, path
             path = original(_steps(self._finding(replace(item, resource=review.resource), again)), cuts)
-            if not any(each.name_for(result.rule, path) for each in holding):
-                return again, path
+            holding = self._holding(found, result, path, used)
+            result = again
+        return result, path
 
     def _holds(self, each: Suppression) -> bool:
         has_reason = bool(each.reason) or not self._options.require_reason
