@@ -28,7 +28,11 @@ FORBIDDEN_MODULES = {
     "xmlrpc",
     "pty",
 }
-PROCESS_MODULES = {"subprocess": {"offline/git.py"}, "multiprocessing": {"cli/apply/judge.py", "cli/test/run.py"}}
+PROCESS_MODULES = {
+    # fixed programs with paths that exist and revisions that are no flags
+    "subprocess": {"offline/git.py", "offline/adoption/changes.py", "offline/adoption/rendering.py"},
+    "multiprocessing": {"cli/apply/judge.py", "cli/test/run.py"},
+}
 PROCESS_CALLS = {
     "asyncio.create_subprocess_exec": {
         "cli/sandbox/run.py",
