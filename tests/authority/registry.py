@@ -59,7 +59,7 @@ class Registry:
         app.router.add_get("/v2/{tail:.*}", self._get)
         app.router.add_post("/v2/{tail:.*}", self._write)
         app.router.add_put("/v2/{tail:.*}", self._write)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

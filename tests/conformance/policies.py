@@ -11,7 +11,6 @@ from typing import Any
 
 from pyverno.compiler import Compiled, compile_documents
 from pyverno.compiler.compile import compile_document
-from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import Host
 from pyverno.engine.phases import ADMISSION
@@ -94,9 +93,6 @@ def refusal(items: Sequence[Compiled]) -> str:
         unsupported = [error.message for error in item.errors if error.code == "unsupported-kind"]
         if unsupported:
             return unsupported[0]
-        for rule in item.policy.rules if item.policy is not None else ():
-            if isinstance(rule.action, Unavailable) and "not available" in rule.action.message:
-                return rule.action.message
     return ""
 
 

@@ -38,6 +38,8 @@ PROCESS_CALLS = {
         "cli/sandbox/run.py",
         "cluster/credentials.py",
         "controllers/runtime/processgroup/processes.py",
+        "registry/credentialhelpers.py",
+        "ui/playground/workers.py",
     },
     "asyncio.create_subprocess_shell": set(),
 }

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pyverno.compiler.lints.fields import FieldTable
 from pyverno.errors import Location
@@ -21,7 +20,7 @@ from pyverno.value import dataclass, field
 if TYPE_CHECKING:
     from pyverno.policy.decode import AnyPolicy
 
-__all__ = ["Check", "Diagnostic", "Edit", "Lint", "Problem", "Severity", "Subject", "Workspace"]
+__all__ = ["Check", "CheckModule", "Diagnostic", "Edit", "Lint", "Problem", "Severity", "Subject", "Workspace"]
 
 
 class Severity(StrEnum):
@@ -85,6 +84,13 @@ Check = Callable[[Subject, Workspace], Iterator[Problem]]
 """Yields what is wrong with one document."""
 
 
+class CheckModule(Protocol):
+    """A module of a lint: its docstring is the text of the reference."""
+
+    def check(self, subject: Subject, workspace: Workspace, /) -> Iterator[Problem]:
+        """Yield what is wrong with one document."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lint:
     """A row of the registry; `words` are texts of which a document has one where the lint can find anything.
@@ -96,7 +102,7 @@ class Lint:
     code: str
     name: str
     severity: Severity
-    load: Callable[[], ModuleType]
+    load: Callable[[], CheckModule]
     words: tuple[str, ...] = ()
     is_fixable: bool = False
     compares: bool = False
@@ -104,8 +110,7 @@ class Lint:
     @property
     def check(self) -> Check:
         """The check."""
-        found: Check = self.load().check
-        return found
+        return self.load().check
 
     @property
     def documentation(self) -> str:

@@ -9,9 +9,7 @@ To add a lint, write its module and its row here.
 
 from __future__ import annotations
 
-from types import ModuleType
-
-from pyverno.compiler.lints.lint import Lint, Severity
+from pyverno.compiler.lints.lint import CheckModule, Lint, Severity
 
 __all__ = ["INVALID", "LINTS", "UNREADABLE", "find_lint"]
 
@@ -22,79 +20,79 @@ INVALID = "PV002"
 """The code of documents that are no valid policies."""
 
 
-def _unknown_kind() -> ModuleType:
+def _unknown_kind() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_kind
 
     return unknown_kind
 
 
-def _unknown_resource() -> ModuleType:
+def _unknown_resource() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_resource
 
     return unknown_resource
 
 
-def _unknown_policy() -> ModuleType:
+def _unknown_policy() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_policy
 
     return unknown_policy
 
 
-def _unknown_field() -> ModuleType:
+def _unknown_field() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_field
 
     return unknown_field
 
 
-def _unknown_cel_field() -> ModuleType:
+def _unknown_cel_field() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_cel_field
 
     return unknown_cel_field
 
 
-def _unclosed_variable() -> ModuleType:
+def _unclosed_variable() -> CheckModule:
     from pyverno.compiler.lints.checks import unclosed_variable
 
     return unclosed_variable
 
 
-def _unknown_function() -> ModuleType:
+def _unknown_function() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_function
 
     return unknown_function
 
 
-def _malformed_anchor() -> ModuleType:
+def _malformed_anchor() -> CheckModule:
     from pyverno.compiler.lints.checks import malformed_anchor
 
     return malformed_anchor
 
 
-def _literal_operator() -> ModuleType:
+def _literal_operator() -> CheckModule:
     from pyverno.compiler.lints.checks import literal_operator
 
     return literal_operator
 
 
-def _never_matches() -> ModuleType:
+def _never_matches() -> CheckModule:
     from pyverno.compiler.lints.checks import never_matches
 
     return never_matches
 
 
-def _constant_condition() -> ModuleType:
+def _constant_condition() -> CheckModule:
     from pyverno.compiler.lints.checks import constant_condition
 
     return constant_condition
 
 
-def _shadowed_rule() -> ModuleType:
+def _shadowed_rule() -> CheckModule:
     from pyverno.compiler.lints.checks import shadowed_rule
 
     return shadowed_rule
 
 
-def _contradicting_rules() -> ModuleType:
+def _contradicting_rules() -> CheckModule:
     from pyverno.compiler.lints.checks import contradicting_rules
 
     return contradicting_rules
