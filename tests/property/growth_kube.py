@@ -47,7 +47,7 @@ TEXT_READERS = (
     "lang.template.syntax.split_variables", "images.info.parse_image", "podsecurity.versions.parse_version",
 )  # fmt: skip
 VALUE_READERS = (
-    "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
+    "kube.json.deep_copy", "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
     "kube.apply.fieldset.value_step",
     "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.fast.failpath.compile_failpath",
     "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.mutate.compile_overlay",

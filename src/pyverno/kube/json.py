@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pyverno.errors import DocumentError
 from pyverno.kube.gofloat import float_text, float_verb_text
@@ -20,6 +20,7 @@ __all__ = [
     "JSON",
     "JSONObject",
     "decode",
+    "deep_copy",
     "dump",
     "encode",
     "encode_indent",
@@ -36,6 +37,8 @@ JSON: TypeAlias = Any
 
 JSONObject: TypeAlias = dict[str, Any]
 """A JSON object."""
+
+_T = TypeVar("_T")
 
 # Texts of this size, such as literals in expressions, are not worth loading orjson for.
 _SHORT = 8
@@ -64,6 +67,28 @@ def is_number(value: JSON) -> bool:
     (True, False)
     """
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def deep_copy(value: _T) -> _T:
+    """Return a copy that shares no map and no list with the value, however deep it is.
+
+    >>> one = {"a": [1]}
+    >>> two = deep_copy(one)
+    >>> two["a"].append(2)
+    >>> one
+    {'a': [1]}
+    """
+    holder: list[Any] = [value]
+    waiting: list[Any] = [holder]
+    while waiting:
+        container = waiting.pop()
+        items = container.items() if isinstance(container, dict) else enumerate(container)
+        for place, item in items:
+            if isinstance(item, (dict, list)):
+                container[place] = made = dict(item) if isinstance(item, dict) else list(item)
+                waiting.append(made)
+    copied: _T = holder[0]
+    return copied
 
 
 def decode(data: bytes | str) -> JSON:

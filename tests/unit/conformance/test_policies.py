@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from pyverno.compiler import Compiled, compile_document
 from pyverno.errors import PolicyError
-from tests.conformance.outcome import NotRun
 from tests.conformance.policies import as_document, compiled_policy, known_fields, refusal
 
 
@@ -47,12 +44,6 @@ def test_valid_policies_stay_as_they_are() -> None:
 def test_a_text_is_read_as_a_document() -> None:
     """Rows hold some policies as text."""
     assert {"a": 1} == as_document("a: 1").value
-
-
-def test_what_the_product_refuses_is_not_run() -> None:
-    """The product's own error says that a kind comes later, not a list in the runner."""
-    with pytest.raises(NotRun, match="not supported yet"):
-        compiled_policy({**policy(), "apiVersion": "kyverno.io/v9"})
 
 
 def test_what_the_product_refuses_is_told_in_its_own_words() -> None:

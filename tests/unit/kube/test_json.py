@@ -3,7 +3,17 @@
 import pytest
 
 from pyverno.errors import DocumentError
-from pyverno.kube.json import MAX_SCANNED_BYTES, decode, encode, encode_indent, equal, float_text, go_text, is_number
+from pyverno.kube.json import (
+    MAX_SCANNED_BYTES,
+    decode,
+    deep_copy,
+    encode,
+    encode_indent,
+    equal,
+    float_text,
+    go_text,
+    is_number,
+)
 from pyverno.kube.jsonscan import scan
 
 
@@ -191,3 +201,17 @@ def test_a_long_text_that_is_too_deep_or_no_json_is_refused_at_once(text, monkey
     monkeypatch.setattr("pyverno.kube.json.scan", None)
     with pytest.raises(DocumentError, match=r"no JSON, or too deep for its length: .* at offset 26[23][0-9]{3}"):
         decode(padded)
+
+
+def test_a_copy_shares_no_container_at_any_depth():
+    """Values may be deeper than Python calls functions."""
+    value: list = []
+    for _ in range(10_000):
+        value = [value, {"a": "b"}]
+    copied = deep_copy(value)
+    pairs = []
+    one, two = value, copied
+    while one:
+        pairs.append(one is two or one[1] is two[1] or one[1] != two[1])
+        one, two = one[0], two[0]
+    assert [False] * 10_000 == pairs

@@ -6,7 +6,6 @@ taken away. Random objects are hardly ever valid, and only admitted ones tell po
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -15,7 +14,7 @@ from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.resources import ResourceType, builtin_table
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import GVK
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, deep_copy
 from pyverno.kube.status import FieldError, StatusError
 
 __all__ = ["admission_of"]
@@ -99,7 +98,7 @@ def _admit(schemas: ObjectSchemas, kind: ResourceType, body: JSONObject) -> JSON
 
 
 def _without_unknown(body: JSONObject, problems: Iterable[str]) -> JSONObject:
-    changed = copy.deepcopy(body)
+    changed = deep_copy(body)
     for problem in problems:
         found = _UNKNOWN.search(problem)
         if found is not None:
@@ -108,7 +107,7 @@ def _without_unknown(body: JSONObject, problems: Iterable[str]) -> JSONObject:
 
 
 def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
-    changed = copy.deepcopy(body)
+    changed = deep_copy(body)
     for error in errors:
         steps = _steps(error.field)
         if not steps:
@@ -121,9 +120,9 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
             _set(changed, steps, supported[0])
         elif error.kind == "Required value":
-            _set(changed, steps, copy.deepcopy(_NEEDED.get(str(name), "a")))
+            _set(changed, steps, deep_copy(_NEEDED.get(str(name), "a")))
         elif isinstance(name, str) and name in _ALWAYS:
-            _set(changed, steps, copy.deepcopy(_NEEDED[name]))
+            _set(changed, steps, deep_copy(_NEEDED[name]))
         else:
             _remove(changed, steps)
     return changed

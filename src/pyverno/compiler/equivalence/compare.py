@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -13,7 +12,7 @@ from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.result import RuleType, Status
-from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
 from pyverno.kube.kinds import KindInfo
 from pyverno.value import dataclass, field
 
@@ -272,7 +271,7 @@ def _paths(value: JSON, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str
 
 
 def _removed(value: JSONObject, path: tuple[str | int, ...]) -> JSONObject:
-    smaller = copy.deepcopy(value)
+    smaller = deep_copy(value)
     holder: JSON = smaller
     for step in path[:-1]:
         holder = holder[step]

@@ -5,13 +5,12 @@ The same seed makes the same objects. They need not be valid: who compares decid
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Sequence
 from typing import Final
 
 from pyverno.compiler.equivalence.material import Material
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, deep_copy
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.schemas import SchemaSet, schema_set
 
@@ -76,7 +75,7 @@ class ObjectMaker:
 
     def vary(self, body: JSONObject) -> JSONObject:
         """Return the object with a few places changed: values replaced, fields removed, elements repeated."""
-        changed = copy.deepcopy(body)
+        changed = deep_copy(body)
         for _ in range(self._chance.choice((1, 1, 2, 3))):
             holders = [each for each in _holders(changed) if each is not changed]
             if not holders:
@@ -174,7 +173,7 @@ class ObjectMaker:
                 case 0 if holder:
                     holder.pop(index)
                 case 1 if holder:
-                    holder.append(copy.deepcopy(holder[index]))
+                    holder.append(deep_copy(holder[index]))
                 case _:
                     if holder and isinstance(holder[index], str):
                         holder[index] = chance.choice((*_PLAIN, "*", *self._texts))
