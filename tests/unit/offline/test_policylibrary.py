@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,12 @@ def test_every_control_describes_itself() -> None:
     for control in controls:
         assert control.severity in SEVERITIES, control.name
         assert all((control.title, control.category, control.subject, control.description)), control.name
+
+
+def test_no_two_controls_of_a_dialect_share_a_name() -> None:
+    """Policies of one name would replace each other in a cluster, and the short name would stand for both."""
+    names = Counter((control.is_cel, control.path.parent.name) for control in list_controls())
+    assert {name: count for name, count in names.items() if count > 1} == {}
 
 
 def test_every_folder_with_cases_is_a_control() -> None:
