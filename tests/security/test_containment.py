@@ -70,7 +70,9 @@ def test_no_expression_escapes_as_a_crash(expression: str) -> None:
     except PyvernoError:
         return
     if not compilation.errors:
-        assert only(ask(policy(rule)))[0] in (Status.ERROR, Status.PASS)
+        status, message = only(ask(policy(rule)))
+        assert status in (Status.ERROR, Status.PASS)
+        assert "internal error" not in message, "a bug of ours, held back by the engine"
 
 
 POSITIONS = [
@@ -97,6 +99,7 @@ def test_no_value_at_any_position_is_a_crash(position: int, value: JSON) -> None
     rule = POSITIONS[position].replace("{{ V }}", "{{ request.object.value }}")
     review = ask(policy(rule), {**CONFIG_MAP, "value": value, "list": [value, value], "none": value})
     assert all(isinstance(result.status, Status) for result in review.results)
+    assert () == review.faults, "a bug of ours, held back by the engine"
 
 
 def nested(depth: int) -> JSON:

@@ -21,7 +21,7 @@ ADMISSION: Final = (
     ),
     guard(
         "I15", "every kind has its path", "admission::test_every_kind_of_policy_that_is_watched_has_its_path",
-        ("policy/kinds.py", 'routes=(("/validate", "validate"), ("/mutate", "mutate")),', "routes=(),"),
+        ("webhook/routes.py", '    route = CEL_ROUTES.get("/" + "/".join(parts[:width]))', "    route = None"),
     ),
     guard(
         "PSS", "ephemeral containers are containers",

@@ -28,7 +28,6 @@ FAILING: Final = (
         "I5", "an error denies where the policy enforces and fails",
         "failing_closed::test_a_loader_that_fails_denies failing_closed::test_a_condition_that_errs_denies"
         " failing_closed::test_a_lister_of_an_expression_that_fails_denies"
-        " failing_closed::test_image_rules_without_a_registry_deny"
         " admission::test_a_world_that_is_away_denies_by_failure_policy",
         (_DECISION, "return result.status is Status.ERROR and _is_enforced(result)", "return False"),
     ),
@@ -69,7 +68,13 @@ FAILING: Final = (
          "for step in policies.plan(phases, key, budget.deadline) if request.object is not None else ():"),
     ),
     guard(
-        "I7", "what cannot be verified is an error", "failing_closed::test_image_rules_without_a_registry_deny",
+        "I7", "an image that cannot be verified is an error", "failing_closed::test_image_rules_without_a_registry_deny",
+        ("engine/actions/verify_images.py",
+         "            return (Verdict(Status.ERROR, self._failed(error.message)),), ImageStatus.FAIL\n",
+         "            return (), ImageStatus.PASS\n"),
+    ),
+    guard(
+        "I7", "what does not compile is an error", "failing_closed::test_a_policy_whose_compilation_hits_a_bug_errs",
         ("engine/actions/unavailable.py", "return (Verdict(Status.ERROR, self.message),)", "return ()"),
     ),
     guard(

@@ -61,6 +61,8 @@ LIMITS: Final = (
     guard(
         "I9", "containers are charged before they are read", "limits::test_containers_are_charged_before_they_are_read",
         ("podsecurity/pod.py", "            self.meter.charge_steps(_STEPS_OF_OBJECT)\n", ""),
+        ("podsecurity/pod.py", "        self.meter.charge_steps(len(value))\n", ""),
+        ("podsecurity/evaluate.py", "            meter.charge_steps(price)\n", "            pass\n"),
     ),
     guard(
         "I9", "messages of the Pod Security Standards are bounded",
@@ -76,8 +78,9 @@ LIMITS: Final = (
     ),
     guard(
         "I9", "wildcards do not backtrack", "limits::test_wildcards_are_linear",
-        ("kube/wildcard.py", "    return _compiled(pattern)(text)",
-         '    return __import__("re").fullmatch(pattern.replace("*", ".*"), text) is not None'),
+        ("kube/wildcard.py",
+         "    return _compiled(pattern)(text) if len(pattern) <= MAX_NAME else compile_wildcard(pattern)(text)\n",
+         '    return __import__("re").fullmatch(pattern.replace("*", ".*"), text) is not None\n'),
         may_hang=True,
     ),
     guard(
@@ -216,6 +219,7 @@ LIMITS: Final = (
         "I9", "a runaway policy ends", "bad_input::test_a_runaway_policy_ends_quickly[doubling]",
         (_BUDGET, "if size > self.text_bytes:", "if False:"),
         (_BUDGET, "if self.context_used > self.context_bytes:", "if False:"),
+        (_BUDGET, "if self.produced_bytes < 0:", "if False:"),
         may_hang=True,
     ),
 )  # fmt: skip
