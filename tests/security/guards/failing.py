@@ -72,6 +72,9 @@ FAILING: Final = (
         ("engine/actions/verify_images.py",
          "            return (Verdict(Status.ERROR, self._failed(error.message)),), ImageStatus.FAIL\n",
          "            return (), ImageStatus.PASS\n"),
+        ("engine/actions/verify_images.py",
+         'return resource, "", Verdict(Status.ERROR, f"failed to update digest: {error.message}")',
+         'return resource, "", None'),
     ),
     guard(
         "I7", "what does not compile is an error", "failing_closed::test_a_policy_whose_compilation_hits_a_bug_errs",
