@@ -45,7 +45,7 @@ def test_the_scripts_are_good_syntax(cli: Run, shell: str) -> None:
     [
         ("pyverno cre", "plain,create\n"),
         ("pyverno create te", "plain,test\n"),
-        ("pyverno test --fail", "plain,--fail-only\nplain,--fail-under\n"),
+        ("pyverno test --fail", "plain,--fail-under\nplain,--fail-only\n"),
     ],
 )
 def test_the_program_answers_the_scripts(words: str, expected: str) -> None:
