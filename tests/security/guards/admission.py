@@ -63,6 +63,7 @@ ADMISSION: Final = (
         "I14", "a replica whose caches do not follow is not ready",
         "tests/unit/controllers/state/test_stalecaches.py::test_a_replica_that_cannot_follow_a_resource_is_not_ready",
         ("controllers/state/clusterstate.py", "            problem = informer.problem()", '            problem = ""'),
+        may_hang=True,
     ),
     guard(
         "I14", "a leaf names the address that serves",

@@ -275,8 +275,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "Notary: an attestation is signed itself",
         _REFERRER,
         "engine/imageverification/verifier.py",
-        "            if found.passes:",
-        "            if True:",
+        "            if found.passes:\n                verified.append(each)\n                best = found\n",
+        "            if True:\n                verified.append(each)\n"
+        "                best = SetFinding(attestors.path, attestors.count, attestors.count, (), ())\n",
     ),
     (
         "Notary: artifacts refer to the image",
