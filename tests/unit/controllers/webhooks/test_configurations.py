@@ -27,8 +27,10 @@ def rule(kinds: list[str], action: JSONObject = PATTERN, **more: Any) -> JSONObj
     return {"name": "rule", "match": {"any": [{"resources": {"kinds": kinds}}]}, **action, **more}
 
 
-def legacy(name: str, *rules: JSONObject, kind: str = "ClusterPolicy", **spec: Any) -> ClusterPolicy:
-    """Return a decoded policy without copies for pod controllers."""
+def legacy(
+    name: str, *rules: JSONObject, kind: str = "ClusterPolicy", is_valid: bool = True, **spec: Any
+) -> ClusterPolicy:
+    """Return a decoded policy without copies for pod controllers; one of a cluster may be stored though not valid."""
     metadata = {"name": name, "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"}}
     if kind == "Policy":
         metadata["namespace"] = "team"
@@ -42,7 +44,7 @@ def legacy(name: str, *rules: JSONObject, kind: str = "ClusterPolicy", **spec: A
             }
         )
     )
-    assert () == found.errors
+    assert is_valid == (found.errors == ())
     assert isinstance(found.written, ClusterPolicy)
     return found.written
 

@@ -38,10 +38,10 @@ def play(scene: Scene, *, kube_version: str = "1.35") -> None:
     asyncio.run(run())
 
 
-def conditioned(name: str, *expressions: str) -> ClusterPolicy:
+def conditioned(name: str, *expressions: str, is_valid: bool = True) -> ClusterPolicy:
     """Return a policy with match conditions for its webhook."""
     written = [{"name": f"c{index}", "expression": text} for index, text in enumerate(expressions)]
-    return legacy(name, rule(["Secret"]), webhookConfiguration={"matchConditions": written})
+    return legacy(name, rule(["Secret"]), is_valid=is_valid, webhookConfiguration={"matchConditions": written})
 
 
 def ruled(name: str, *resources: str) -> CelPolicy:
@@ -115,7 +115,9 @@ def test_a_mistake_does_not_take_away_the_webhook_that_was_taken_before() -> Non
         name = "validate.kyverno.svc-fail-finegrained-own"
         await registration.register(replace(SOURCES, legacy=(conditioned("own", "true"),)))
         broken = replace(
-            SOURCES, legacy=(conditioned("own", "nothing == 1"),), endpoint=Endpoint(server="127.0.0.1:9443")
+            SOURCES,
+            legacy=(conditioned("own", "nothing == 1", is_valid=False),),
+            endpoint=Endpoint(server="127.0.0.1:9443"),
         )
         refused = await registration.register(broken)
         assert "undeclared reference" in refused["ClusterPolicy", "", "own"]
