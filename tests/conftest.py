@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
+from hypothesis import settings
+
+# a change that passes here passes everywhere: new inputs are for the nightly run
+settings.register_profile("same inputs", derandomize=True)
+if not os.environ.get("PYVERNO_NIGHTLY"):
+    settings.load_profile("same inputs")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

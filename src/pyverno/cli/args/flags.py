@@ -168,7 +168,8 @@ def parse_fast(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, 
             arguments.append(word)
             continue
         flag = named.get(word)
-        if flag is None:
+        # the verbosity may stand without its value
+        if flag is None or word == "--v":
             return None
         if flag.kind == "switch":
             values[flag.field] = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["Command", "inherited_options", "option", "pflag_words", "split_list"
 
 _BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _LOG_LEVEL = regex(r"^--?v(?:=(?P<level>.*)|(?P<digits>\d+))?$", re.DOTALL)
+_LEVEL = regex(r"\d+", re.ASCII)
 _SHORT_VALUE = regex(r"^-(?P<name>[A-Za-z])=(?P<value>.*)$", re.DOTALL)
 
 
@@ -41,9 +43,10 @@ def pflag_words(parameters: Sequence[click.Parameter], arguments: Sequence[str])
         for name in parameter.opts
     }
     words: list[str] = []
-    for position, word in enumerate(with_verbosity(arguments)):
+    plain = with_verbosity(arguments)
+    for position, word in enumerate(plain):
         if word == "--":
-            return [*words, *arguments[position:]]
+            return [*words, *plain[position:]]
         name, has_value, value = word.partition("=")
         short = _SHORT_VALUE.match(word)
         if has_value and name in switches:
@@ -59,19 +62,24 @@ def pflag_words(parameters: Sequence[click.Parameter], arguments: Sequence[str])
 
 
 def with_verbosity(arguments: Sequence[str]) -> list[str]:
-    """Write the verbosity in one form: a bare `-v` means level 2, `-v4` and `-v=4` mean 4.
+    """Write the verbosity in one form: `-v 4`, `-v4` and `-v=4` mean 4, and a bare `-v` means level 2.
 
-    >>> with_verbosity(["-v", "p.yaml", "-v=4"])
-    ['--v=2', 'p.yaml', '--v=4']
+    >>> with_verbosity(["-v", "p.yaml", "-v=4", "--v", "3"])
+    ['--v=2', 'p.yaml', '--v=4', '--v=3']
     """
-    words = []
-    for word in arguments:
+    words: list[str] = []
+    rest = deque(arguments)
+    while rest:
+        word = rest.popleft()
+        if word == "--":
+            return [*words, word, *rest]
         found = _LOG_LEVEL.match(word)
-        if found:
-            level = found["level"] if found["level"] is not None else found["digits"] or "2"
-            words.append(f"--v={level}")
-        else:
-            words.append(word)
+        if found and found["level"] is None:
+            is_next = not found["digits"] and bool(rest) and _LEVEL.fullmatch(rest[0])
+            word = f"--v={rest.popleft() if is_next else found['digits'] or '2'}"
+        elif found:
+            word = f"--v={found['level']}"
+        words.append(word)
     return words
 
 

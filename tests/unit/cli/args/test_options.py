@@ -65,6 +65,22 @@ def test_verbosity_has_one_form(written: str, expected: str) -> None:
     assert [expected] == with_verbosity([written])
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (["-v", "4", "p.yaml"], ["--v=4", "p.yaml"]),
+        (["--v", "4"], ["--v=4"]),
+        (["--v", "p.yaml"], ["--v=2", "p.yaml"]),
+        (["-v", "²"], ["--v=2", "²"]),
+        (["-v6", "4"], ["--v=6", "4"]),
+        (["-v", "--", "-v", "4"], ["--v=2", "--", "-v", "4"]),
+    ],
+)
+def test_verbosity_takes_the_next_word_when_it_is_a_level(written: list[str], expected: list[str]) -> None:
+    """As klog reads it; any other word is an argument."""
+    assert expected == with_verbosity(written)
+
+
 def test_an_empty_list_has_no_items() -> None:
     """An empty text is no item."""
     assert [] == split_list("")
