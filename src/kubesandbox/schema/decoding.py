@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kubesandbox.schema.fieldpath import Place, place_text
-from kubesandbox.schema.gotypes import GoField, go_fields
 from kubesandbox.schema.scalars import (
     SPECIAL_TYPES,
     MismatchError,
@@ -24,7 +23,7 @@ from kubesandbox.schema.scalars import (
     scalar_reader,
 )
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.schemas import SchemaSet
+from pyverno.kube.schemas import GoField, SchemaSet, go_fields
 from pyverno.kube.status import StatusError, bad_request
 
 __all__ = ["Decoded", "Decoders", "schema_type", "unreadable"]

@@ -1,7 +1,8 @@
 """Kubernetes' own schemas, read from the package's data files at their first use.
 
 `merge_table` is small and quick: which lists merge, and by which keys. `schema_set` is everything else about one
-Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. `scripts/build_schemas.py` makes the
+Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. `go_fields` is what OpenAPI does not say: which
+fields are always written, and how Go names types. `scripts/build_schemas.py` and `scripts/build_go_types.py` make the
 files.
 """
 
@@ -17,7 +18,7 @@ import orjson
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
-__all__ = ["VERSIONS", "MergeField", "MergeTable", "SchemaSet", "merge_table", "schema_set"]
+__all__ = ["VERSIONS", "GoField", "MergeField", "MergeTable", "SchemaSet", "go_fields", "merge_table", "schema_set"]
 
 VERSIONS: Final = tuple(f"1.{minor}" for minor in range(25, 38))
 """Kubernetes versions whose schemas are on board, oldest first."""
@@ -64,6 +65,20 @@ class MergeTable:
             return None
         strategies = tuple(entry["strategy"].split(",")) if "strategy" in entry else ()
         return MergeField(entry.get("type"), strategies, tuple(entry.get("keys", ())))
+
+
+@dataclass(frozen=True, slots=True)
+class GoField:
+    """One field of a Go struct: when it is left out of JSON, and the name of its type in messages of the decoder.
+
+    `mark` is `zero` (left out when zero), `nil` (a pointer, left out when unset), `null` (the same, but written as
+    null), `never` (always written), `struct` (always written, as `{}` at least) or `other` (a value type that writes
+    its own zero). `embedded` names the struct that the field comes from where one is inlined into another.
+    """
+
+    mark: str
+    type: str
+    embedded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +165,27 @@ def schema_set(version: str = VERSIONS[-1]) -> SchemaSet:
         if len(body["x-kubernetes-group-version-kind"]) == 1
     }
     return SchemaSet(chosen, MappingProxyType(definitions), MappingProxyType(kinds))
+
+
+@cache
+def _go_types() -> dict[str, dict[str, list[str]]]:
+    import lzma
+
+    table: dict[str, dict[str, list[str]]] = orjson.loads(lzma.decompress(_read("go_types.json.xz")))
+    return table
+
+
+_NO_FIELDS: Final[Mapping[str, GoField]] = MappingProxyType({})
+
+
+def go_fields(definition: str) -> Mapping[str, GoField]:
+    """Return the fields of a type by their JSON names; empty for types that are not known.
+
+    >>> go_fields("io.k8s.api.apps.v1.DeploymentSpec")["replicas"]
+    GoField(mark='nil', type='int32', embedded='')
+    """
+    found = _go_types().get(definition)
+    return {name: GoField(*entry) for name, entry in found.items()} if found else _NO_FIELDS
 
 
 def _nearest(version: str) -> str:
