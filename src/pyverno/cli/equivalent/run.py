@@ -12,13 +12,14 @@ import orjson
 
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.compiler import compile_documents
-from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Outcome, Pair, compare
+from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Pair, compare
 from pyverno.compiler.equivalence.material import Material, material_of
+from pyverno.compiler.equivalence.outcome import Outcome
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.json import JSONObject, encode, encode_indent
+from pyverno.kube.json import JSONObject, encode, encode_indent, equal
 from pyverno.kube.yaml.documents import Document, expand_lists
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
@@ -150,6 +151,7 @@ def _record(options: EquivalentOptions, first: _Side, second: _Side, comparison:
         "kubeVersion": options.kube_version,
         "requests": _sorted(comparison.requests),
         "refusedByTheSchema": comparison.refused,
+        **({"sameUpToOrder": comparison.reordered} if comparison.reordered else {}),
         "saysNothingBecause": list(comparison.blind) if comparison.counterexample is None else [],
         "result": "different" if comparison.counterexample is not None else "no difference found",
     }
@@ -187,6 +189,8 @@ def _render(options: EquivalentOptions, record: JSONObject, comparison: Comparis
     lines += [f"  {name}: {count}" for name, count in sorted(comparison.requests.items())]
     for name, counts in (("old", comparison.first), ("new", comparison.second)):
         lines.append(f"{name}: " + ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    if comparison.reordered:
+        lines.append(f"{comparison.reordered} objects are left with containers, volumes or the like in another order")
     lines += [f"this says nothing: {reason}" for reason in comparison.blind]
     return "\n".join(lines) + "\n"
 
@@ -198,8 +202,8 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
     for name, side, outcome in (("old", first, found.first), ("new", second, found.second)):
         lines.append(f"{name} ({side.source}): {outcome.word}")
         lines += [f"  {text}" for text in outcome.messages]
-        if found.difference == "mutation" and outcome.resource != encode(found.resource):
-            lines.append("  leaves " + outcome.resource)
+        if found.difference == "mutation" and not equal(outcome.exact, found.resource):
+            lines.append("  leaves " + encode(outcome.exact))
         if found.difference == "effects":
             lines += [f"  {text}" for text in outcome.effects] or ["  nothing"]
     return "\n".join(lines) + "\n"

@@ -8,19 +8,17 @@ from typing import Final
 
 from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
-from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
-from pyverno.engine.engine import Engine, Review
+from pyverno.compiler.equivalence.outcome import Outcome, outcome_of
+from pyverno.engine.engine import Engine
+from pyverno.engine.phases import DELETING
 from pyverno.engine.request import Operation, Request, User
-from pyverno.engine.result import RuleType, Status
-from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
+from pyverno.engine.rule import Stage
+from pyverno.kube.json import JSON, JSONObject, deep_copy, encode, equal
 from pyverno.kube.kinds import KindInfo
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass
 
-__all__ = ["Comparison", "Counterexample", "Outcome", "Pair", "compare"]
+__all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 
-_CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
-_BAD: Final = (Status.FAIL, Status.ERROR)
-_OWN_PREFIXES: Final = ("generate.kyverno.io/", "policies.kyverno.io/", "kyverno.io/", "app.kubernetes.io/managed-by")
 _MOST_STEPS: Final = 400
 _IDENTITY: Final = (("metadata",), ("metadata", "name"))
 _USER: Final = User(username="alice", groups=("system:authenticated",))
@@ -28,27 +26,6 @@ _USER: Final = User(username="alice", groups=("system:authenticated",))
 
 Admit = Callable[[JSONObject], JSONObject | None]
 """Returns an object as an API server hands it to admission, decoded and with defaults; None for one that it refuses."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one side does with a request: whether it blocks it, the object that it leaves, what it wants done.
-
-    `statuses` are those of all results; a side that matches nothing has none.
-    """
-
-    blocks: bool
-    resource: str
-    effects: tuple[str, ...]
-    statuses: tuple[str, ...] = field(compare=False, default=())
-    messages: tuple[str, ...] = field(compare=False, default=())
-
-    @property
-    def word(self) -> str:
-        """The verdict in one word."""
-        if self.blocks:
-            return "error" if "fail" not in self.statuses else "deny"
-        return "allow" if self.statuses else "no match"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +42,17 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was tried and what came of it: requests by kind and operation, verdicts of each side, a counterexample."""
+    """What was tried and what came of it: requests by kind and operation, verdicts of each side, a counterexample.
+
+    `reordered` counts requests after which the sides leave the same object up to the order of unordered lists.
+    """
 
     requests: Mapping[str, int]
     first: Mapping[str, int]
     second: Mapping[str, int]
     refused: int
     counterexample: Counterexample | None = None
+    reordered: int = 0
 
     @property
     def blind(self) -> Sequence[str]:
@@ -97,10 +78,16 @@ class Pair:
     admit: Admit
 
     def judge(self, resource: JSONObject, old: JSONObject | None, operation: Operation) -> tuple[Outcome, Outcome]:
-        """Return what each side does with a request."""
+        """Return what each side does with a request, and with the object in a cleanup run."""
         own = None if operation is Operation.CREATE else old
         request = Request.from_manifest(resource, operation=operation, old=own, user=_USER)
-        return _outcome(self.first.review(request)), _outcome(self.second.review(request))
+        live = Request.from_live(resource) if operation is Operation.CREATE and self._cleans_up else None
+        return _outcome(self.first, request, live), _outcome(self.second, request, live)
+
+    @property
+    def _cleans_up(self) -> bool:
+        policies = (*self.first.policies, *self.second.policies)
+        return any(rule.stage is Stage.CLEANUP for policy in policies for rule in policy.rules)
 
 
 def compare(
@@ -116,7 +103,7 @@ def compare(
     maker = ObjectMaker(material, seed)
     requests: Counter[str] = Counter()
     sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    refused = 0
+    refused = reordered = 0
     previous: dict[str, JSONObject] = {}
     for body in _objects(maker, material.kinds, [*seeds], count):
         admitted = pair.admit(body)
@@ -136,9 +123,27 @@ def compare(
                 _count(side, outcome, admitted)
             if outcomes[0] != outcomes[1]:
                 found = _shrink(pair, admitted, old, operation)
-                return Comparison(requests, sides[0], sides[1], refused, found)
+                return Comparison(requests, sides[0], sides[1], refused, found, reordered)
+            reordered += not equal(outcomes[0].exact, outcomes[1].exact)
+            if operation is Operation.CREATE and not equal(outcomes[0].exact, admitted):
+                again = _applied_twice(pair, outcomes[0])
+                if again is not None:
+                    return Comparison(requests, sides[0], sides[1], refused, again, reordered)
         previous[kind] = admitted
-    return Comparison(requests, sides[0], sides[1], refused)
+    return Comparison(requests, sides[0], sides[1], refused, None, reordered)
+
+
+def _outcome(engine: Engine, request: Request, live: Request | None) -> Outcome:
+    return outcome_of(engine.review(request), None if live is None else engine.review(live, DELETING))
+
+
+def _applied_twice(pair: Pair, first: Outcome) -> Counterexample | None:
+    """Judge the object that the sides leave once more: webhooks are called again after others have changed it."""
+    body = pair.admit(first.exact) if isinstance(first.exact, dict) else None
+    if body is None:
+        return None
+    outcomes = pair.judge(body, None, Operation.CREATE)
+    return None if outcomes[0] == outcomes[1] else _shrink(pair, body, None, Operation.CREATE)
 
 
 def _objects(
@@ -159,48 +164,9 @@ def _objects(
             yield body
 
 
-def _outcome(review: Review) -> Outcome:
-    checks = [result for result in review.results if result.rule.type in _CHECKS]
-    others = [result for result in review.results if result.rule.type not in _CHECKS]
-    bad = [result for result in (*checks, *others) if result.status in _BAD]
-    effects = sorted(
-        _describe(effect)
-        for effect in (*review.effects, *(each for result in review.results for each in result.effects))
-    )
-    return Outcome(
-        blocks=bool(bad),
-        resource=encode(review.resource),
-        effects=tuple(dict.fromkeys(effects)),
-        statuses=tuple(sorted({result.status.value for result in review.results})),
-        messages=tuple(result.message for result in bad[:3]),
-    )
-
-
-def _describe(effect: CreateEffect | PatchEffect | DeleteEffect) -> str:
-    match effect:
-        case CreateEffect():
-            return f"create {encode(_without_own(effect.resource))}"
-        case PatchEffect():
-            return f"patch {effect.target} {encode(effect.after)}"
-        case DeleteEffect():
-            return f"delete {effect.target}"
-
-
-def _without_own(resource: JSONObject) -> JSONObject:
-    """Return a generated object without the labels by which controllers know it."""
-    metadata = resource.get("metadata")
-    if not isinstance(metadata, dict):
-        return resource
-    labels = {
-        key: value for key, value in (metadata.get("labels") or {}).items() if not str(key).startswith(_OWN_PREFIXES)
-    }
-    kept = {key: value for key, value in metadata.items() if key != "labels"}
-    return {**resource, "metadata": {**kept, "labels": labels} if labels else kept}
-
-
 def _count(side: Counter[str], outcome: Outcome, before: JSONObject) -> None:
     side[outcome.word] += 1
-    if outcome.resource != encode(before):
+    if not equal(outcome.exact, before):
         side["changed"] += 1
     if outcome.effects:
         side["effects"] += 1

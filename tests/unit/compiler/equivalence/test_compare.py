@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pyverno.compiler import compile_documents
@@ -37,9 +39,18 @@ SEEDS: list[JSONObject] = [
 ]
 
 
-def run(first: str, second: str, *operations: Operation, admits: bool = True, count: int = 0) -> Comparison:
-    """Compare two rules on four ConfigMaps."""
-    sides = [load_documents(POLICY % text) for text in (first, second)]
+def run(
+    first: str,
+    second: str,
+    *operations: Operation,
+    admits: bool = True,
+    count: int = 0,
+    kind: str = "ConfigMap",
+    seeds: Sequence[JSONObject] = SEEDS,
+) -> Comparison:
+    """Compare two rules, or policies, on four ConfigMaps, or on other objects."""
+    policy = POLICY.replace("ConfigMap", kind)
+    sides = [load_documents(text if "apiVersion: k" in text else policy % text) for text in (first, second)]
     engines = []
     for documents in sides:
         compilation = compile_documents(documents)
@@ -48,7 +59,7 @@ def run(first: str, second: str, *operations: Operation, admits: bool = True, co
     return compare(
         Pair(*engines, admit=(lambda body: body) if admits else (lambda _: None)),
         material_of(document.value for documents in sides for document in documents),
-        seeds=SEEDS,
+        seeds=seeds,
         count=count,
         operations=operations or (Operation.CREATE,),
     )
@@ -85,6 +96,48 @@ def test_changes_and_effects_are_compared(kind: str, first: str, second: str) ->
     assert found is not None
     assert kind == found.difference
     assert None is run(first, first).counterexample
+
+
+MERGE = "mutate: {patchStrategicMerge: {data: {%s}}}"
+
+
+def test_a_change_that_grows_when_it_is_applied_again_is_found() -> None:
+    """Both append to nothing alike; a webhook that is called again sees the object with the change."""
+    first = MERGE % "list: \"{{ request.object.data.list || '' }}x\""
+    found = run(first, MERGE % "+(list): x").counterexample
+    assert found is not None
+    assert ("mutation", "x") == (found.difference, found.resource["data"]["list"])
+
+
+CLEANUP = """\
+apiVersion: kyverno.io/v2
+kind: ClusterCleanupPolicy
+metadata: {name: a}
+spec:
+  schedule: "0 * * * *"
+  match: {any: [{resources: {kinds: [ConfigMap]}}]}
+  conditions: {all: [{key: "{{ target.data.k || '' }}", operator: Equals, value: %s}]}
+"""
+
+
+def test_what_cleanup_deletes_is_compared() -> None:
+    """Objects that only one side wants gone are a difference; those that neither wants are none."""
+    assert None is run(CLEANUP % "x", CLEANUP % "x").counterexample
+    found = run(CLEANUP % "x", CLEANUP % "y").counterexample
+    assert found is not None
+    assert ("effects", {"k": "x"}) == (found.difference, found.resource["data"])
+
+
+def test_the_order_of_containers_is_counted_and_no_difference() -> None:
+    """That of initContainers, which run one after the other, is one."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}
+    items = [{"name": name, "image": name} for name in ("a", "b")]
+    move = 'mutate: {patchesJson6902: \'[{"op": "move", "from": "/spec/%s/1", "path": "/spec/%s/0"}]\'}'
+    stay = "mutate: {patchStrategicMerge: {metadata: {labels: {+(a): b}}}}"
+    for name, reordered, is_same in (("containers", 1, True), ("initContainers", 0, False)):
+        body = {**pod, "metadata": {**pod["metadata"], "labels": {"a": "b"}}, "spec": {name: items}}
+        found = run(move % (name, name), stay, kind="Pod", seeds=[body])
+        assert (reordered, is_same) == (found.reordered, found.counterexample is None)
 
 
 def test_counts_are_of_requests_and_verdicts() -> None:

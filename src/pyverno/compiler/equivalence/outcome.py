@@ -1,0 +1,116 @@
+"""What one side does with a request: its verdict, the object that it leaves, what it wants created, patched, deleted.
+
+Objects are compared by their JSON. Elements of some lists, such as containers or volumes, are known by a name and do
+nothing in order: two objects that differ only in such an order are the same, and the difference is counted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
+from pyverno.engine.engine import Review
+from pyverno.engine.result import RuleType, Status
+from pyverno.kube.json import JSON, JSONObject, encode
+from pyverno.value import dataclass, field
+
+__all__ = ["Outcome", "outcome_of"]
+
+_CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
+_BAD: Final = (Status.FAIL, Status.ERROR)
+_OWN_PREFIXES: Final = ("generate.kyverno.io/", "policies.kyverno.io/", "kyverno.io/", "app.kubernetes.io/managed-by")
+_UNORDERED: Final = {
+    "containers": "name",
+    "ephemeralContainers": "name",
+    "volumes": "name",
+    "volumeMounts": "mountPath",
+    "volumeDevices": "devicePath",
+    "imagePullSecrets": "name",
+    "hostAliases": "ip",
+    "secrets": "name",
+}
+"""Lists in which order means nothing, with the field that tells their elements apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one side does with a request: whether it blocks it, the object that it leaves, what it wants done.
+
+    `resource` and `effects` are texts in which the order of unordered lists does not show; `exact` is the object as it
+    is left. `statuses` are those of all results; a side that matches nothing has none.
+    """
+
+    blocks: bool
+    resource: str
+    effects: tuple[str, ...]
+    statuses: tuple[str, ...] = field(compare=False, default=())
+    messages: tuple[str, ...] = field(compare=False, default=())
+    exact: JSON = field(compare=False, default=None)
+
+    @property
+    def word(self) -> str:
+        """The verdict in one word."""
+        if self.blocks:
+            return "error" if "fail" not in self.statuses else "deny"
+        return "allow" if self.statuses else "no match"
+
+
+def outcome_of(review: Review, deletions: Review | None = None) -> Outcome:
+    """Return the outcome of an admission review, and of a cleanup run over the same object."""
+    checks = [result for result in review.results if result.rule.type in _CHECKS]
+    others = [result for result in review.results if result.rule.type not in _CHECKS]
+    bad = [result for result in (*checks, *others) if result.status in _BAD]
+    reviews = (review,) if deletions is None else (review, deletions)
+    effects: list[Effect] = [effect for each in reviews for effect in each.effects]
+    effects += [effect for each in reviews for result in each.results for effect in result.effects]
+    return Outcome(
+        blocks=bool(bad),
+        resource=encode(_normal(review.resource)),
+        effects=tuple(sorted({_describe(effect) for effect in effects})),
+        statuses=tuple(sorted({result.status.value for each in reviews for result in each.results})),
+        messages=tuple(result.message for result in bad[:3]),
+        exact=review.resource,
+    )
+
+
+def _describe(effect: Effect) -> str:
+    match effect:
+        case CreateEffect():
+            word = "keep" if effect.synchronize else "create"
+            return f"{word} {encode(_normal(_without_own(effect.resource)))}"
+        case PatchEffect():
+            return f"patch {effect.target} {encode(_normal(effect.after))}"
+        case DeleteEffect():
+            return f"delete {effect.target} {effect.propagation_policy}".rstrip()
+
+
+def _without_own(resource: JSONObject) -> JSONObject:
+    """Return a generated object without the labels by which controllers know it."""
+    metadata = resource.get("metadata")
+    if not isinstance(metadata, dict):
+        return resource
+    labels = {
+        key: value for key, value in (metadata.get("labels") or {}).items() if not str(key).startswith(_OWN_PREFIXES)
+    }
+    kept = {key: value for key, value in metadata.items() if key != "labels"}
+    return {**resource, "metadata": {**kept, "labels": labels} if labels else kept}
+
+
+def _normal(value: JSON) -> JSON:
+    """Return the value with the elements of unordered lists in order of their names.
+
+    >>> _normal({"containers": [{"name": "b"}, {"name": "a"}], "args": ["b", "a"]})
+    {'containers': [{'name': 'a'}, {'name': 'b'}], 'args': ['b', 'a']}
+    """
+    if isinstance(value, dict):
+        return {key: _sorted(_normal(below), _UNORDERED.get(key)) for key, below in value.items()}
+    return [_normal(each) for each in value] if isinstance(value, list) else value
+
+
+def _sorted(value: JSON, key: str | None) -> JSON:
+    if key is None or not isinstance(value, list) or len(value) < 2:
+        return value
+    names = [each.get(key) if isinstance(each, dict) else None for each in value]
+    if not all(isinstance(name, str) for name in names) or len({*names}) != len(names):
+        return value
+    return sorted(value, key=lambda each: str(each[key]))
