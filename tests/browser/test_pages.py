@@ -24,6 +24,8 @@ PAGES = (
     "namespaces/shop",
     "resources",
     "resources/1",
+    "exceptions",
+    "why/1",
     "playground",
     "history",
 )
@@ -161,13 +163,13 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     names = []
-    for _ in range(7):
+    for _ in range(8):
         page.keyboard.press("Tab")
         names.append(page.evaluate("document.activeElement.textContent"))
-    assert ["pyverno", "Dashboard", "Results", "Policies", "Namespaces", "Resources", "History"] == names
+    assert ["pyverno", "Dashboard", "Results", "Policies", "Namespaces", "Resources", "Exceptions", "History"] == names
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Resources", level=1)).to_be_visible()
+    expect(page.get_by_role("heading", name="Exceptions", level=1)).to_be_visible()
 
 
 def test_a_wrong_filter_is_an_error_on_the_page(visit: Visit) -> None:
@@ -203,3 +205,44 @@ def test_the_address_of_the_api_is_the_filter_of_the_page(visit: Visit) -> None:
     shown = page.locator("tbody tr").count()
     answer = page.request.get(f"{visit.url}/api/v1/results?status=fail&namespace=shop")
     assert shown == json.loads(answer.text())["total"]
+
+
+def test_a_policy_is_shown_as_the_cluster_has_it(visit: Visit) -> None:
+    """Its text, its kinds and its exceptions, below its results."""
+    page = visit.open("policies/require-labels")
+    section = page.get_by_role("region", name="The policy")
+    expect(section).to_contain_text("Every object names its team.")
+    expect(section).to_contain_text("Matches v1/Pod.")
+    expect(section).to_contain_text("name: require-labels")
+    assert [] == visit.problems()
+
+
+def test_exceptions_say_what_they_explain_and_when_they_end(visit: Visit) -> None:
+    """One explains a result, the other names a policy that is not there."""
+    page = visit.open("exceptions")
+    rows = page.locator("tbody tr")
+    expect(rows.nth(0).locator("td").nth(3)).to_have_text("1")
+    expect(rows.nth(1)).to_contain_text("unused")
+    expect(rows.nth(1)).to_contain_text("no policy")
+    assert [] == visit.problems()
+
+
+def test_a_result_leads_to_its_reason_and_to_a_draft(visit: Visit) -> None:
+    """From the table to the explanation, to the line of the object, to an exception with its effect."""
+    page = visit.open("results?policy=require-labels&status=fail")
+    page.get_by_role("link", name="Why fail: require-labels").click()
+    page.get_by_role("button", name="Go to line 4 of resources").first.click()
+    expect(page.locator(".numbered .current")).to_have_text("  name: web\n")
+    page.get_by_role("button", name="Draft an exception").click()
+    expect(page.get_by_role("region", name="Effect")).to_contain_text("○ skip")
+    page.get_by_role("link", name="Open in the playground").click()
+    page.get_by_role("heading", name="Playground").wait_for()
+    assert [] == visit.problems()
+
+
+def test_what_cannot_be_explained_is_a_sentence(visit: Visit) -> None:
+    """The server's reason, not an empty page."""
+    page = visit.open("results?policy=no-latest&status=warn")
+    page.get_by_role("link", name="Why warn: no-latest").click()
+    expect(page.get_by_role("alert").last).to_contain_text("no policy `no-latest` any more")
+    visit.forgive()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pyverno.ui.feed import StoreFeed
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
+from pyverno.ui.server.inspection import InspectionRoutes, Inspector
 from pyverno.ui.server.metrics import MetricsRoute
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
@@ -54,8 +55,14 @@ class UiServer:
 
 
 @asynccontextmanager
-async def serve_ui(folder: Path, *, base_path: str = "", problems: Sequence[str] = ()) -> AsyncIterator[UiServer]:
-    """Serve an empty store on a free port."""
+async def serve_ui(
+    folder: Path,
+    *,
+    base_path: str = "",
+    problems: Sequence[str] = (),
+    inspectors: Mapping[str, Inspector] | None = None,
+) -> AsyncIterator[UiServer]:
+    """Serve an empty store on a free port; `inspectors` answer for clusters."""
     path = str(folder / "results.db")
     create_tables(path)
     writer = Writer(path)
@@ -66,6 +73,7 @@ async def serve_ui(folder: Path, *, base_path: str = "", problems: Sequence[str]
             app = build_app(
                 (
                     *ResultRoutes(readers, now=lambda: NOW).routes(),
+                    *InspectionRoutes(readers, inspectors or {}).routes(),
                     *PolicyReporterRoutes(readers).routes(),
                     *PlaygroundRoutes(workers).routes(),
                     *MetricsRoute(readers).routes(),
@@ -73,7 +81,7 @@ async def serve_ui(folder: Path, *, base_path: str = "", problems: Sequence[str]
                 ),
                 live=live,
                 problems=lambda: problems,
-                features=("results", "playground"),
+                features=("results", *(["cluster"] if inspectors else []), "playground"),
                 base_path=base_path,
                 hosts=LOOPBACK_NAMES,
             )

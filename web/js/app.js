@@ -9,6 +9,8 @@ const PAGES = {
   policies: { title: "Policies", load: () => import("./pages/policies.js"), feature: "results" },
   namespaces: { title: "Namespaces", load: () => import("./pages/namespaces.js"), feature: "results" },
   resources: { title: "Resources", load: () => import("./pages/resources.js"), feature: "results" },
+  exceptions: { title: "Exceptions", load: () => import("./pages/exceptions.js"), feature: "cluster" },
+  why: { title: "Why?", load: () => import("./pages/why.js"), feature: "cluster", hidden: true },
   history: { title: "History", load: () => import("./pages/history.js"), feature: "results" },
   playground: { title: "Playground", load: () => import("./pages/playground.js"), feature: "playground" },
 };
@@ -35,7 +37,7 @@ async function show() {
   const page = PAGES[name];
   document.title = `${page.title} · pyverno`;
   fill(document.getElementById("nav"), Object.entries(PAGES)
-    .filter(([, each]) => config.features.includes(each.feature))
+    .filter(([, each]) => config.features.includes(each.feature) && !each.hidden)
     .map(([key, each]) => h("a", { href: `#/${key}`, "aria-current": key === name ? "page" : null }, each.title)));
   leave();
   leave = () => {};
@@ -81,5 +83,6 @@ try {
 } catch (error) {
   config = { features: ["results", "playground"], problems: [String(error.message ?? error)] };
 }
+document.documentElement.dataset.features = config.features.join(" ");
 fill(document.getElementById("problems"), config.problems.map(text => h("p", {}, text)));
 await show();

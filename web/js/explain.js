@@ -10,7 +10,7 @@ export function explanation(lines, goTo) {
   return h("ul.lines", {}, lines.map(({ depth, text, word, place }) =>
     h(`li.depth-${Math.min(depth, 8)}`, {},
       h(WORDS.has(word) ? `span.${word === "skip" ? "skip-status" : word}` : "span", {}, text),
-      place ? [" ", h("button.place", { type: "button", "aria-label": `Go to line ${place.line} of ${place.input}`, onclick: () => goTo(place) }, `${place.input}:${place.line}`)] : null)));
+      place ? [" ", h("button.place", { type: "button", "aria-label": `${place.input}:${place.line}: go to line ${place.line} of ${place.input}`, onclick: () => goTo(place) }, `${place.input}:${place.line}`)] : null)));
 }
 
 const WORDS = new Set(["fail", "error", "warn", "skip", "pass"]);

@@ -6,8 +6,9 @@ import { searchBox } from "./filters.js";
 import { resultTable } from "./pages/results.js";
 import { trendChart } from "./trend.js";
 
-/** @param {{page: string, field: string, title: string}} what */
-export async function showGroups(main, { rest, query }, { page, field, title }) {
+/** @param {{page: string, field: string, title: string, about?: ((name: string) => HTMLElement) | null}} what `about` describes one value */
+export async function showGroups(main, { rest, query }, { page, field, title, about }) {
+  let described = null;
   async function drawAll() {
     const found = await get("summary", new URLSearchParams([...query, ["by", field]]));
     fill(main, h("h1", {}, title), searchBox(page, query),
@@ -27,7 +28,8 @@ export async function showGroups(main, { rest, query }, { page, field, title }) 
       table(`By ${second}`, [second, ...STATUSES, "share"], other.groups.slice(0, 20).map(row => [
         h("a", { href: `#/results?${new URLSearchParams({ ...filter, [second]: row.name })}` }, row.name === "-" ? "(none)" : row.name),
         ...STATUSES.map(each => row[each]), meter(row)]), [1, 2, 3, 4, 5]),
-      h("h2", {}, "Results"), resultTable(results.items));
+      h("h2", {}, "Results"), resultTable(results.items),
+      name === "-" ? null : described ??= about?.(name) ?? null);
   }
   const draw = () => (rest.length ? drawOne(rest.join("/")) : drawAll());
   await draw();

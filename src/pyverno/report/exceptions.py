@@ -1,19 +1,22 @@
 """PolicyExceptions for failing results, to be reviewed by a person and then applied.
 
 An exception names exactly the object, rule and controls that failed; for a controller
-it includes the Pods that the controller makes, and nothing wider.
+it includes the Pods that the controller makes, and nothing wider. The exception of a CEL policy names the object.
 """
 
 from __future__ import annotations
 
-from pyverno.engine.result import PodSecurityDetail, Status
-from pyverno.kube.json import JSONObject
+from pyverno.engine.result import PodSecurityDetail, ResourceRef, Status
+from pyverno.engine.rule import PolicyInfo
+from pyverno.kube.json import JSONObject, encode
+from pyverno.policy.kinds import Family, kinds_of
 from pyverno.report.policyreport import ReportEntry
 from pyverno.report.summary import reported_status
 
 __all__ = ["exception_for"]
 
 _TTL_LABEL = "cleanup.kyverno.io/ttl"
+_CEL_KINDS = kinds_of(Family.CEL)
 _CRON_PREFIX, _PREFIX = "autogen-cronjob-", "autogen-"
 
 
@@ -28,9 +31,11 @@ def exception_for(entry: ReportEntry, *, ttl: str = "", audit_warn: bool = False
     description: JSONObject = {"kinds": kinds, "names": names}
     if ref.namespace:
         description["namespaces"] = [ref.namespace]
-    metadata: JSONObject = {"name": "-".join((policy, rule, ref.namespace, ref.name))}
+    metadata: JSONObject = {"name": "-".join((policy.replace("/", "-"), rule, ref.namespace, ref.name))}
     if ttl:
         metadata["labels"] = {_TTL_LABEL: ttl}
+    if result.rule.policy.kind in _CEL_KINDS:
+        return _cel_exception(result.rule.policy, ref, metadata)
     spec: JSONObject = {
         "exceptions": [{"policyName": policy, "ruleNames": rules}],
         "match": {"all": [{"resources": description}]},
@@ -39,6 +44,21 @@ def exception_for(entry: ReportEntry, *, ttl: str = "", audit_warn: bool = False
     if controls:
         spec["podSecurity"] = controls
     return {"apiVersion": "kyverno.io/v2beta1", "kind": "PolicyException", "metadata": metadata, "spec": spec}
+
+
+def _cel_exception(policy: PolicyInfo, ref: ResourceRef, metadata: JSONObject) -> JSONObject:
+    parts = [("kind", ref.kind), ("metadata.name", ref.name), ("metadata.?namespace.orValue('')", ref.namespace)]
+    condition = " && ".join(f"object.{path} == {encode(text)}" for path, text in parts)
+    name = "-".join(filter(None, (policy.key.replace("/", "-"), ref.namespace, ref.name)))
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {**metadata, "name": name},
+        "spec": {
+            "policyRefs": [{"name": policy.name, "kind": policy.kind}],
+            "matchConditions": [{"name": "the-object", "expression": condition}],
+        },
+    }
 
 
 def _expanded(kind: str, rule: str) -> tuple[list[str], list[str]]:

@@ -37,8 +37,9 @@ function exportHref(filter, format) {
 
 /** A table of results. */
 export function resultTable(items) {
+  const canAsk = document.documentElement.dataset.features?.split(" ").includes("cluster");
   return table("Results", ["status", "severity", "policy", "resource", "message", "since"], items.map(each => [
-    status(each.status), each.severity ?? "",
+    h("span", {}, status(each.status), canAsk && each.cluster !== "files" && !each.resolved ? [" ", h("a.why", { href: `#/why/${each.id}`, "aria-label": `Why ${each.status}: ${each.policy}` }, "why?")] : null), each.severity ?? "",
     h("span", {}, h("a", { href: `#/policies/${encodeURIComponent(each.policy)}` }, each.policy), each.rule ? ` / ${each.rule}` : ""),
     h("a", { href: `#/resources/${each.resourceId}` }, [each.resource?.namespace, each.resource?.kind, each.resource?.name].filter(Boolean).join("/") || "-"),
     h("td.message", {}, each.message ?? ""),

@@ -11,16 +11,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from pyverno.cli.apply.load import Inputs
 from pyverno.cli.apply.options import ApplyOptions
+from pyverno.cli.clusterdata import by_name, discover_kinds, is_older, load_entries, with_type
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
-from pyverno.cluster.discovery import discover
-from pyverno.cluster.informer import Notice
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.controllers.state.hosts import HostFactory, HostSettings
 from pyverno.controllers.state.registries import RegistryFlags
@@ -30,7 +29,6 @@ from pyverno.errors import HostError, PyvernoError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
-from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.session import Session
@@ -47,7 +45,6 @@ _BINDINGS: Final = (
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _ADMISSION_POLICIES: Final = frozenset({"ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"})
 _MAX_CONCURRENT: Final = 32
-_ENTRY_SECONDS: Final = 15.0
 _REFUSED: Final = frozenset({401, 403, 404, 405})
 _FILE: Final = "cluster"
 _GOODBYE_SECONDS: Final = 0.05
@@ -104,7 +101,7 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
     client = Client(access, qps=0)
     hosts: HostFactory | None = None
     try:
-        kinds = loop.run(_connected(client))
+        kinds = loop.run(discover_kinds(client))
         compilation = compile_documents(inputs.policies)
         started = time.perf_counter()
         live = loop.run(_read(client, kinds, compilation, options))
@@ -117,7 +114,7 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
         root = b"" if inputs.registry is None else inputs.registry.trusted_root
         registries = RegistryFlags(trusted_root=root, environment=os.environ)
         hosts = HostFactory(client, HostSettings(caches_config_maps=False, registries=registries), lambda: kinds)
-        loop.run(_load_entries(client, kinds, hosts))
+        loop.run(load_entries(client, hosts))
         found = replace(inputs, resources=[*inputs.resources], manifests=[*inputs.manifests])
         for index, body in enumerate(live.objects):
             found.resources.append(Document(body, _FILE, index))
@@ -141,13 +138,6 @@ def _check(options: ApplyOptions, inputs: Inputs) -> None:
         raise UsageError("payloads cannot be used with --cluster")
     if not 1 <= options.concurrent <= _MAX_CONCURRENT:
         raise UsageError(f"--concurrent must be 1 to {_MAX_CONCURRENT}, got {options.concurrent}")
-
-
-async def _connected(client: Client) -> KindTable:
-    try:
-        return await discover(client)
-    except StatusError as error:
-        raise HostError(f"the kinds of the cluster cannot be read: {error.message}") from None
 
 
 async def _session(
@@ -174,9 +164,9 @@ async def _session(
 
 async def _read(client: Client, kinds: KindTable, compilation: Compilation, options: ApplyOptions) -> _Live:
     live = _Live()
-    await _read_all(client, kinds, _NAMESPACES, live, into=lambda items: live.namespaces.update(_by_name(items)))
+    await _read_all(client, kinds, _NAMESPACES, live, into=lambda items: live.namespaces.update(by_name(items)))
     for gvr in WATCHED_EXCEPTIONS:
-        if kinds.by_resource(gvr) is not None and not _is_older(gvr, kinds):
+        if kinds.by_resource(gvr) is not None and not is_older(gvr, kinds):
             await _read_all(client, kinds, gvr, live, into=live.exceptions.extend)
     if any(policy.info.kind in _ADMISSION_POLICIES for policy in compilation.policies):
         await _read_bindings(client, kinds, compilation, live)
@@ -210,7 +200,7 @@ async def _list(client: Client, info: KindInfo, options: ApplyOptions, live: _Li
             raise
         live.problems.append(UsageError(f"{info.plural} cannot be listed, and are not checked: {error.message}"))
         return []
-    return [_complete(item, info) for item in found["items"]]
+    return [with_type(item, info) for item in found["items"]]
 
 
 async def _read_all(client: Client, kinds: KindTable, gvr: GVR, live: _Live, *, into: Any) -> None:
@@ -223,7 +213,7 @@ async def _read_all(client: Client, kinds: KindTable, gvr: GVR, live: _Live, *, 
         # without them results could be wrong: the error is printed, and the run fails
         live.problems.append(UsageError(f"{gvr.resource} cannot be listed: {error.message}"))
         return
-    into([_complete(item, info) for item in found["items"]])
+    into([with_type(item, info) for item in found["items"]])
 
 
 async def _read_bindings(client: Client, kinds: KindTable, compilation: Compilation, live: _Live) -> None:
@@ -247,44 +237,5 @@ async def _read_bindings(client: Client, kinds: KindTable, compilation: Compilat
         )
 
 
-async def _load_entries(client: Client, kinds: KindTable, hosts: HostFactory) -> None:
-    """Load the global context, and wait until its entries have data, or a reason why not."""
-    gvr = hosts.entry_resource()
-    if gvr is None:
-        return
-    listed = await client.list(gvr)
-    names = []
-    for body in listed["items"]:
-        hosts.entries.take(Notice.ADDED, body)
-        names.append(body["metadata"]["name"])
-    end = time.monotonic() + _ENTRY_SECONDS
-    while names and time.monotonic() < end:
-        names = [name for name in names if not _has_answer(hosts, name)]
-        await asyncio.sleep(0.05)
-
-
-def _has_answer(hosts: HostFactory, name: str) -> bool:
-    try:
-        hosts.entries.get(name)
-    except HostError:
-        return False
-    return True
-
-
 def _all_rules(policy: CompiledPolicy) -> Iterable[CompiledRule]:
     return policy.rules
-
-
-def _is_older(gvr: GVR, kinds: KindTable) -> bool:
-    """Tell whether a newer version of the same resource is served, which is read instead."""
-    versions = [each for each in WATCHED_EXCEPTIONS if (each.group, each.resource) == (gvr.group, gvr.resource)]
-    first = next((each for each in versions if kinds.by_resource(each) is not None), None)
-    return first != gvr
-
-
-def _complete(item: JSONObject, info: KindInfo) -> JSONObject:
-    return {"apiVersion": info.api_version, "kind": info.kind, **item}
-
-
-def _by_name(items: Sequence[JSONObject]) -> Mapping[str, JSONObject]:
-    return {Resource(each).name: each for each in items}

@@ -17,9 +17,9 @@ FILES are files or folders with PolicyReport, ClusterPolicyReport, Report or Clu
 _SECTIONS = {
     "Source": (
         value("--kubeconfig", help="Kubeconfig file.", metavar="FILE"),
-        value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+        comma_list("--context", help="Contexts of the kubeconfig: with several, each is a cluster.", key="contexts"),
         comma_list("-n", "--namespace", help="Only these namespaces, without cluster reports.", key="namespaces"),
-        value("--cluster-name", help="Name of the cluster on the pages.", default="cluster", metavar="NAME"),
+        value("--cluster-name", help="Name of the one cluster on the pages.", default="cluster", metavar="NAME"),
         switch("--playground", help="Only the playground: read no reports at all.", key="only_playground"),
     ),
     "Server": (
@@ -59,6 +59,7 @@ ui = command(
         "pyverno ui",
         "pyverno ui reports/ --port 9000",
         "pyverno ui --context prod --store results.db",
+        "pyverno ui --context prod,staging",
         "pyverno ui --playground",
     ),
 )

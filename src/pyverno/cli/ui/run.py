@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from pyverno.ui.feed import ClusterFeed, StoreFeed
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
+from pyverno.ui.server.inspection import InspectionRoutes, Inspector
 from pyverno.ui.server.metrics import MetricsRoute
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
@@ -29,7 +30,7 @@ from pyverno.ui.server.staticfiles import StaticFiles, web_root
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = ["UiOptions", "run_ui"]
 
@@ -43,7 +44,7 @@ class UiOptions:
 
     files: tuple[str, ...] = ()
     kubeconfig: str = ""
-    context: str = ""
+    contexts: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     cluster_name: str = "cluster"
     only_playground: bool = False
@@ -75,10 +76,12 @@ def _first(group: ExceptionGroup[PyvernoError]) -> PyvernoError:
 
 
 def _check(options: UiOptions) -> None:
-    if options.files and (options.kubeconfig or options.context):
+    if options.files and (options.kubeconfig or options.contexts):
         raise UsageError("give either files or --kubeconfig and --context, not both")
     if options.only_playground and options.files:
         raise UsageError("--playground reads no reports: leave out the files")
+    if len(set(options.contexts)) < len(options.contexts):
+        raise UsageError("--context names the same context twice")
     if options.base_path and (not options.base_path.startswith("/") or options.base_path.endswith("/")):
         raise UsageError(f"--base-path is `{options.base_path}`: expected a path such as `/policy`")
     if options.address not in LOOPBACK_NAMES and not options.allows_everybody:
@@ -99,18 +102,19 @@ async def _serve(options: UiOptions) -> None:
         live = LiveUpdates()
         feed = StoreFeed(writer, live)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        problems = await _fill(options, feed, tasks, stack)
+        source = await _fill(options, feed, tasks, stack)
         app = build_app(
             (
                 *ResultRoutes(readers).routes(),
+                *InspectionRoutes(readers, source.inspectors).routes(),
                 *PolicyReporterRoutes(readers).routes(),
                 *PlaygroundRoutes(workers).routes(),
                 *(MetricsRoute(readers).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
             ),
             live=live,
-            problems=problems,
-            features=("playground",) if options.only_playground else ("results", "playground"),
+            problems=source.problems,
+            features=source.features,
             base_path=options.base_path,
             hosts=LOOPBACK_NAMES if options.address in LOOPBACK_NAMES else (),
         )
@@ -132,12 +136,19 @@ async def _serve(options: UiOptions) -> None:
         days.cancel()
 
 
-async def _fill(
-    options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, stack: AsyncExitStack
-) -> Callable[[], Sequence[str]]:
-    """Read the files, or begin to follow the cluster; returns what tells the problems of the source."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where results come from: the parts of the pages to show, what is wrong with it, and who answers for clusters."""
+
+    features: tuple[str, ...]
+    problems: Callable[[], Sequence[str]] = tuple
+    inspectors: Mapping[str, Inspector] = field(default_factory=dict)
+
+
+async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> _Source:
+    """Read the files, or begin to follow the clusters."""
     if options.only_playground:
-        return lambda: ()
+        return _Source(("playground",))
     if options.files:
         source = await asyncio.to_thread(read_files, options.files)
         if source.problems and not source.results:
@@ -145,17 +156,31 @@ async def _fill(
         await feed.write_files(source.results)
         for problem in source.problems:
             sys.stderr.write(f"warning: {problem}\n")
-        return lambda: source.problems
+        return _Source(("results", "playground"), lambda: source.problems)
+    from pyverno.cli.ui.inspector import ClusterInspector
     from pyverno.cluster.access import load_kubeconfig
     from pyverno.cluster.client import Client
 
-    client = await stack.enter_async_context(
-        Client(load_kubeconfig(options.kubeconfig, options.context, os.environ), qps=0)
-    )
-    cluster = ClusterFeed(options.cluster_name, client, feed, options.namespaces)
-    following = tasks.create_task(cluster.run())
-    stack.callback(following.cancel)
-    return lambda: tuple(filter(None, [cluster.problem()]))
+    feeds: list[ClusterFeed] = []
+    inspectors: dict[str, Inspector] = {}
+    for context in options.contexts or ("",):
+        name = context if len(options.contexts) > 1 else options.cluster_name
+        client = await stack.enter_async_context(
+            Client(load_kubeconfig(options.kubeconfig, context, os.environ), qps=0)
+        )
+        inspector = ClusterInspector(client)
+        stack.push_async_callback(inspector.close)
+        cluster = ClusterFeed(name, client, feed, options.namespaces)
+        following = tasks.create_task(cluster.run())
+        stack.callback(following.cancel)
+        feeds.append(cluster)
+        inspectors[name] = inspector
+
+    def problems() -> Sequence[str]:
+        found = [(each.name, each.problem()) for each in feeds]
+        return tuple(f"{name}: {text}" if len(feeds) > 1 else text for name, text in found if text)
+
+    return _Source(("results", "cluster", "playground"), problems, inspectors)
 
 
 async def _asked_to_end() -> None:

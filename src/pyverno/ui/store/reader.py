@@ -136,6 +136,22 @@ class Reader:
         ).fetchone()
         return None if row is None else read_row(row)
 
+    def exception_uses(self) -> Mapping[tuple[str, str], int]:
+        """Return by cluster and name of an exception how many open results it explains."""
+        rows = self._all(
+            "SELECT s.cluster, t.text, count(*) FROM texts t CROSS JOIN results r ON r.properties = t.id "
+            "CROSS JOIN series s ON s.id = r.series "
+            "WHERE t.text LIKE '%\"exceptions\":%' AND r.resolved IS NULL GROUP BY s.cluster, t.id",
+            (),
+        )
+        found: Counter[tuple[str, str]] = Counter()
+        for cluster, text, count in rows:
+            properties = orjson.loads(text)
+            names = properties.get("exceptions", "") if isinstance(properties, dict) else ""
+            for name in filter(None, str(names).split(",")):
+                found[cluster, name] += count
+        return found
+
     def count(self, selected: Filter) -> tuple[int, bool]:
         """Return how many results are selected, and whether that is only a lower bound."""
         chosen = self._choose(selected)
