@@ -1,12 +1,11 @@
 """Dataclasses that cost next to nothing until their first instance.
 
-The standard library generates, compiles and runs source for every dataclass at import; that was more than half of the
-command line's start-up. Here a class gets its slots at once and its methods with the first instance: copies of
-functions of this module under the names of the fields (`_SETTERS`, `_KEYS`). Meaning, names and arguments are those of
-`dataclasses`: mypy sees nothing else, and `dataclasses.fields`, `replace` and `is_dataclass` know these classes.
+The standard library compiles source for every dataclass at import, more than half of the command line's start-up. Here
+a class gets its slots at once and its methods with the first instance: copies of functions of this module under the
+names of the fields (`_SETTERS`, `_KEYS`). Meaning, names and arguments are those of `dataclasses`: mypy sees nothing
+else, and `dataclasses.fields`, `replace` and `is_dataclass` know these classes.
 
-Supported is what this package uses: slots always, no `InitVar`, no `KW_ONLY`, no default for a field outside of
-`__init__`, annotations as texts. This module must never compile source or slow down the start by an import.
+Slots always, annotations as texts; no `InitVar`, no `KW_ONLY`. This module must never compile source or import much.
 """
 
 from __future__ import annotations
@@ -86,9 +85,6 @@ class _Plan:
             options: dict[str, Any] = {**self.options}
             self._twin = dataclasses.make_dataclass(self.cls.__name__, rows, **options)
         return self._twin
-
-
-# ------------------------------------------------------------------------------------------------------- the class
 
 
 def _field(
@@ -184,11 +180,9 @@ def _namespace(cls: type, plan: _Plan) -> dict[str, Any]:
     return found | _FROZEN | _STANDARD if plan.options["frozen"] else found | _STANDARD
 
 
-# ----------------------------------------------------------------------------------------------------- methods
-
 # fmt: off
 # `__init__` by the number of arguments: each of `s` sets one field and returns None, so that all are called
-_SETTERS: Final[tuple[Callable[[list[Any]], Any], ...]] = (
+_FEW: Final[tuple[Callable[[list[Any]], Any], ...]] = (
     lambda s: lambda self, a: s[0](self, a),  # noqa: PLW0108  # the argument gets another name
     lambda s: lambda self, a, b: s[0](self, a) or s[1](self, b),
     lambda s: lambda self, a, b, c: s[0](self, a) or s[1](self, b) or s[2](self, c),
@@ -207,6 +201,13 @@ _SETTERS: Final[tuple[Callable[[list[Any]], Any], ...]] = (
     or s[3](self, d) or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h) or s[8](self, i)
     or s[9](self, j),
 )
+# 17 are those of `engine.request.Request`, which every review makes
+_SETTERS: Final = dict(enumerate(_FEW, 1)) | {
+    17: lambda s: lambda self, a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q, r: s[0](self, a) or s[1](self, b)
+    or s[2](self, c) or s[3](self, d) or s[4](self, e) or s[5](self, f) or s[6](self, g) or s[7](self, h)
+    or s[8](self, i) or s[9](self, j) or s[10](self, k) or s[11](self, m) or s[12](self, n) or s[13](self, o)
+    or s[14](self, p) or s[15](self, q) or s[16](self, r),
+}
 
 # the tuple that equality, hash and order compare, by the number of fields
 _KEYS: Final[tuple[Callable[[Any], Any], ...]] = (
@@ -230,11 +231,12 @@ def _init(plan: _Plan) -> Callable[..., None]:
     arguments = sorted((each for each in plan.fields.values() if each.init), key=lambda each: each.kw_only)
     setters = [_setter(plan.cls, each) for each in arguments]
     has_post_init = hasattr(plan.cls, "__post_init__")
-    if not 0 < len(arguments) <= len(_SETTERS):
+    row: Any = _SETTERS.get(len(arguments))
+    if row is None:
         return _wide_init(plan, arguments, setters, has_post_init)
     if has_post_init:
         setters[-1] = _and_post_init(setters[-1])
-    init: Any = _SETTERS[len(arguments) - 1](setters)
+    init = row(setters)
     positional = sum(not each.kw_only for each in arguments)
     init.__code__ = init.__code__.replace(
         co_varnames=("self", *(each.name for each in arguments)),
@@ -253,7 +255,7 @@ def _init(plan: _Plan) -> Callable[..., None]:
 def _wide_init(
     plan: _Plan, arguments: list[Field], setters: list[Callable[[Any, Any], None]], has_post_init: bool
 ) -> Callable[..., None]:
-    """Return `__init__` for no field, and for more fields than `_SETTERS` has rows."""
+    """Return `__init__` for a number of fields that `_SETTERS` has no row for."""
     names = [each.name for each in arguments]
     known = {*names}
     positional = [each.name for each in arguments if not each.kw_only]
@@ -416,8 +418,6 @@ _STANDARD: Final[dict[str, Any]] = {
     "__dataclass_params__": _TwinAttribute(attrgetter("__dataclass_params__")),
     "__signature__": _Signature(_signature),
 }
-
-# ------------------------------------------------------------------------------------------------------- functions
 
 
 def _all_fields(value: Any) -> tuple[Field, ...]:

@@ -231,16 +231,17 @@ class Request:
         *,
         namespace_labels: Mapping[str, str] | None = None,
         namespace_object: JSON = None,
+        gvk: GVK | None = None,
         gvr: GVR | None = None,
         settings: EvaluationSettings = DEFAULT_SETTINGS,
     ) -> Request:
-        """Make the request for a live object, without a user."""
+        """Make the request for a live object, without a user; `gvk` is that of the object if it is known already."""
         view = Resource(manifest)
         return cls(
             operation=Operation.CREATE,
             object=manifest,
             old=None,
-            gvk=view.gvk,
+            gvk=view.gvk if gvk is None else gvk,
             gvr=gvr,
             name=view.name,
             namespace=view.namespace,

@@ -58,12 +58,13 @@ class ScanContext:
     `mutations` are those policies of the plan that may be about these objects.
     """
 
-    __slots__ = ("gvr", "has_policies", "mutations", "namespace_labels", "namespace_object", "plan", "settings")
+    __slots__ = ("gvk", "gvr", "has_policies", "mutations", "namespace_labels", "namespace_object", "plan", "settings")
 
     def __init__(
         self, plan: ScanPlan, key: IndexKey, gvr: GVR, namespace: JSONObject | None, settings: EvaluationSettings
     ) -> None:
         """Take the plan, what the objects have in common, their namespace, and the settings of the moment."""
+        self.gvk = key.gvk
         self.gvr = gvr
         self.move_to(plan, key)
         self.namespace_object = namespace
@@ -86,7 +87,12 @@ class ScanContext:
         if self.gvr.resource == "namespaces" and not self.gvr.group:
             labels, namespace = labels_of(body), body
         return Request.from_live(
-            body, namespace_labels=labels, namespace_object=namespace, gvr=self.gvr, settings=self.settings
+            body,
+            namespace_labels=labels,
+            namespace_object=namespace,
+            gvk=self.gvk,
+            gvr=self.gvr,
+            settings=self.settings,
         )
 
 
