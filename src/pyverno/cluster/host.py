@@ -248,6 +248,17 @@ class ClusterHost:
             return None
         return found
 
+    def object_at_hand(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return an object that `Reads` have in memory, None when it must be requested."""
+        if self._reads is None:
+            return None
+        gvr, namespaced = self._resource(api_version, kind)
+        namespace = namespace if namespaced else ""
+        found = self._reads.at_hand(gvr, namespace, name)
+        if found is not None:
+            self._reads.note_object(gvr, namespace, name, found)
+        return found
+
     def list_objects(
         self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
     ) -> tuple[JSONObject, ...]:

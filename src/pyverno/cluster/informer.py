@@ -83,11 +83,13 @@ class Informer:
         bound: float = STALE_SECONDS,
         shrink: Callable[[JSONObject], JSONObject] = slim,
         only_metadata: bool = False,
+        on_restore: Callable[[], None] = lambda: None,
     ) -> None:
         """Take what to watch; nothing is requested before `run`.
 
         `fields` is a field selector; `shrink` reduces an object to what is kept. With `only_metadata` the server sends
-        only metadata. After `bound` seconds without proof the cache is stale.
+        only metadata. After `bound` seconds without proof the cache is stale. `on_restore` is called before the changes
+        of a list whose version is lower than one that was seen: the cluster was restored from a backup.
         """
         self.gvr = gvr
         self.synced = asyncio.Event()
@@ -100,6 +102,8 @@ class Informer:
         self._objects: dict[Place, bytes] = {}
         self._listeners: list[Listener] = []
         self._version = ""
+        self._latest = 0
+        self._on_restore = on_restore
         self._heard = time.monotonic()
         self._broken_since: float | None = self._heard
         self._is_silent = False
@@ -224,9 +228,13 @@ class Informer:
                 notices.append((Notice.MODIFIED, body))
         notices.extend((Notice.DELETED, orjson.loads(gone)) for gone in before.values())
         self._objects = after  # in one step: other threads read it, and must not see a half of it
+        self._version = str((found.get("metadata") or {}).get("resourceVersion") or "")
+        number = int(self._version) if self._version.isdecimal() else self._latest
+        is_restored, self._latest = number < self._latest, number
+        if is_restored:
+            self._on_restore()
         for notice, body in notices:
             self._tell(notice, body)
-        self._version = str((found.get("metadata") or {}).get("resourceVersion") or "")
         self.synced.set()
         self._mend()
 
@@ -262,6 +270,8 @@ class Informer:
                 self._objects[place] = _pack(shrunk)
             self._tell(notice, shrunk)
         self._version = str((body.get("metadata") or {}).get("resourceVersion") or self._version)
+        if self._version.isdecimal():
+            self._latest = max(self._latest, int(self._version))
 
     def _tell(self, notice: Notice, body: JSONObject) -> None:
         for listener in self._listeners:

@@ -34,6 +34,10 @@ class CachingHost(Protocol):
         """Return whether `global_entry` answers without computing anything."""
         ...
 
+    def object_at_hand(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        """Return a cached object; None when it must be requested."""
+        ...
+
 
 class NeedsWorkerError(BaseException):
     """A rule needs I/O or too much time: the review must be repeated in a worker thread.
@@ -130,9 +134,15 @@ class NonblockingHost:
             raise NeedsWorkerError
         return self._host.global_entry(name)
 
-    def get_object(self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = "") -> NoReturn:
-        """Move the review to a worker."""
-        raise NeedsWorkerError
+    def get_object(
+        self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
+    ) -> JSONObject:
+        """Return an object from memory, or move the review to a worker."""
+        memory = None if subresource else self._memory
+        found = None if memory is None else memory.object_at_hand(api_version, kind, namespace, name)
+        if found is None:
+            raise NeedsWorkerError
+        return found
 
     def list_objects(self, api_version: str, kind: str, namespace: str, selector: JSONObject | None) -> NoReturn:
         """Move the review to a worker."""

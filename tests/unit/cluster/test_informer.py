@@ -137,6 +137,24 @@ def test_after_a_relist_everything_that_was_missed_is_told(gone: Any) -> None:
     play(arrange, scene)
 
 
+def test_a_list_of_a_lower_version_means_that_the_cluster_was_restored() -> None:
+    """The owner is notified before the changes; a list of a later version is none."""
+    restored = _Told()
+
+    def arrange(script: Script) -> None:
+        lists = _list("90", _map("a", "80", "new")), _list("95", _map("a", "50", "old")), _list("120", _map("b", "110"))
+        script.on(LIST, *lists)
+        newer = watch(_event("MODIFIED", _map("a", "100", "newer")), ends=True)
+        script.on(WATCH, newer, status(410, "Expired"), status(410, "Expired"), watch())
+
+    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+        await _until(lambda: "DELETED a old" in told)
+        assert ["ADDED a new", "MODIFIED a newer", "MODIFIED a old", "ADDED b ", "DELETED a old"] == told
+        assert ["restored"] == restored
+
+    play(arrange, scene, on_restore=lambda: restored.append("restored"))
+
+
 def test_a_line_that_is_cut_off_is_no_change() -> None:
     """The watch goes on from the last whole one."""
 

@@ -30,15 +30,19 @@ class _Remembering(NoHost):
     def is_entry_cached(self, name: str) -> bool:
         return name == "near"
 
+    def object_at_hand(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
+        return SETTINGS if (kind, namespace, name) == ("ConfigMap", "default", "settings") else None
+
     def global_entry(self, name: str) -> JSON:
         return [name]
 
 
 def test_what_is_in_memory_is_answered_at_once() -> None:
-    """ConfigMaps and entries that the Host has at hand need no worker thread."""
+    """ConfigMaps, entries and objects that the Host has at hand need no worker thread."""
     host = NonblockingHost(_Remembering())
     assert SETTINGS == host.config_map("default", "settings")
     assert ["near"] == host.global_entry("near")
+    assert SETTINGS == host.get_object("v1", "ConfigMap", "default", "settings")
     assert host.allows_http_in_namespaces
 
 
@@ -49,6 +53,10 @@ def test_what_is_not_in_memory_needs_a_worker() -> None:
         host.config_map("default", "other")
     with pytest.raises(NeedsWorkerError):
         host.global_entry("far")
+    with pytest.raises(NeedsWorkerError):
+        host.get_object("v1", "ConfigMap", "default", "other")
+    with pytest.raises(NeedsWorkerError):
+        host.get_object("v1", "ConfigMap", "default", "settings", subresource="status")
 
 
 def test_a_host_without_memory_needs_a_worker_for_everything() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.host import ClusterHost, Reads
@@ -22,9 +23,15 @@ from pyverno.engine.request import Request
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, UpdateRequestSpec
 from pyverno.telemetry.metrics import Metrics
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
+from pyverno.webhook.nonblocking import NeedsWorkerError, NonblockingHost
 
 __all__ = ["BackgroundContext"]
+
+_WAITING_SECONDS: Final = 5.0
+"""For how long the rules of a set that had to wait for the cluster are evaluated in threads."""
+
+_MAX_WAITED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +56,30 @@ class BackgroundContext:
     note_trouble: Callable[[Identity, Hashable, str], None]
     """Notes why a piece of work of a policy that has no request cannot be done, "" when it is done."""
 
+    waited: dict[int, float] = field(default_factory=dict)
+    """When sets of policies (by `id`) last needed a thread, in seconds of the monotonic clock."""
+
     async def review(
         self, policies: PolicySet, request: Request, phases: Sequence[Phase], *, reads: Reads | None = None
     ) -> Review:
-        """Evaluate policies on a request in a thread, within `review_seconds`; raises nothing that a policy causes.
+        """Evaluate policies on a request, within `review_seconds`; raises nothing that a policy causes.
 
-        `reads` notes what is read of the cluster.
+        Rules that read only what is in memory are evaluated at once, all others in a thread. `reads` notes what is read
+        of the cluster.
         """
-        deadline = time.monotonic() + self.settings.review_seconds
+        now = time.monotonic()
+        deadline = now + self.settings.review_seconds
         host = self.host().for_request(request.user, deadline)
         if reads is not None:
             host = host.noting(reads)
+        if now - self.waited.get(id(policies), -_WAITING_SECONDS) >= _WAITING_SECONDS:
+            inline = NonblockingHost(host)
+            try:
+                return Engine(policies, inline).review(request, phases, budget=inline.budget(deadline))
+            except NeedsWorkerError:
+                if len(self.waited) >= _MAX_WAITED:
+                    self.waited.clear()
+                self.waited[id(policies)] = now
 
         def evaluate() -> Review:
             return Engine(policies, host).review(request, phases, deadline=deadline)

@@ -66,7 +66,7 @@ class UpdateRequests:
         self._versions = versions
         self._on_failure = on_failure
         self._count = max(settings.shards, 1)
-        self.informer = Informer(client, UPDATE_REQUESTS, namespace=settings.namespace)
+        self.informer = Informer(client, UPDATE_REQUESTS, namespace=settings.namespace, on_restore=self._restored)
         self.informer.listen(self._note)
         self.wakeups = Wakeups(client, self.wake, bound=settings.hosts.stale_seconds)
         self._written: dict[ObjectKey, Progress] = {}
@@ -156,6 +156,13 @@ class UpdateRequests:
             self._intake.note()
         elif key not in self._created:
             self._created[key] = _seconds(body["metadata"].get("creationTimestamp"))
+
+    def _restored(self) -> None:
+        """Work on all requests again: what was done for them may be gone, and those that were deleted may be back."""
+        self._finished.clear()
+        self._written.clear()
+        for lane in (self.leading, *self.shards):
+            lane.add_all()
 
     # ----------------------------------------------------------------------------------------------------------- work
 

@@ -25,6 +25,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, Trigger, UpdateRequest, UpdateRequestSpec
+from tests.support.apiserver import serving, watch
+from tests.support.apiserver import status as apiserver_status
 from tests.support.faultyproxy import Trouble, proxied
 
 MAPS = GVR("", "v1", "configmaps")
@@ -412,3 +414,33 @@ def test_requests_of_one_policy_and_trigger_share_a_shard(shards: int) -> None:
 
     assert lane("web") == lane("web")
     assert set(range(shards)) == {lane(f"web-{number}") for number in range(200)}
+
+
+def test_a_request_that_a_restored_cluster_still_has_is_worked_on_again() -> None:
+    """A completed request that a later list still shows is not; one in the list of an older cluster is."""
+    place = "/apis/kyverno.io/v2/namespaces/kyverno/updaterequests"
+    body = {**UpdateRequestSpec(RequestType.GENERATE, "copy").to_json("kyverno"), "kind": "UpdateRequest"}
+    body["metadata"] = {"name": "a", "namespace": "kyverno", "uid": "1", "resourceVersion": "5"}
+
+    def listed(version: str) -> JSONObject:
+        return {"kind": "UpdateRequestList", "metadata": {"resourceVersion": version}, "items": [body]}
+
+    async def run() -> None:
+        async with serving() as (api, client):
+            api.on(f"GET {place}", listed("90"), listed("95"), listed("50"))
+            expired = apiserver_status(410, "Expired")
+            api.on(f"WATCH {place}", watch(ends=True), expired, watch())
+            api.on(f"DELETE {place}/a", {"kind": "Status", "status": "Success"})
+            script = Script([Done()])
+            requests = UpdateRequests(client, BackgroundSettings(backoff=QUICK), {RequestType.GENERATE: script})
+            tasks = [asyncio.create_task(requests.leading.run()), asyncio.create_task(requests.informer.run())]
+            async with asyncio.timeout(10):
+                while len(script.handled) < 2:
+                    await asyncio.sleep(0.01)
+            assert ["a", "a"] == script.handled
+            assert 3 == api.count(f"GET {place}") - sum(1 for each in api.asked if each.query.get("watch"))
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(run())

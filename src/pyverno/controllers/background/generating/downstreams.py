@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -26,7 +26,6 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import Trigger
-from pyverno.value import dataclass
 
 __all__ = ["Downstream", "Downstreams", "identity_of_origin"]
 
@@ -46,8 +45,7 @@ _Cause = tuple[Identity, str, str]
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Downstream:
+class Downstream(NamedTuple):
     """One generated object: its policy and origin, and what its annotation adds.
 
     `trigger` has a name where the annotation says it. `source` is what the object is a copy of, "" for parts that are
@@ -156,7 +154,14 @@ class Downstreams:
         """Follow the generated objects of a resource from now on."""
         if gvr in self._informers or self._info_of(gvr) is None:
             return
-        informer = Informer(self._client, gvr, selector=_SELECTOR, only_metadata=True, shrink=_essence)
+        informer = Informer(
+            self._client,
+            gvr,
+            selector=_SELECTOR,
+            only_metadata=True,
+            shrink=_essence,
+            on_restore=lambda: self._restored(gvr),
+        )
         informer.listen(lambda notice, body: self._take(gvr, notice, body, informer))
         self._informers.add(gvr, informer)
 
@@ -258,6 +263,13 @@ class Downstreams:
     def forget(self, gvr: GVR, namespace: str, name: str) -> None:
         """Note that this controller has just deleted an object, or found that it is gone."""
         self._forget((gvr, namespace, name))
+
+    def _restored(self, gvr: GVR) -> None:
+        """Have all objects of a resource brought in step: the cluster has older versions of them than are known."""
+        for place, known in tuple(self._known.items()):
+            if known.gvr == gvr:
+                self._known[place] = known._replace(version="")
+                self._on_change(Notice.MODIFIED, known)
 
     def _take(self, gvr: GVR, notice: Notice, body: JSONObject, informer: Informer) -> None:
         info = self._info_of(gvr)

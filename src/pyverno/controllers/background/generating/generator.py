@@ -328,8 +328,9 @@ class Generator:
 
         Policies in CEL delete everything of that kind; rules only copies whose source is gone, as Kyverno's do.
         """
-        wanted = {self.writer.place(ResourceRef.of(effect.resource)) for effect in _created(result)}
-        for known in await self._own(run, facts):
+        own = [known for known in await self._own(run, facts) if not facts.name or known.source is not None]
+        wanted = {self.writer.place(ResourceRef.of(effect.resource)) for effect in _created(result)} if own else ()
+        for known in own:
             if Source(*known.place) in wanted:
                 continue
             if not facts.name:
