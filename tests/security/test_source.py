@@ -61,11 +61,24 @@ IMPORT_MACHINERY = {"sys.modules", "sys.meta_path", "sys.path_hooks", "module_fr
 """Native code takes what stands in `sys.modules` for whole modules: a stand-in there ends the process."""
 
 
+def imported(tree: ast.AST) -> dict[str, str]:
+    """Return what each name stands for that an import statement binds: `deepcopy` for `copy.deepcopy`."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            found |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.asname: alias.name for alias in node.names if alias.asname}
+    return found
+
+
 def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Yield every call with the dotted name of what is called."""
+    """Yield every call with the dotted name of what is called, whatever name an import gave it."""
+    names = imported(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+            first, dot, rest = ast.unparse(node.func).partition(".")
+            yield names.get(first, first).removeprefix("builtins.") + dot + rest, node
 
 
 def problems(name: str, source: str) -> list[str]:
@@ -118,6 +131,12 @@ def test_a_module_runs_no_text(path: Path) -> None:
         "import sys\nsys.modules['uuid'] = object()",
         "from importlib.util import module_from_spec",
         "from importlib.util import LazyLoader",
+        "from copy import deepcopy\ndeepcopy(value)",
+        "from copy import deepcopy as twin\ntwin(value)",
+        "import copy as c\nc.deepcopy(value)",
+        "from os import system\nsystem('x')",
+        "from asyncio import create_subprocess_exec as start\nstart('a')",
+        "from builtins import eval as read\nread('1')",
     ],
 )
 def test_the_lint_finds_what_it_looks_for(source: str) -> None:

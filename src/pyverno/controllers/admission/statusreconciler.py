@@ -7,7 +7,6 @@ written again without computing webhooks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Final
 
@@ -99,7 +98,7 @@ class PolicyStatus:
         if wanted is None or compiled is None:
             return True
         found = self._state.current(compiled.document.value)
-        return status_patch(found.get("status") or {}, deepcopy(wanted)) is not None
+        return status_patch(found.get("status") or {}, wanted) is not None
 
     async def _write(self, identity: Identity, compiled: Compiled, found: Round) -> Again | None:
         body = compiled.document.value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from copy import deepcopy
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.cleanup.context import CleanupContext
@@ -147,7 +146,7 @@ class ScheduledPolicies:
         is_cel = str(body.get("apiVersion", "")).startswith("policies.kyverno.io/")
         now = self._context.time.now() or 0.0
         wanted = status_of(condition, is_cel=is_cel, generation=metadata.get("generation") or 0, now=now)
-        patch = status_patch(body.get("status") or {}, deepcopy(wanted))
+        patch = status_patch(body.get("status") or {}, wanted)
         if patch is None:
             return
         try:

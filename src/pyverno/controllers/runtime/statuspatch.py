@@ -15,11 +15,7 @@ BACKGROUND_CONDITION: Final = "BackgroundWorkDone"
 
 def status_patch(found: JSONObject, wanted: JSONObject) -> JSONObject | None:
     """Return the merge patch that makes a status what it should be, None when it is; times of old transitions stay."""
-    known = {each.get("type"): each for each in conditions_of(found)}
-    for condition in conditions_of(wanted):
-        before = known.get(condition["type"])
-        if before is not None and before.get("status") == condition["status"]:
-            condition["lastTransitionTime"] = before.get("lastTransitionTime", condition["lastTransitionTime"])
+    wanted = _with_conditions(wanted, _with_old_times(conditions_of(wanted), conditions_of(found)))
     changed = create_merge_patch({key: found[key] for key in wanted if key in found}, wanted)
     return {"status": changed} if changed else None
 
@@ -32,13 +28,27 @@ def with_background_condition(wanted: JSONObject, condition: JSONObject | None) 
     [{'type': 'Ready', 'status': 'True'}, {'type': 'BackgroundWorkDone'}]
     """
     kept = [each for each in conditions_of(wanted) if each.get("type") != BACKGROUND_CONDITION]
-    conditions = kept if condition is None else [*kept, condition]
-    if "conditionStatus" in wanted:
-        return {**wanted, "conditionStatus": {**wanted["conditionStatus"], "conditions": conditions}}
-    return {**wanted, "conditions": conditions} if conditions or "conditions" in wanted else wanted
+    return _with_conditions(wanted, kept if condition is None else [*kept, condition])
 
 
 def conditions_of(status: JSONObject) -> list[JSONObject]:
     """Return the conditions of a status, at either place."""
     found = status.get("conditions") or (status.get("conditionStatus") or {}).get("conditions") or ()
     return [each for each in found if isinstance(each, dict)]
+
+
+def _with_conditions(status: JSONObject, conditions: list[JSONObject]) -> JSONObject:
+    """Return a status with these conditions, at the place where it holds them."""
+    if "conditionStatus" in status:
+        return {**status, "conditionStatus": {**status["conditionStatus"], "conditions": conditions}}
+    return {**status, "conditions": conditions} if conditions or "conditions" in status else status
+
+
+def _with_old_times(conditions: list[JSONObject], before: list[JSONObject]) -> list[JSONObject]:
+    """Return conditions; one whose status did not change keeps the time of its last transition."""
+    times = {(each.get("type"), each.get("status")): each.get("lastTransitionTime") for each in before}
+    found = []
+    for each in conditions:
+        time = times.get((each["type"], each["status"]))
+        found.append(each if time is None else {**each, "lastTransitionTime": time})
+    return found

@@ -83,22 +83,36 @@ class _FailedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyImages(SkippedByException):
-    """Verifies the images of an object, entry by entry."""
+class _ImagesAction(SkippedByException):
+    """An action of a rule with `verifyImages`, on the images of an object."""
 
     rule: str
     blocks: tuple[ImageBlock, ...]
     extractors: Extractors | None = None
 
     def run(self, run: Run) -> Sequence[Verdict]:
-        """Return a verdict for each image of each entry; the last one carries the changed object."""
+        """Find the images of the object and judge them; images that cannot be read are an ERROR."""
         resource = run.resource
         if not isinstance(resource, dict):
             return ()
         try:
-            images = _images(run, resource, self.extractors)
+            images = _find_images(run, resource, self.extractors)
         except ValueSyntaxError as error:
-            return (_unreadable(error),)
+            text = f"failed to instantiate handler: failed to extract images: {error.message}"
+            return (Verdict(Status.ERROR, text),)
+        return self.judge(run, resource, images)
+
+    def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
+        """Return the verdicts on these images."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyImages(_ImagesAction):
+    """Verifies the images of an object, entry by entry."""
+
+    def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
+        """Return a verdict for each image of each entry; the last one carries the changed object."""
         verdicts: list[Verdict] = []
         statuses: dict[str, ImageStatus] = {}
         recorded = _recorded_before(run, self.rule)
@@ -135,22 +149,11 @@ class VerifyImages(SkippedByException):
 
 
 @dataclass(frozen=True, slots=True)
-class ImagesCheck(SkippedByException):
+class ImagesCheck(_ImagesAction):
     """Demands the digests of images, and that they are verified."""
 
-    rule: str
-    blocks: tuple[ImageBlock, ...]
-    extractors: Extractors | None = None
-
-    def run(self, run: Run) -> Sequence[Verdict]:
+    def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
         """Return one verdict; the first image that fails decides."""
-        resource = run.resource
-        if not isinstance(resource, dict):
-            return ()
-        try:
-            images = _images(run, resource, self.extractors)
-        except ValueSyntaxError as error:
-            return (_unreadable(error),)
         statuses = self._statuses(run, resource, images)
         skipped: list[str] = []
         passed = 0
@@ -375,7 +378,7 @@ def _first_problem(found: SetFinding, of_type: int, path: str, predicate_type: s
     return "; ".join(found.problems) or "attestations verification failed"
 
 
-def _images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:
+def _find_images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:
     settings = run.request.settings
     found = find_images(
         resource,
@@ -385,10 +388,6 @@ def _images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tu
         runtime=run.runtime,
     )
     return tuple(image for images in found.values() for image in images.values())
-
-
-def _unreadable(error: ValueSyntaxError) -> Verdict:
-    return Verdict(Status.ERROR, f"failed to instantiate handler: failed to extract images: {error.message}")
 
 
 def _policy_key(run: Run) -> str:
