@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
-    DEFAULT_BURST,
-    DEFAULT_QPS,
-    host_settings,
-    identity_of,
     known_words,
     namespace_of,
+    shared_values,
 )
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
 from pyverno.controllers.background.resultreports import ResultReportSettings
-from pyverno.controllers.runtime.events import EventSettings
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.install.background import SHARD_LEASES
 from pyverno.kube.time.duration import parse_duration
@@ -40,29 +36,18 @@ def run_background(flags: BackgroundFlags) -> None:
 
 def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) -> BackgroundSettings:
     """Return the settings of a controller; raises UsageError for an invalid value."""
-    namespace, cluster, work = namespace_of(environment), flags.cluster, flags.work
+    namespace, work = namespace_of(environment), flags.work
     if not 1 <= work.shards <= SHARD_LEASES:
         expected = f"1 to {SHARD_LEASES}"
         raise UsageError(f'invalid argument "{work.shards}" for "--updateRequestShards" flag: expected {expected}')
     account = environment.get("KYVERNO_SERVICEACCOUNT_NAME") or _ACCOUNT
     return BackgroundSettings(
-        namespace=namespace,
-        config_map=environment.get("INIT_CONFIG") or "kyverno",
-        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
-        identity=identity_of(environment),
+        **shared_values(flags, environment, flags.images),
         account=f"system:serviceaccount:{namespace}:{account}",
         workers=work.workers,
         shards=work.shards,
         scan_seconds=_scan_seconds(environment),
-        lease_retry=cluster.lease_retry,
-        qps=cluster.qps or DEFAULT_QPS,
-        burst=cluster.burst or DEFAULT_BURST,
-        events_qps=cluster.events_qps or DEFAULT_QPS,
-        events_burst=cluster.events_burst or DEFAULT_BURST,
-        resync_seconds=cluster.resync,
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
-        events=EventSettings(flags.events.max_queued, flags.events.omitted),
-        hosts=host_settings(flags, environment, flags.images),
         reports=ResultReportSettings(
             known_words(flags.reports.types, ResultReportSettings().types, "--enableReporting"),
             known_words(flags.reports.statuses, ResultReportSettings().statuses, "--allowedResults"),

@@ -10,15 +10,17 @@ from pyverno.cli.controller.groups import (
     ClusterFlags,
     EventFlags,
     ExceptionFlags,
+    HealthFlags,
     LogFlags,
     MetricFlags,
     ProfilingFlags,
+    ReportedResultFlags,
     TracingFlags,
     UnusedCleanupFlags,
 )
 from pyverno.cli.controller.imageflags import ImageFlags
 
-__all__ = ["BackgroundFlags", "HealthFlags", "WorkFlags"]
+__all__ = ["BackgroundFlags", "WorkFlags"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +32,6 @@ class WorkFlags:
         "--updateRequestShards",
         "Number of parts of the work, 1 to 8; each part is done by one replica at a time. Not a flag of Kyverno.",
         default=4,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class HealthFlags:
-    """Probes."""
-
-    host: str = text(
-        "--healthHost",
-        "Address of the probes /health/liveness and /health/readiness; all by default. Not a flag of Kyverno.",
-        metavar="ADDRESS",
-    )
-    port: int = number("--healthPort", "Port of the probes; 0 for none. Not a flag of Kyverno.", default=9080)
-
-
-@dataclass(frozen=True, slots=True)
-class BackgroundCallFlags(CallFlags):
-    """Limits of calls that rules make."""
-
-    max_bytes: int = number(
-        "--maxAPICallResponseLength",
-        "Largest response of an API or service call in bytes; 0 for no limit.",
-        default=2_000_000,
     )
 
 
@@ -69,7 +48,7 @@ class BackgroundIgnoredFlags(UnusedCleanupFlags):
 
 
 @dataclass(frozen=True, slots=True)
-class BackgroundReportFlags:
+class BackgroundReportFlags(ReportedResultFlags):
     """Which results become EphemeralReports."""
 
     types: tuple[str, ...] = listed(
@@ -77,12 +56,6 @@ class BackgroundReportFlags:
         "Kinds of rules in reports; this controller evaluates generate and mutateExisting.",
         default="validate,mutate,mutateExisting,generate,imageVerify",
         metavar="KINDS",
-    )
-    statuses: tuple[str, ...] = listed(
-        "--allowedResults",
-        "Results in reports: pass, fail, error, warn, skip.",
-        default="pass,fail,error,warn,skip",
-        metavar="RESULTS",
     )
     max_reports: int = number("--maxBackgroundReports", "Limit of EphemeralReports in the cluster.", default=10_000)
 
@@ -98,7 +71,7 @@ class BackgroundFlags:
     cluster: ClusterFlags = group_of("Cluster", ClusterFlags)
     work: WorkFlags = group_of("UpdateRequests", WorkFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
-    calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
+    calls: CallFlags = group_of("Calls of rules", CallFlags)
     images: ImageFlags = group_of("Images", ImageFlags)
     events: EventFlags = group_of("Events", EventFlags)
     reports: BackgroundReportFlags = group_of("Reports", BackgroundReportFlags)

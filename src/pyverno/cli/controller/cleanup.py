@@ -10,14 +10,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
-    DEFAULT_BURST,
-    DEFAULT_QPS,
-    host_settings,
-    identity_of,
-    namespace_of,
+    shared_values,
 )
 from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
-from pyverno.controllers.runtime.events import EventSettings
 from pyverno.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,29 +31,18 @@ def run_cleanup(flags: CleanupFlags) -> None:
 
 def cleanup_settings(flags: CleanupFlags, environment: Mapping[str, str]) -> CleanupSettings:
     """Return the settings of a controller; raises UsageError for an invalid value."""
-    cluster, work = flags.cluster, flags.work
+    work = flags.work
     if work.ttl_interval < _LEAST_INTERVAL:
         raise UsageError(f'invalid argument "{work.ttl_interval:g}s" for "--ttlReconciliationInterval" flag: below 1s')
     if work.max_deletions < 0:
         raise UsageError(f'invalid argument "{work.max_deletions}" for "--confirmDeletionsAbove" flag: below 0')
     return CleanupSettings(
-        namespace=namespace_of(environment),
-        config_map=environment.get("INIT_CONFIG") or "kyverno",
-        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
-        identity=identity_of(environment),
+        **shared_values(flags, environment),
         zone=_zone(environment.get("TZ") or ""),
         is_dry_run=work.is_dry_run,
         protects_managed=work.protects_managed,
         max_deletions=work.max_deletions,
         ttl_seconds=work.ttl_interval,
-        lease_retry=cluster.lease_retry,
-        qps=cluster.qps or DEFAULT_QPS,
-        burst=cluster.burst or DEFAULT_BURST,
-        events_qps=cluster.events_qps or DEFAULT_QPS,
-        events_burst=cluster.events_burst or DEFAULT_BURST,
-        resync_seconds=cluster.resync,
-        events=EventSettings(flags.events.max_queued, flags.events.omitted),
-        hosts=host_settings(flags, environment),
     )
 
 

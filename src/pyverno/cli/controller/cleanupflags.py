@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyverno.cli.args.records import group_of, number, seconds, switch, text
-from pyverno.cli.controller.backgroundflags import BackgroundCallFlags, HealthFlags
 from pyverno.cli.controller.groups import (
+    CallFlags,
     ClusterFlags,
     EventFlags,
+    HealthFlags,
     LogFlags,
     MetricFlags,
     ProfilingFlags,
@@ -77,7 +78,7 @@ class CleanupFlags:
 
     cluster: ClusterFlags = group_of("Cluster", ClusterFlags)
     work: CleanupWorkFlags = group_of("Cleanup", CleanupWorkFlags)
-    calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
+    calls: CallFlags = group_of("Calls of rules", CallFlags)
     events: EventFlags = group_of("Events", EventFlags)
     health: HealthFlags = group_of("Health", HealthFlags)
     logs: LogFlags = group_of("Logs", LogFlags)

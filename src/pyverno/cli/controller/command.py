@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.records import command_of
+from pyverno.cli.controller.admissionflags import AdmissionFlags
 from pyverno.cli.controller.backgroundflags import BackgroundFlags
 from pyverno.cli.controller.cleanupflags import CleanupFlags
-from pyverno.cli.controller.flags import AdmissionFlags
 from pyverno.cli.controller.release import ReleaseFlags
 from pyverno.cli.controller.reportsflags import ReportsFlags
 
@@ -17,7 +17,7 @@ __all__ = ["controller"]
 
 
 def _admission(flags: AdmissionFlags) -> None:
-    from pyverno.cli.controller.run import run_admission
+    from pyverno.cli.controller.admission import run_admission
 
     run_admission(flags)
 

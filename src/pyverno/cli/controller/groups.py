@@ -11,12 +11,15 @@ __all__ = [
     "ClusterFlags",
     "EventFlags",
     "ExceptionFlags",
+    "HealthFlags",
     "LogFlags",
     "MetricFlags",
     "ProfilingFlags",
+    "ReportedResultFlags",
     "TracingFlags",
     "UnusedCleanupFlags",
     "UnusedFlags",
+    "UnusedSigstoreFlags",
 ]
 
 _BLOCKED = "169.254.169.254,169.254.169.253,metadata.google.internal,127.0.0.0/8,::1/128"
@@ -67,7 +70,7 @@ class CallFlags:
     max_bytes: int = number(
         "--maxAPICallResponseLength",
         "Largest response of an API or service call in bytes; 0 for no limit.",
-        default=10_000_000,
+        default=2_000_000,
     )
     timeout: float = seconds("--apiCallTimeout", "Timeout of a service call; 0 for no limit.", default="30s")
     blocklist: tuple[str, ...] = listed(
@@ -93,6 +96,36 @@ class CallFlags:
         "Cache ConfigMaps with the label cache.kyverno.io/enabled.",
         default=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedResultFlags:
+    """Which results become reports."""
+
+    types: tuple[str, ...] = listed(
+        "--enableReporting",
+        "Kinds of rules in reports: validate, mutate, mutateExisting, generate, imageVerify.",
+        default="validate,mutate,mutateExisting,generate,imageVerify",
+        metavar="KINDS",
+    )
+    statuses: tuple[str, ...] = listed(
+        "--allowedResults",
+        "Results in reports: pass, fail, error, warn, skip.",
+        default="pass,fail,error,warn,skip",
+        metavar="RESULTS",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HealthFlags:
+    """Probes."""
+
+    host: str = text(
+        "--healthHost",
+        "Address of the probes /health/liveness and /health/readiness; all by default. Not a flag of Kyverno.",
+        metavar="ADDRESS",
+    )
+    port: int = number("--healthPort", "Port of the probes; 0 for none. Not a flag of Kyverno.", default=9080)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +263,14 @@ class UnusedCleanupFlags(UnusedFlags):
         "--cleanupServerHost", "Address of the cleanup controller.", metavar="ADDRESS", has_effect=False
     )
     cleanup_port: int = number("--cleanupServerPort", "Port of the cleanup controller.", default=9443, has_effect=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedSigstoreFlags(UnusedCleanupFlags):
+    """The same, with the flags of trust roots that are followed (TUF); here trust roots are files."""
+
+    has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
+    tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
+    tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
+    tuf_root_raw: str = text("--tufRootRaw", "TUF root as JSON.", metavar="JSON", has_effect=False)
+    logs_cosign: bool = switch("--enableCosignLogging", "Enable the log of cosign.", has_effect=False)

@@ -13,8 +13,8 @@ import sys
 from typing import Any
 
 from pyverno.cli.args.records import unpacked
-from pyverno.cli.controller.flags import AdmissionFlags
-from pyverno.cli.controller.run import assembled, settings_of
+from pyverno.cli.controller.admission import assembled, settings_of
+from pyverno.cli.controller.admissionflags import AdmissionFlags
 from pyverno.cli.controller.services import access_of, begin_log
 from pyverno.cli.errors import guarded
 from pyverno.controllers.runtime.process import run_process

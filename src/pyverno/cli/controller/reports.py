@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 
 from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
-    DEFAULT_BURST,
-    DEFAULT_QPS,
-    host_settings,
-    identity_of,
     known_words,
-    namespace_of,
+    shared_values,
 )
 from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.controllers.reports.evaluation import ReportFilter
 from pyverno.controllers.reports.settings import ScanSettings
-from pyverno.controllers.runtime.events import EventSettings
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.kube.quantity import parse_quantity
 from pyverno.webhook.policyreviews import ExceptionSettings
@@ -37,12 +32,9 @@ def run_reports(flags: ReportsFlags) -> None:
 
 def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> ReportsSettings:
     """Return the settings of a controller; raises UsageError for an invalid value."""
-    cluster, scan, results = flags.cluster, flags.scan, flags.results
+    scan, results = flags.scan, flags.results
     return ReportsSettings(
-        namespace=namespace_of(environment),
-        config_map=environment.get("INIT_CONFIG") or "kyverno",
-        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
-        identity=identity_of(environment),
+        **shared_values(flags, environment, flags.images),
         scan=ScanSettings(
             workers=scan.workers,
             interval_seconds=_interval(scan.interval),
@@ -61,14 +53,7 @@ def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> Rep
         validating=scan.validating,
         mutating=scan.mutating,
         workers=max(results.workers, 1),
-        lease_retry=cluster.lease_retry,
-        qps=cluster.qps or DEFAULT_QPS,
-        burst=cluster.burst or DEFAULT_BURST,
-        events_qps=cluster.events_qps or DEFAULT_QPS,
-        events_burst=cluster.events_burst or DEFAULT_BURST,
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
-        events=EventSettings(flags.events.max_queued, flags.events.omitted),
-        hosts=host_settings(flags, environment, flags.images),
     )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyverno.cli.args.records import group_of, listed, number, seconds, switch, text
-from pyverno.cli.controller.backgroundflags import BackgroundCallFlags, HealthFlags
+from pyverno.cli.args.records import group_of, number, seconds, switch, text
 from pyverno.cli.controller.groups import (
+    CallFlags,
     ClusterFlags,
     EventFlags,
     ExceptionFlags,
+    HealthFlags,
     LogFlags,
     MetricFlags,
     ProfilingFlags,
+    ReportedResultFlags,
     TracingFlags,
-    UnusedCleanupFlags,
+    UnusedSigstoreFlags,
 )
 from pyverno.cli.controller.imageflags import CachedImageFlags
 
@@ -70,7 +72,7 @@ class ScanFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultFlags:
+class ResultFlags(ReportedResultFlags):
     """Reports."""
 
     aggregates: bool = switch("--aggregateReports", "Merge ephemeral reports into reports.", default=True)
@@ -82,22 +84,10 @@ class ResultFlags:
     checks_definitions: bool = switch(
         "--reportsCRDsSanityChecks", "End at the start when the cluster does not serve reports.", default=True
     )
-    types: tuple[str, ...] = listed(
-        "--enableReporting",
-        "Kinds of rules in reports: validate, mutate, mutateExisting, generate, imageVerify.",
-        default="validate,mutate,mutateExisting,generate,imageVerify",
-        metavar="KINDS",
-    )
-    statuses: tuple[str, ...] = listed(
-        "--allowedResults",
-        "Results in reports: pass, fail, error, warn, skip.",
-        default="pass,fail,error,warn,skip",
-        metavar="RESULTS",
-    )
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsIgnoredFlags(UnusedCleanupFlags):
+class ReportsIgnoredFlags(UnusedSigstoreFlags):
     """Flags of Kyverno without a counterpart."""
 
     of_admission: bool = switch(
@@ -112,11 +102,6 @@ class ReportsIgnoredFlags(UnusedCleanupFlags):
         default=10_000,
         has_effect=False,
     )
-    has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
-    tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
-    tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
-    tuf_root_raw: str = text("--tufRootRaw", "TUF root as JSON.", metavar="JSON", has_effect=False)
-    logs_cosign: bool = switch("--enableCosignLogging", "Enable the log of cosign.", has_effect=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +116,7 @@ class ReportsFlags:
     scan: ScanFlags = group_of("Background scan", ScanFlags)
     results: ResultFlags = group_of("Reports", ResultFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
-    calls: BackgroundCallFlags = group_of("Calls of rules", BackgroundCallFlags)
+    calls: CallFlags = group_of("Calls of rules", CallFlags)
     images: CachedImageFlags = group_of("Images", CachedImageFlags)
     events: EventFlags = group_of("Events", EventFlags)
     health: HealthFlags = group_of("Health", HealthFlags)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from pyverno.cli.args.records import ineffective
 from pyverno.cli.controller.services import (
-    access_of,
-    begin_log,
+    begin_process,
     metrics_services,
     profiling_services,
     tracing_services,
@@ -47,12 +43,7 @@ def run_controller(
     make: Callable[[Access, Metrics], RunningController],
 ) -> None:
     """Run a controller until a signal; raises UsageError for unusable flags, HostError when a task fails."""
-    begin_log(flags)
-    without_effect = ineffective(flags)
-    if without_effect:
-        log = logging.getLogger(f"pyverno.{part}")
-        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
-    access = access_of(flags, os.environ)
+    access = begin_process(flags, part)
     metrics = Metrics()
     controller = make(access, metrics)
     services: list[Service] = [*metrics_services(flags, access, metrics), *profiling_services(flags, 1)]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
-from pyverno.cli.controller.groups import CallFlags, ClusterFlags, LogFlags, MetricFlags, ProfilingFlags, TracingFlags
+from pyverno.cli.args.records import ineffective
+from pyverno.cli.controller.groups import (
+    CallFlags,
+    ClusterFlags,
+    EventFlags,
+    LogFlags,
+    MetricFlags,
+    ProfilingFlags,
+    TracingFlags,
+)
 from pyverno.cli.controller.imageflags import ImageFlags, registry_flags
 from pyverno.cli.style import style_for
 from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
@@ -17,6 +27,7 @@ from pyverno.cluster.egressrules import EgressRules
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.certificates.secrettls import SecretTls
 from pyverno.controllers.runtime.collectorauthority import collector_authority
+from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.metricsport import MetricsPort
 from pyverno.controllers.runtime.process import Service
 from pyverno.controllers.runtime.processgroup.processes import Processes
@@ -31,26 +42,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DAY_SECONDS",
-    "DEFAULT_BURST",
-    "DEFAULT_QPS",
     "REQUIRED",
     "ProcessFlags",
+    "SharedValues",
     "access_of",
     "begin_log",
-    "host_settings",
-    "identity_of",
+    "begin_process",
     "key_algorithm",
     "known_words",
     "metrics_services",
     "metrics_tls",
     "namespace_of",
     "profiling_services",
+    "shared_values",
     "tracing_services",
 ]
 
 DAY_SECONDS = 86_400
-DEFAULT_QPS = 5.0
-DEFAULT_BURST = 10
+_DEFAULT_QPS = 5.0
+_DEFAULT_BURST = 10
 """The limits of clients where a flag is 0."""
 
 _ALGORITHMS = ("RSA", "ECDSA", "ED25519")
@@ -79,6 +89,11 @@ class ProcessFlags(Protocol):
         ...
 
     @property
+    def events(self) -> EventFlags:
+        """Events about policies and requests."""
+        ...
+
+    @property
     def logs(self) -> LogFlags:
         """The log."""
         ...
@@ -99,11 +114,59 @@ class ProcessFlags(Protocol):
         ...
 
 
+class SharedValues(TypedDict):
+    """The fields of `ControllerSettings` that flags and environment set in the same way for every controller."""
+
+    namespace: str
+    config_map: str
+    metrics_config_map: str
+    identity: str
+    lease_retry: float
+    qps: float
+    burst: int
+    events_qps: float
+    events_burst: int
+    resync_seconds: float
+    events: EventSettings
+    hosts: HostSettings
+
+
 def begin_log(flags: ProcessFlags) -> None:
     """Set up the log."""
     given = flags.logs
     colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
     set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
+
+
+def begin_process(flags: ProcessFlags, part: str) -> Access:
+    """Set up the log, warn of flags without effect and return the access; raises UsageError without access."""
+    begin_log(flags)
+    without_effect = ineffective(flags)
+    if without_effect:
+        log = logging.getLogger(f"pyverno.{part}")
+        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
+    return access_of(flags, os.environ)
+
+
+def shared_values(
+    flags: ProcessFlags, environment: Mapping[str, str], images: ImageFlags | None = None
+) -> SharedValues:
+    """Return the settings that are the same for every controller; raises UsageError for an invalid value."""
+    cluster = flags.cluster
+    return SharedValues(
+        namespace=namespace_of(environment),
+        config_map=environment.get("INIT_CONFIG") or "kyverno",
+        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
+        identity=_identity_of(environment),
+        lease_retry=cluster.lease_retry,
+        qps=cluster.qps or _DEFAULT_QPS,
+        burst=cluster.burst or _DEFAULT_BURST,
+        events_qps=cluster.events_qps or _DEFAULT_QPS,
+        events_burst=cluster.events_burst or _DEFAULT_BURST,
+        resync_seconds=cluster.resync,
+        events=EventSettings(flags.events.max_queued, flags.events.omitted),
+        hosts=_host_settings(flags, environment, images),
+    )
 
 
 def metrics_services(flags: ProcessFlags, access: Access, metrics: Metrics | Processes) -> Iterator[Service]:
@@ -188,7 +251,7 @@ def key_algorithm(name: str, given: str) -> str:
     return given
 
 
-def host_settings(
+def _host_settings(
     flags: ProcessFlags, environment: Mapping[str, str], images: ImageFlags | None = None
 ) -> HostSettings:
     """Return what rules may ask of services, of registries and of the global context."""
@@ -215,7 +278,7 @@ def known_words(given: tuple[str, ...], known: frozenset[str], flag: str) -> fro
     return frozenset(given)
 
 
-def identity_of(environment: Mapping[str, str]) -> str:
+def _identity_of(environment: Mapping[str, str]) -> str:
     """Return the name of this replica among the others."""
     return environment.get("KYVERNO_POD_NAME") or f"{os.uname().nodename}-{os.getpid()}"
 

@@ -1,18 +1,16 @@
-"""What the flags of the cleanup controller say."""
+"""The settings of the cleanup controller, from its flags."""
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, tzinfo
 from typing import Final
 
-from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.controllers.state.clusterstate import StateSettings
-from pyverno.controllers.state.hosts import HostSettings
+from pyverno.controllers.state.settings import ControllerSettings
 from pyverno.controllers.writeguard import GuardSettings
 from pyverno.policy.kinds import DELETING_POLICIES, WATCHED_EXCEPTIONS
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 from pyverno.webhook.policyreviews import ExceptionSettings
 
 __all__ = ["CleanupSettings"]
@@ -22,7 +20,7 @@ _REQUIRED: Final = tuple(gvr for gvr in DELETING_POLICIES if gvr.group == "kyver
 
 
 @dataclass(frozen=True, slots=True)
-class CleanupSettings:
+class CleanupSettings(ControllerSettings):
     """How the cleanup controller works.
 
     Schedules are read in `zone`. With `is_dry_run` nothing is deleted and no status is written. A policy that selects
@@ -31,10 +29,6 @@ class CleanupSettings:
     policies run at a time. The API server's responses of the last `clock_seconds` tell the time.
     """
 
-    namespace: str = "kyverno"
-    config_map: str = "kyverno"
-    metrics_config_map: str = "kyverno-metrics"
-    identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
     zone: tzinfo = UTC
     is_dry_run: bool = False
     protects_managed: bool = False
@@ -47,27 +41,15 @@ class CleanupSettings:
     clock_seconds: float = 60.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=300.0))
     guard: GuardSettings = field(default_factory=lambda: GuardSettings(quiet_seconds=5.0))
-    lease_retry: float = 2.0
-    qps: float = 100
-    burst: int = 200
-    events_qps: float = 1000
-    events_burst: int = 2000
-    resync_seconds: float = 900.0
-    events: EventSettings = field(default_factory=EventSettings)
-    hosts: HostSettings = field(default_factory=HostSettings)
+    exceptions: ExceptionSettings = field(default_factory=lambda: ExceptionSettings(enabled=True, namespace="*"))
+    """An exception keeps objects: none is left out."""
 
     @property
     def state(self) -> StateSettings:
         """What of the cluster is followed: policies that delete, and all exceptions from them."""
-        return StateSettings(
-            namespace=self.namespace,
-            config_map=self.config_map,
-            metrics_config_map=self.metrics_config_map,
-            # an exception keeps objects: none is left out
-            exceptions=ExceptionSettings(enabled=True, namespace="*"),
+        return replace(
+            self._shared_state(),
             protects_managed=self.protects_managed,
-            allows_http_in_namespaces=self.hosts.allows_http_in_namespaces,
-            stale_seconds=self.hosts.stale_seconds,
             policy_resources=DELETING_POLICIES,
             exception_resources=_CEL_EXCEPTIONS,
             required_resources=_REQUIRED,

@@ -1,18 +1,14 @@
-"""What the flags of the reports controller say."""
+"""The settings of the reports controller, from its flags."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from pyverno.controllers.reports.evaluation import ReportFilter
-from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.workqueue import Backoff
-from pyverno.controllers.state.clusterstate import StateSettings
-from pyverno.controllers.state.hosts import HostSettings
+from pyverno.controllers.state.settings import ControllerSettings
 from pyverno.kube.gvk import GVK
 from pyverno.value import dataclass, field
-from pyverno.webhook.policyreviews import ExceptionSettings
 
 __all__ = ["ReportsSettings", "ScanSettings"]
 
@@ -38,7 +34,7 @@ class ScanSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsSettings:
+class ReportsSettings(ControllerSettings):
     """How the reports controller works.
 
     `scans` turns background scans on, `aggregates` the use of ephemeral reports, `stores` the writing of reports.
@@ -46,10 +42,8 @@ class ReportsSettings:
     `validating` and `mutating` scan with admission policies of Kubernetes that are labelled for it.
     """
 
-    namespace: str = "kyverno"
-    config_map: str = "kyverno"
-    metrics_config_map: str = "kyverno-metrics"
-    identity: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
+    qps: float = 300
+    burst: int = 300
     scan: ScanSettings = field(default_factory=ScanSettings)
     scans: bool = True
     aggregates: bool = True
@@ -62,23 +56,3 @@ class ReportsSettings:
     workers: int = 10
     settle_seconds: float = 0.5
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=60.0))
-    lease_retry: float = 2.0
-    qps: float = 300
-    burst: int = 300
-    events_qps: float = 1000
-    events_burst: int = 2000
-    exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
-    events: EventSettings = field(default_factory=EventSettings)
-    hosts: HostSettings = field(default_factory=HostSettings)
-
-    @property
-    def state(self) -> StateSettings:
-        """What of the cluster is followed, and what policies may do."""
-        return StateSettings(
-            namespace=self.namespace,
-            config_map=self.config_map,
-            metrics_config_map=self.metrics_config_map,
-            exceptions=self.exceptions,
-            allows_http_in_namespaces=self.hosts.allows_http_in_namespaces,
-            stale_seconds=self.hosts.stale_seconds,
-        )

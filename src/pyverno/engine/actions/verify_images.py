@@ -8,6 +8,7 @@ else it verifies itself. An error of a registry is an ERROR, never a pass and ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.exemption import SkippedByException
@@ -102,9 +103,11 @@ class _ImagesAction(SkippedByException):
             return (Verdict(Status.ERROR, text),)
         return self.judge(run, resource, images)
 
-    def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
-        """Return the verdicts on these images."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
+
+        def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
+            """Return the verdicts on these images."""
+            raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pyverno.cli.controller.background import background_settings
 from pyverno.cli.controller.backgroundflags import BackgroundFlags
 from pyverno.cli.controller.command import controller
 from pyverno.errors import UsageError
-from tests.unit.cli.controller.test_command import KYVERNO as ADMISSION
+from tests.unit.cli.controller.test_admission import KYVERNO as ADMISSION
 
 _SHARED = (
     *("autoMemLimitEnabled", "autoMemLimitRatio", "kubeconfig", "clientRateLimitQPS", "clientRateLimitBurst"),

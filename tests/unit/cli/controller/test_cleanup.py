@@ -13,7 +13,7 @@ from pyverno.cli.controller.cleanup import cleanup_settings
 from pyverno.cli.controller.cleanupflags import CleanupFlags
 from pyverno.cli.controller.command import controller
 from pyverno.errors import UsageError
-from tests.unit.cli.controller.test_command import KYVERNO as ADMISSION
+from tests.unit.cli.controller.test_admission import KYVERNO as ADMISSION
 
 _SHARED = (
     *("autoMemLimitEnabled", "autoMemLimitRatio", "kubeconfig", "clientRateLimitQPS", "clientRateLimitBurst"),

@@ -13,9 +13,9 @@ import pytest
 
 from pyverno.cli.args.records import command_of, environment_of, ineffective, packed, unpacked
 from pyverno.cli.args.sections import SectionedCommand
+from pyverno.cli.controller.admission import settings_of
+from pyverno.cli.controller.admissionflags import AdmissionFlags
 from pyverno.cli.controller.command import controller
-from pyverno.cli.controller.flags import AdmissionFlags
-from pyverno.cli.controller.run import settings_of
 from pyverno.cli.controller.services import REQUIRED, access_of, metrics_tls
 from pyverno.cluster.access import Access
 from pyverno.errors import UsageError
@@ -202,7 +202,7 @@ def test_flags_without_effect_are_told_when_they_are_given() -> None:
     assert () == ineffective(
         read("--autoMemLimitEnabled=true", "--imageVerifyCacheTTLDuration=1h", "--webhookTimeout=3")
     )
-    assert ("--enableTuf", "--enableDeferredLoading", "--autoMemLimitRatio") == ineffective(
+    assert ("--enableDeferredLoading", "--autoMemLimitRatio", "--enableTuf") == ineffective(
         read("--autoMemLimitRatio=0.5", "--enableDeferredLoading=false", "--enableTuf")
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import ssl
 import sys
@@ -10,20 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.cli.args.records import ineffective, packed
+from pyverno.cli.args.records import packed
 from pyverno.cli.controller.services import (
     DAY_SECONDS,
-    DEFAULT_BURST,
-    DEFAULT_QPS,
-    access_of,
-    begin_log,
-    host_settings,
-    identity_of,
+    begin_process,
     key_algorithm,
     known_words,
     metrics_services,
     namespace_of,
     profiling_services,
+    shared_values,
     tracing_services,
 )
 from pyverno.cluster.access import Access
@@ -31,7 +26,6 @@ from pyverno.controllers.admission.auditpass import AuditSettings
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
 from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
-from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.controllers.runtime.processgroup.processes import Processes, can_share_ports
 from pyverno.controllers.webhooks.configurations import Settings
@@ -45,7 +39,7 @@ from pyverno.webhook.server import Limits
 from pyverno.webhook.tls import Clients
 
 if TYPE_CHECKING:
-    from pyverno.cli.controller.flags import AdmissionFlags
+    from pyverno.cli.controller.admissionflags import AdmissionFlags
     from pyverno.controllers.runtime.processgroup.peers import Peers
 
 __all__ = ["assembled", "run_admission", "settings_of"]
@@ -53,16 +47,11 @@ __all__ = ["assembled", "run_admission", "settings_of"]
 _MAX_PROCESSES = 64
 _COMMAND = (sys.executable, "-P", "-m", "pyverno.cli.controller.process")
 """The command of one of several processes; -P keeps modules of the working directory out of the import path."""
-log = logging.getLogger("pyverno.admission")
 
 
 def run_admission(flags: AdmissionFlags) -> None:
     """Run until a signal; raises UsageError for unusable flags, HostError when a task fails."""
-    begin_log(flags)
-    without_effect = ineffective(flags)
-    if without_effect:
-        log.warning("some flags have no effect", extra={"fields": {"flags": ", ".join(without_effect)}})
-    access = access_of(flags, os.environ)
+    access = begin_process(flags, "admission")
     settings = settings_of(flags, os.environ)
     if flags.server.processes > 1:
         processes = Processes(_COMMAND, {"flags": packed(flags)}, flags.server.processes)
@@ -100,18 +89,15 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
     """Return the settings of a controller; raises UsageError for an invalid value."""
     namespace = namespace_of(environment)
     service = environment.get("KYVERNO_SVC") or "kyverno-svc"
-    server, cluster = flags.server, flags.cluster
+    server = flags.server
     _check_processes(server.processes, server.port)
     return AdmissionSettings(
-        namespace=namespace,
+        **shared_values(flags, environment, flags.images),
         service=service,
-        config_map=environment.get("INIT_CONFIG") or "kyverno",
-        metrics_config_map=environment.get("METRICS_CONFIG") or "kyverno-metrics",
         address=server.host,
         port=server.port,
         server=server.server,
         service_port=server.service_port,
-        identity=identity_of(environment),
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         reports_account=flags.reports.account,
         background_account=flags.reports.background_account,
@@ -134,18 +120,10 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         protects_managed=server.protects_managed,
         clients=_clients(flags),
         limits=Limits(linger_seconds=server.shutdown_delay),
-        lease_retry=cluster.lease_retry,
-        qps=cluster.qps or DEFAULT_QPS,
-        burst=cluster.burst or DEFAULT_BURST,
-        events_qps=cluster.events_qps or DEFAULT_QPS,
-        events_burst=cluster.events_burst or DEFAULT_BURST,
-        resync_seconds=cluster.resync,
         removes_webhooks=flags.webhooks.removes,
         deployment=environment.get("KYVERNO_DEPLOYMENT") or "",
-        hosts=host_settings(flags, environment, flags.images),
         generates_validating=flags.generation.validating,
         generates_mutating=flags.generation.mutating,
-        events=EventSettings(flags.events.max_queued, flags.events.omitted),
     )
 
 

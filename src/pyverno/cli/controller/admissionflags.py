@@ -13,8 +13,9 @@ from pyverno.cli.controller.groups import (
     LogFlags,
     MetricFlags,
     ProfilingFlags,
+    ReportedResultFlags,
     TracingFlags,
-    UnusedCleanupFlags,
+    UnusedSigstoreFlags,
 )
 from pyverno.cli.controller.imageflags import CachedImageFlags
 
@@ -97,22 +98,21 @@ class GenerationFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportFlags:
+class AdmissionCallFlags(CallFlags):
+    """Limits of calls that rules make."""
+
+    max_bytes: int = number(
+        "--maxAPICallResponseLength",
+        "Largest response of an API or service call in bytes; 0 for no limit.",
+        default=10_000_000,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionReportFlags(ReportedResultFlags):
     """Reports about admission requests, audit, and service accounts."""
 
     of_admission: bool = switch("--admissionReports", "Write reports about admission requests.", default=True)
-    types: tuple[str, ...] = listed(
-        "--enableReporting",
-        "Kinds of rules in reports: validate, mutate, mutateExisting, generate, imageVerify.",
-        default="validate,mutate,mutateExisting,generate,imageVerify",
-        metavar="KINDS",
-    )
-    statuses: tuple[str, ...] = listed(
-        "--allowedResults",
-        "Results in reports: pass, fail, error, warn, skip.",
-        default="pass,fail,error,warn,skip",
-        metavar="RESULTS",
-    )
     most: int = number(
         "--maxAdmissionReports", "Limit of reports about requests; beyond it no more are written.", default=10_000
     )
@@ -176,18 +176,7 @@ class AdmissionLogFlags(LogFlags):
 
 
 @dataclass(frozen=True, slots=True)
-class AdmissionImageFlags(CachedImageFlags):
-    """Image verification in admission requests; trust roots are files, not repositories that are followed (TUF)."""
-
-    has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
-    tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
-    tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
-    tuf_root_raw: str = text("--tufRootRaw", "TUF root as JSON.", metavar="JSON", has_effect=False)
-    logs_cosign: bool = switch("--enableCosignLogging", "Enable the log of cosign.", has_effect=False)
-
-
-@dataclass(frozen=True, slots=True)
-class IgnoredFlags(UnusedCleanupFlags):
+class AdmissionIgnoredFlags(UnusedSigstoreFlags):
     """Flags of Kyverno without a counterpart."""
 
     runtime_metrics: str = text(
@@ -214,13 +203,13 @@ class AdmissionFlags:
     webhooks: WebhookFlags = group_of("Webhooks", WebhookFlags)
     generation: GenerationFlags = group_of("Admission policies", GenerationFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
-    reports: ReportFlags = group_of("Reports and accounts", ReportFlags)
-    calls: CallFlags = group_of("Calls of rules", CallFlags)
+    reports: AdmissionReportFlags = group_of("Reports and accounts", AdmissionReportFlags)
+    calls: AdmissionCallFlags = group_of("Calls of rules", AdmissionCallFlags)
     certificates: CertificateFlags = group_of("Certificates", CertificateFlags)
     events: EventFlags = group_of("Events", EventFlags)
     logs: AdmissionLogFlags = group_of("Logs", AdmissionLogFlags)
     metrics: MetricFlags = group_of("Metrics", MetricFlags)
     tracing: TracingFlags = group_of("Tracing", TracingFlags)
     profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)
-    images: AdmissionImageFlags = group_of("Images", AdmissionImageFlags)
-    ignored: IgnoredFlags = group_of("Without effect", IgnoredFlags)
+    images: CachedImageFlags = group_of("Images", CachedImageFlags)
+    ignored: AdmissionIgnoredFlags = group_of("Without effect", AdmissionIgnoredFlags)
