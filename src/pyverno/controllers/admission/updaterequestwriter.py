@@ -1,17 +1,23 @@
 """Creation of UpdateRequests, through which admission requests trigger the background controller.
 
 A response never waits for it: the triggered rules are determined and written after the response. Dry runs and rejected
-requests trigger nothing. Work that cannot be written is reported by an event, the log and a counter.
+requests trigger nothing. While there are as many UpdateRequests as the threshold allows, and while the API server is
+away, work waits in memory, compressed; at the end of the process it is written beyond the threshold. Work that is
+refused or finds no memory is reported by an event, the log and a counter.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
+
+import orjson
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.updaterequests import (
@@ -42,8 +48,12 @@ from pyverno.webhook.routes import Route, WebhookType, read_route
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
 
 _SECONDS: Final = 30.0
-_RETRY_SECONDS: Final = 600.0
-"""How long work waits for room below the threshold, or for the API server."""
+_ROOM_SECONDS: Final = 0.2
+"""How often work that waits for room below the threshold looks for some."""
+
+_MAX_BYTES: Final = 32 * 1024 * 1024
+_ITEM_BYTES: Final = 1024
+"""Memory for waiting work, of which there are about 15,000 pieces then, and what each takes besides its text."""
 
 _MEMO_LIMIT: Final = 1024
 _GONE: Final = 404
@@ -64,7 +74,7 @@ class UpdateRequestSettings:
     namespace: str = "kyverno"
     account: str = ""
     workers: int = 8
-    max_waiting: int = 1000
+    max_waiting: int = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +89,11 @@ class _Answered:
 
 @dataclass(slots=True)
 class _Wanted:
-    """Triggered work, its share of the bytes of its request, and the UpdateRequest created for it so far."""
+    """Triggered work: its policy, its object, its UpdateRequest as compressed JSON, and the name of the created one."""
 
-    spec: UpdateRequestSpec
+    policy: ResourceRef
     subject: ResourceRef
-    size: int
+    packed: bytes
     created: str = ""
 
 
@@ -118,11 +128,13 @@ class UpdateRequestWriter:
         self._writing = Outbox(
             self._write,
             on_lost=self._lose_work,
-            max_items=settings.max_waiting,
-            retry_seconds=_RETRY_SECONDS,
-            weigh=lambda wanted: wanted.size,
+            max_items=_MAX_BYTES // _ITEM_BYTES,
+            retry_seconds=math.inf,
+            weigh=lambda wanted: len(wanted.packed) + _ITEM_BYTES,
+            max_bytes=_MAX_BYTES,
         )
         self._is_served = True
+        self._is_ending = False
 
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
@@ -159,7 +171,8 @@ class UpdateRequestWriter:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def flush(self, seconds: float) -> None:
-        """Write the remaining work for at most `seconds`; report the rest as lost."""
+        """Write the remaining work, beyond the threshold if need be, for at most `seconds`; report the rest as lost."""
+        self._is_ending = True
         end = time.monotonic() + seconds
         await self._looking.flush(seconds)
         await self._writing.flush(max(end - time.monotonic(), 0.0))
@@ -205,7 +218,10 @@ class UpdateRequestWriter:
             if trigger.error:
                 self._lost(_policy(trigger), trigger.error, subject)
         for spec in wanted:
-            self._writing.put(_Wanted(spec, subject, answered.admission_request.size // len(wanted)))
+            namespace, _, name = spec.policy.rpartition("/")
+            policy = _policy_of(spec.request_type, namespace, name)
+            packed = zlib.compress(orjson.dumps(spec.to_json(self._settings.namespace)), level=1)
+            self._writing.put(_Wanted(policy, subject, packed))
 
     async def _ask(self, answered: _Answered) -> tuple[Trigger, ...]:
         """Evaluate in a thread: no response waits for it, and the loop has requests to answer."""
@@ -244,15 +260,9 @@ class UpdateRequestWriter:
         """Create the UpdateRequest and mark it as pending, so that the background controller takes it."""
         namespace = self._settings.namespace
         if not wanted.created:
-            count, threshold = self._count.value, self._cluster.configuration.update_request_threshold
-            if count is None:
-                raise HostError("the number of UpdateRequests is not known")
-            if count >= threshold:
-                problem = f"there are {count} UpdateRequests; updateRequestThreshold allows {threshold}"
-                if threshold <= 0:
-                    raise StatusError(403, "Forbidden", problem)
-                raise HostError(problem)  # it is written when there is room
-            made = await self._client.create(UPDATE_REQUESTS, wanted.spec.to_json(namespace), namespace)
+            await self._wait_for_room()
+            body = orjson.loads(zlib.decompress(wanted.packed))
+            made = await self._client.create(UPDATE_REQUESTS, body, namespace)
             wanted.created = made["metadata"]["name"]
         try:
             pending = {"status": {"state": "Pending"}}
@@ -261,12 +271,23 @@ class UpdateRequestWriter:
             if error.status != _GONE:  # otherwise it is done already
                 raise
 
+    async def _wait_for_room(self) -> None:
+        """Return once there are fewer UpdateRequests than the threshold, or when the process ends."""
+        while not self._is_ending:
+            count, threshold = self._count.value, self._cluster.configuration.update_request_threshold
+            if threshold <= 0:
+                raise StatusError(403, "Forbidden", "updateRequestThreshold allows no UpdateRequests")
+            if count is None:
+                raise HostError("the number of UpdateRequests is not known")
+            if count < threshold:
+                return
+            await asyncio.sleep(_ROOM_SECONDS)
+
     def _lose_request(self, answered: _Answered, reason: str) -> None:
         self._lost(None, reason, _subject(answered.admission_request))
 
     def _lose_work(self, wanted: _Wanted, reason: str) -> None:
-        namespace, _, name = wanted.spec.policy.rpartition("/")
-        self._lost(_policy_of(wanted.spec.request_type, namespace, name), reason, wanted.subject)
+        self._lost(wanted.policy, reason, wanted.subject)
 
 
 def _policy(trigger: Trigger) -> ResourceRef:

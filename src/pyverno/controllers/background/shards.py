@@ -1,7 +1,8 @@
 """Shares work between replicas: a lease for each shard, and replicas that have more shards than others give some away.
 
 A shard is worked on only while its lease is held here. A replica that finds another with at least two shards more asks
-for one of them by an annotation on its lease; the holder stops working on that shard and gives the lease back.
+for one of them by an annotation on its lease; the holder stops working on that shard and gives the lease back. A
+request that a new holder finds is dropped: the replica that made it may be gone, and asks again if it is not.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Shards:
         self._times = LeaseTimes.of_retry(retry_seconds)
         self._elections = tuple(LeaderElection(client, each, namespace, identity, self._times) for each in self._names)
         self._terms: dict[int, asyncio.Task[None]] = {}
+        self._heeded: set[int] = set()
+        """The shards whose requests were made while they were held here."""
 
     @property
     def held(self) -> tuple[int, ...]:
@@ -106,11 +109,17 @@ class Shards:
 
     async def _compare(self, leases: Mapping[int, JSONObject]) -> None:
         holders = {number: _holder(lease) for number, lease in leases.items()}
-        for number in self.held:
+        held = self.held
+        self._heeded &= {*held}
+        for number in held:
             asking = _requested_by(leases.get(number, {}))
+            if asking:
+                await self._annotate(number, None)
+            if number not in self._heeded:
+                self._heeded.add(number)  # who asked the holder before this one may have ended with it
+                continue
             if not asking:
                 continue
-            await self._annotate(number, None)
             counts = Counter(holders.values())
             if asking != self._identity and counts[self._identity] > counts[asking] + 1:
                 log.info("a shard is given to another replica", extra={"fields": {"shard": number, "to": asking}})

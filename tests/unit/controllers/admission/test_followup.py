@@ -328,7 +328,7 @@ def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
                 found := (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
             ):
                 await asyncio.sleep(0.02)
-        assert "policy make error: there are 0 UpdateRequests; updateRequestThreshold allows 0" == found[0]["note"]
+        assert "policy make error: updateRequestThreshold allows no UpdateRequests" == found[0]["note"]
         assert ("make", "one") == (found[0]["regarding"]["name"], found[0]["related"]["name"])
 
     in_cluster(act)
@@ -350,6 +350,25 @@ def test_work_waits_for_room_below_the_threshold() -> None:
         await world.forget()
         (found,) = await world.work()
         assert "two" == found["ruleContext"][0]["trigger"]["name"]
+
+    in_cluster(act)
+
+
+def test_a_controller_that_ends_writes_what_waits_for_room() -> None:
+    """What only its memory holds would be lost; the threshold is exceeded instead."""
+    made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
+    names = ["one", "three", "two"]
+
+    async def act(world: World) -> None:
+        threshold = {"data": {"updateRequestThreshold": "1"}}
+        await world.client.patch(CONFIG_MAPS, "kyverno", threshold, "kyverno")
+        await world.make(POLICIES, policy("make", rule("usual", generate=made)))
+        for name in names:
+            await world.client.create(CONFIG_MAPS, config_map(name), "default")
+        await world.sandbox.controller._followup.flush(10)
+        found = await world.work()
+        assert names == sorted(each["ruleContext"][0]["trigger"]["name"] for each in found)
+        assert [] == (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
 
     in_cluster(act)
 

@@ -11,8 +11,10 @@ from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.background.shards import Shards
+from pyverno.kube.gvk import GVR
 
 COUNT = 4
+REQUEST = "pyverno.io/requested-by"
 
 
 class Work:
@@ -21,6 +23,7 @@ class Work:
     def __init__(self) -> None:
         self.now: dict[int, str] = {}
         self.overlaps: list[tuple[int, str, str]] = []
+        self.ended: list[tuple[int, str]] = []
 
     def of(self, replica: str) -> list[_Worker]:
         """Return the workers of a replica."""
@@ -45,6 +48,7 @@ class _Worker:
             await asyncio.Event().wait()
         finally:
             del self._work.now[self._number]
+            self._work.ended.append((self._number, self._replica))
 
 
 @asynccontextmanager
@@ -109,5 +113,31 @@ def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
             async with replica(client, work, "b"):
                 await until(lambda: work.counts() == {"b": COUNT})
             assert [] == work.overlaps
+
+    asyncio.run(run())
+
+
+def test_a_request_of_a_replica_that_is_gone_moves_no_shard() -> None:
+    """A new holder drops what was asked of the one before it, and goes on working."""
+    leases = GVR("coordination.k8s.io", "v1", "leases")
+
+    async def requests(client: Client) -> list[str]:
+        listed = await client.list(leases, "default")
+        return [str((each["metadata"].get("annotations") or {}).get(REQUEST)) for each in listed["items"]]
+
+    async def run() -> None:
+        async with cluster() as client:
+            work = Work()
+            for number in range(COUNT):
+                metadata = {"name": f"work-shard-{number}", "annotations": {REQUEST: "gone"}}
+                spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+                body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+                await client.create(leases, body, "default")
+            async with replica(client, work, "a"):
+                async with asyncio.timeout(20):
+                    while await requests(client) != ["None"] * COUNT:
+                        await asyncio.sleep(0.02)
+                assert [] == work.ended
+                assert {"a": COUNT} == work.counts()
 
     asyncio.run(run())
