@@ -11,8 +11,9 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from scripts.kubectl_stand_in import run as stand_in
 ROOT = Path(__file__).resolve().parent.parent
 MANIFESTS = "docs/guide/demo/cluster"
 POLICIES = "docs/guide/demo/policies"
+REPORT = ROOT / "build" / "demo" / "report.html"
 _WAIT_SECONDS = 20.0
 
 
@@ -164,6 +166,11 @@ SCENES = (
         ),
     ),
     Scene(
+        "A policy for what runs already",
+        "It audits: nothing is refused, and the reports below say what violates it.",
+        (Act(("create", "-f", f"{POLICIES}/readiness.yaml"), prints=("readiness created",), settles=True),),
+    ),
+    Scene(
         "A policy of a wrong form",
         "The cluster refuses it and names the field; `pyverno apply` names file, line and column.",
         (
@@ -201,7 +208,53 @@ async def _play(heading: Callable[[str], None]) -> list[str]:
                 wrong += await _perform(act, person, cluster.sandbox.kubeconfig)
                 if act.settles:
                     await cluster.settle()
-        return wrong
+        await cluster.settle()
+        return wrong + await _show_reports(heading, cluster.sandbox.kubeconfig)
+
+
+async def _show_reports(heading: Callable[[str], None], kubeconfig: str) -> list[str]:
+    """Print the reports of the cluster, write them as a page, and read them from the server of the pages."""
+    from pyverno.cli.ui.run import UiOptions, serving
+
+    heading("What is wrong in the cluster now")
+    print("Every object was scanned, also what was there before its policy.\n")
+    async with serving(UiOptions(kubeconfig=str(kubeconfig), cluster_name="demo", port=0)) as url:
+        counts = await _counts(url)
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    table = await asyncio.to_thread(_pyverno, kubeconfig, "report")
+    page = await asyncio.to_thread(_pyverno, kubeconfig, "report", "-o", "html", "--output", str(REPORT))
+    print(f"$ pyverno report\n{table.stdout}{table.stderr}")
+    print(f"The same as one page to keep: {REPORT.relative_to(ROOT)}\n")
+    wrong = [f"`pyverno report` ends with {done.returncode}" for done in (table, page) if done.returncode]
+    wrong += [] if "readiness probe" in table.stdout else ["the reports do not show the violation"]
+    wrong += [] if REPORT.is_file() and "<html" in REPORT.read_text(encoding="utf-8") else ["there is no page"]
+    shown = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    print(f"`pyverno ui` showed them at {url} while this ran: {shown}.")
+    print("To look around: pyverno sandbox --with-controllers --with-ui")
+    return wrong + ([] if counts.get("fail") else ["the pages show no violation"])
+
+
+async def _counts(url: str) -> Mapping[str, int]:
+    import aiohttp
+
+    end = time.monotonic() + _WAIT_SECONDS
+    async with aiohttp.ClientSession() as session:
+        while True:
+            async with session.get(f"{url}api/v1/summary") as response:
+                counts: Mapping[str, int] = (await response.json())["summary"]
+            if counts.get("fail") or time.monotonic() >= end:
+                return counts
+            await asyncio.sleep(0.2)
+
+
+def _pyverno(kubeconfig: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pyverno", *words, "--kubeconfig", str(kubeconfig)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 async def _perform(act: Act, person: str, kubeconfig: str) -> list[str]:

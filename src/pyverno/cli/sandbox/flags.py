@@ -35,6 +35,8 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
             "--with-controllers",
             help="Install the CustomResourceDefinitions of policies and run the controllers.",
         ),
+        switch("--with-ui", help="With --with-controllers: show reports and a playground in a browser."),
+        number("--ui-port", help="Port of the pages; 0 takes a free one.", default=0, least=0, most=65535),
         switch("--enablePolicyException", help="With --with-controllers: use PolicyExceptions."),
         value(
             "--exceptionNamespace",

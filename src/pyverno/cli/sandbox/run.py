@@ -36,6 +36,8 @@ def run_sandbox(words: Sequence[str], flags: Mapping[str, Any]) -> int:
         raise UsageError("--exec needs a command to run")
     if words and not flags["exec"]:
         raise UsageError(f'unknown command "{words[0]}" for "pyverno sandbox"')
+    if flags["with_ui"] and not flags["with_controllers"]:
+        raise UsageError("--with-ui shows the reports of the controllers: give --with-controllers, too")
     settings = settings_of(flags)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     cluster = _with_controllers(settings, flags) if flags["with_controllers"] else _alone(settings)
@@ -74,11 +76,15 @@ def _log(line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cluster:
-    """A started sandbox, a function that waits until a part of it fails, and whether the controllers run."""
+    """A started sandbox, a function that waits until a part of it fails, and whether the controllers run.
+
+    `ui` is the address of the pages, empty without them.
+    """
 
     sandbox: Sandbox
     wait: Callable[[], Awaitable[object]]
     has_policies: bool
+    ui: str = ""
 
 
 @asynccontextmanager
@@ -106,7 +112,14 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     async with cluster:
         await cluster.sandbox.load(settings.load)
         await cluster.settle()
-        yield _Cluster(cluster.sandbox, cluster.wait, has_policies=True)
+        if not flags["with_ui"]:
+            yield _Cluster(cluster.sandbox, cluster.wait, has_policies=True)
+            return
+        from pyverno.cli.ui.run import UiOptions, serving
+
+        options = UiOptions(kubeconfig=str(cluster.sandbox.kubeconfig), cluster_name="sandbox", port=flags["ui_port"])
+        async with serving(options) as url:
+            yield _Cluster(cluster.sandbox, cluster.wait, has_policies=True, ui=url)
 
 
 async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[str], kubeconfig: Path | None) -> int:
@@ -154,7 +167,9 @@ def _greeting(cluster: _Cluster, path: str) -> str:
     is_ready = "is ready, with the controllers," if cluster.has_policies else "is ready"
     lines = (f"export KUBECONFIG={path}", *(_POLICIES if cluster.has_policies else _WORKLOADS))
     commands = "".join(f"  {line}\n" for line in lines)
-    return f"Kubernetes {settings.kube_version} {is_ready} at {cluster.sandbox.url}\n\n{commands}\nCtrl+C stops it.\n"
+    pages = f"Reports and playground: {cluster.ui}\n\n" if cluster.ui else ""
+    first = f"Kubernetes {settings.kube_version} {is_ready} at {cluster.sandbox.url}"
+    return f"{first}\n\n{commands}\n{pages}Ctrl+C stops it.\n"
 
 
 async def _exec(words: Sequence[str], kubeconfig: str, stopping: asyncio.Event) -> int:

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +32,7 @@ from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
 from pyverno.value import dataclass, field
 
-__all__ = ["UiOptions", "run_ui"]
+__all__ = ["UiOptions", "run_ui", "serving"]
 
 _DAY: Final = 86_400
 _GOODBYE_SECONDS: Final = 2.0
@@ -92,6 +92,15 @@ def _check(options: UiOptions) -> None:
 
 
 async def _serve(options: UiOptions) -> None:
+    async with serving(options) as url:
+        sys.stderr.write(f"pyverno ui: {url} (Ctrl+C ends it)\n")
+        sys.stderr.flush()
+        await _asked_to_end()
+
+
+@asynccontextmanager
+async def serving(options: UiOptions) -> AsyncIterator[str]:
+    """Serve the pages and yield their address; raises UsageError, HostError for what cannot be used."""
     async with AsyncExitStack() as stack:
         path = options.store or str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "results.db")
         create_tables(path)
@@ -119,21 +128,18 @@ async def _serve(options: UiOptions) -> None:
             hosts=LOOPBACK_NAMES if options.address in LOOPBACK_NAMES else (),
         )
         days = tasks.create_task(feed.keep_days())
+        stack.callback(days.cancel)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         try:
             await web.TCPSite(runner, options.address, options.port).start()
         except OSError as error:
-            days.cancel()
             reason = (error.strerror or str(error)).lower()
             raise UsageError(f"cannot listen at {options.address}:{options.port}: {reason}") from error
         host, port = runner.addresses[0][:2]
         shown = f"[{host}]" if ":" in host else host
-        sys.stderr.write(f"pyverno ui: http://{shown}:{port}{options.base_path}/ (Ctrl+C ends it)\n")
-        sys.stderr.flush()
-        await _asked_to_end()
-        days.cancel()
+        yield f"http://{shown}:{port}{options.base_path}/"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+
+import pytest
+
+from pyverno.cli.root import run
 
 POLICY = """\
 apiVersion: kyverno.io/v1
@@ -52,3 +59,25 @@ def test_loaded_policies_are_at_work_before_the_command_runs(tmp_path: Path) -> 
     )
     assert (7, "") == (done.returncode, done.stderr)
     assert "an owner is required" in done.stdout
+
+
+def test_the_pages_show_the_cluster_of_the_sandbox(tmp_path: Path) -> None:
+    """The greeting names their address, and they know the policies of the cluster."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    words = ["--with-controllers", "--with-ui", "--load", "policy.yaml"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyverno", "sandbox", *words], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        url = next(line.split()[-1] for line in process.stdout if line.startswith("Reports and playground: "))
+        with urllib.request.urlopen(f"{url}api/v1/policies/owners") as response:  # noqa: S310 - an address of the test
+            found = json.load(response)
+        process.send_signal(signal.SIGTERM)
+        assert 0 == process.wait(30)
+    assert ["owners"] == [each["name"] for each in found["items"]]
+
+
+def test_pages_without_reports_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing would ever be on them."""
+    assert 1 == run(["sandbox", "--with-ui"])
+    assert "give --with-controllers, too" in capsys.readouterr().err
