@@ -44,7 +44,10 @@ class Sink(Protocol):
 
 
 class Feed(Informer):
-    """An informer that keeps nothing; `refused` is why the API server does not list the resource ("" = it does)."""
+    """An informer that keeps nothing; `refused` is why the API server does not list the resource ("" = it does).
+
+    A refusal that may pass, such as a conversion that fails, counts once it has lasted for `bound` seconds.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class Feed(Informer):
             try:
                 found = await self._client.request("GET", resource_path(self.gvr), query=query)
             except StatusError as error:
-                if error.status in _REFUSED:
+                if error.status in _REFUSED or self.is_stale:
                     self.refused = error.message
                     self._on_refusal(self.gvr, error)
                 raise

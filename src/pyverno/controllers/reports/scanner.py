@@ -21,6 +21,7 @@ from pyverno.controllers.reports.feed import Feed
 from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.objects import Bucket, BucketKey, Entry, ObjectStore, pack_uid, unpack_uid
 from pyverno.controllers.reports.plan import ScanPlan
+from pyverno.controllers.reports.rescans import Rescans
 from pyverno.controllers.reports.settings import ScanSettings
 from pyverno.controllers.reports.slices import CHUNK, Evaluated, Piece, Slices
 from pyverno.engine.host import Host
@@ -38,7 +39,6 @@ __all__ = ["ScanCallbacks", "Scanner"]
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _MAX_PENDING: Final = 2000
 _ERROR_SECONDS: Final = 15.0
-_SLOTS: Final = 240
 _NOT_FOUND: Final = 404
 _NOTHING: Final = Outcome(b"", frozenset(), reads_host=False, has_errors=False, is_empty=True)
 
@@ -47,11 +47,12 @@ _NOTHING: Final = Outcome(b"", frozenset(), reads_host=False, has_errors=False, 
 class ScanCallbacks:
     """Functions that a scan calls: for hosts of rules, for each evaluation, and for objects with new results.
 
-    `on_due` takes an object whose report is not as the scan found it, `on_refusal` a resource that is not listed.
+    `on_due` takes an object whose report is not as the scan found it, and whether the object itself has changed.
+    `on_refusal` takes a resource that is not listed.
     """
 
     host: Callable[[], Host]
-    on_due: Callable[[ObjectId], None]
+    on_due: Callable[[ObjectId, bool], None]
     on_refusal: Callable[[GVR, StatusError | None], None]
     on_evaluated: Callable[[Sequence[RuleResult], GVK, str, float], None]
 
@@ -212,7 +213,7 @@ class Scanner:
         if entry.outcome is None:
             entry.reported = self._reported.pop(uid, entry.reported)
         if listing is None:
-            self._add(_id(bucket, uid))
+            self._add(_id(bucket, uid), has_changed=True)
 
     def remove(self, gvr: GVR, body: JSONObject) -> None:
         """Take notice of an object that is gone."""
@@ -224,7 +225,7 @@ class Scanner:
         if self.store.bucket(key) is None:
             self._contexts.forget(key)
         if gone is not None and gone.reported:
-            self._callbacks.on_due(ObjectId(key.gvr.group, key.gvr.resource, key.namespace, unpack_uid(uid)))
+            self._callbacks.on_due(ObjectId(key.gvr.group, key.gvr.resource, key.namespace, unpack_uid(uid)), True)
 
     # ---------------------------------------------------------------------------------------------------- evaluation
 
@@ -289,9 +290,9 @@ class Scanner:
             if self._group is not None:
                 self._config_maps.follow(key, self._group)
 
-    def _add(self, id: ObjectId) -> None:
+    def _add(self, id: ObjectId, *, has_changed: bool = False) -> None:
         self._pending.setdefault(id, time.monotonic())
-        self._callbacks.on_due(id)
+        self._callbacks.on_due(id, has_changed)
 
     # -------------------------------------------------------------------------------------------------------- sweeps
 
@@ -388,14 +389,12 @@ class Scanner:
 
     async def _tour(self) -> None:
         """Evaluate objects again whose rules read the host: errors soon, others once in an interval, spread over it."""
-        interval = self._settings.interval_seconds
-        pause = min(max(interval / _SLOTS, 0.05), _ERROR_SECONDS)
-        slots = max(round(interval / pause), 1)
-        slot = 0
+        rescans = Rescans.of_interval(self._settings.interval_seconds)
+        turn = 0
         errors_at = time.monotonic() + _ERROR_SECONDS
         while True:
-            await asyncio.sleep(pause)
-            slot = (slot + 1) % slots
+            await asyncio.sleep(rescans.pause)
+            turn = (turn + 1) % rescans.turns
             with_errors = time.monotonic() >= errors_at
             if with_errors:
                 errors_at = time.monotonic() + _ERROR_SECONDS
@@ -404,7 +403,7 @@ class Scanner:
                     outcome = entry.outcome
                     if outcome is None or not self._may_vary(outcome):
                         continue
-                    if (with_errors and outcome.has_errors) or int.from_bytes(uid[-2:]) % slots == slot:
+                    if (with_errors and outcome.has_errors) or rescans.turn_of(uid) == turn:
                         entry.context = None
                         self._dirty.set()
 

@@ -1,4 +1,4 @@
-"""Resources that policies match and that the API server does not let the controller list.
+"""Resources that policies match and that the API server does not list, for lack of permission or because it cannot.
 
 Their absence must never look like "no violations": each policy that needs such a resource has a report with an
 error, one event, and the resource is a series of a metric.
@@ -26,7 +26,9 @@ __all__ = ["UNREADABLE", "Unreadable"]
 UNREADABLE: Final = "unreadable"
 """The property of such an error that names the resources."""
 
-_FORBIDDEN: Final = 403
+_WITHOUT_OBJECTS: Final = (404, 405)
+"""A resource that is not served any more, or that cannot be listed at all, such as reviews."""
+
 _SOURCE: Final = "kyverno-scan"
 
 
@@ -53,9 +55,8 @@ class Unreadable:
 
     def note(self, gvr: GVR, error: StatusError | None) -> None:
         """Take notice that a list was refused, or succeeded (None)."""
-        # what cannot be listed at all, such as reviews, has no objects
         before = self._refused.get(gvr)
-        if error is not None and error.status == _FORBIDDEN:
+        if error is not None and error.status not in _WITHOUT_OBJECTS:
             self._refused[gvr] = error.message
         else:
             self._refused.pop(gvr, None)
@@ -81,7 +82,7 @@ class Unreadable:
     def readings(self) -> Iterator[tuple[tuple[str, ...], float]]:
         """Yield a series for each resource that is refused."""
         for gvr in sorted(self._refused):
-            yield (f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource,), 1
+            yield (_format_resource(gvr),), 1
 
     def _affected(self) -> Iterator[tuple[ObjectId, tuple[ResourceRef, list[JSONObject]]]]:
         if not self._refused:
@@ -98,7 +99,7 @@ class Unreadable:
                 yield id, (ref, list(self._items(policy, ref, missing)))
 
     def _items(self, policy: CompiledPolicy, ref: ResourceRef, missing: Sequence[GVR]) -> Iterator[JSONObject]:
-        texts = [f"{gvr.resource} cannot be listed: {self._refused[gvr]}" for gvr in missing]
+        texts = [f"{_format_resource(gvr)} cannot be listed: {self._refused[gvr]}" for gvr in missing]
         for gvr, text in zip(missing, texts, strict=True):
             if (ref, gvr) not in self._told:
                 self._told.add((ref, gvr))
@@ -109,5 +110,9 @@ class Unreadable:
             "result": "error",
             "scored": True,
             "message": "; ".join(texts),
-            "properties": {"process": "background scan", UNREADABLE: ", ".join(gvr.resource for gvr in missing)},
+            "properties": {"process": "background scan", UNREADABLE: ", ".join(map(_format_resource, missing))},
         }
+
+
+def _format_resource(gvr: GVR) -> str:
+    return f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource

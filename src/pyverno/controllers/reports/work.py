@@ -73,7 +73,7 @@ class ReportsWork:
         self.scanner = Scanner(
             client,
             scan,
-            ScanCallbacks(context.host, self._add, self.unreadable.note, self._note_evaluated),
+            ScanCallbacks(context.host, self._add_scanned, self.unreadable.note, self._note_evaluated),
         )
         self._index = ReportIndex(
             client,
@@ -179,6 +179,10 @@ class ReportsWork:
 
     def _add(self, id: ObjectId) -> None:
         self._controller.add(id)
+
+    def _add_scanned(self, id: ObjectId, has_changed: bool) -> None:
+        """Add an object; one that changed does not wait for those of a sweep."""
+        self._controller.add(id, is_urgent=has_changed)
 
     def _look_again(self, id: ObjectId) -> None:
         self._index.unsettle(id)

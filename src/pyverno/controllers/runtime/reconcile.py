@@ -201,13 +201,13 @@ class Controller(Generic[Key]):
         """The keys whose last reconcile failed, those that were given up included."""
         return self._failing
 
-    def add(self, key: Key, *, after: float | None = None) -> None:
-        """Have a key reconciled after some seconds, by default when it has settled.
+    def add(self, key: Key, *, after: float | None = None, is_urgent: bool = False) -> None:
+        """Have a key reconciled after some seconds, by default when it has settled, and before those not urgent.
 
         Without effect while the controller does not run: a run begins with all keys.
         """
         queue, seconds = self._queue, self._settings.settle_seconds if after is None else after
-        if queue is not None and not queue.add_after(key, seconds, is_pending=True):
+        if queue is not None and not queue.add_after(key, seconds, is_pending=True, is_urgent=is_urgent):
             self._count_dropped()
             log.warning(
                 "a key found no room in the queue", extra={"fields": {"controller": self.name, "key": str(key)}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
@@ -18,6 +18,7 @@ __all__ = ["Backoff", "Clock", "LoopClock", "Timer", "WorkQueue", "sleep"]
 _CHANCE: Final = random.SystemRandom()
 _MAX_DEPTH: Final = 100_000
 _MAX_EXPONENT: Final = 64
+_URGENT_IN_A_ROW: Final = 4
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -91,10 +92,11 @@ class _Delayed:
     when: float
     timer: Timer
     is_pending: bool
+    is_urgent: bool = False
 
 
 class WorkQueue(Generic[Key]):
-    """Keys that wait for a worker; a worker takes one with `get` and returns it with `done`.
+    """Keys that wait for a worker, urgent ones first; a worker takes one with `get` and returns it with `done`.
 
     `max_depth` bounds the keys that wait or are delayed: `add` refuses further ones, and the caller's resync brings
     them back.
@@ -108,6 +110,8 @@ class WorkQueue(Generic[Key]):
         self._max_depth = max_depth
         self._clock = clock or LoopClock()
         self._ready: deque[Key] = deque()
+        self._urgent: OrderedDict[Key, None] = OrderedDict()
+        self._urgent_in_a_row = 0
         self._dirty: set[Key] = set()
         self._in_work: set[Key] = set()
         self._delayed: dict[Key, _Delayed] = {}
@@ -130,33 +134,29 @@ class WorkQueue(Generic[Key]):
             self._dirty or self._in_work or self._failures or any(each.is_pending for each in self._delayed.values())
         )
 
-    def add(self, key: Key) -> bool:
-        """Add a key; False when the queue is full."""
-        if key in self._dirty:
-            return True
-        if not self._has_room(key):
+    def add(self, key: Key, *, is_urgent: bool = False) -> bool:
+        """Add a key, or make one that waits urgent; False when the queue is full."""
+        if key not in self._dirty and not self._has_room(key):
             return False
-        self._dirty.add(key)
-        if key not in self._in_work:
-            self._ready.append(key)
-            self._filled.set()
+        self._put(key, is_urgent=is_urgent)
         return True
 
-    def add_after(self, key: Key, seconds: float, *, is_pending: bool = False) -> bool:
+    def add_after(self, key: Key, seconds: float, *, is_pending: bool = False, is_urgent: bool = False) -> bool:
         """Add a key after a delay, unless it is due earlier already; False when the queue is full."""
         if seconds <= 0:
-            return self.add(key)
+            return self.add(key, is_urgent=is_urgent)
         when, known = self._clock.now() + seconds, self._delayed.get(key)
         if known is not None and known.when <= when:
             known.is_pending = known.is_pending or is_pending
+            known.is_urgent = known.is_urgent or is_urgent
             return True
         if known is None and not self._has_room(key):
             return False
         if known is not None:
             known.timer.cancel()
-            is_pending = is_pending or known.is_pending
+            is_pending, is_urgent = is_pending or known.is_pending, is_urgent or known.is_urgent
         timer = self._clock.call_at(when, lambda: self._ripen(key))
-        self._delayed[key] = _Delayed(when, timer, is_pending)
+        self._delayed[key] = _Delayed(when, timer, is_pending, is_urgent)
         return True
 
     def retry(self, key: Key) -> float:
@@ -172,10 +172,10 @@ class WorkQueue(Generic[Key]):
 
     async def get(self) -> Key:
         """Wait for a key and take it; its delayed additions are dropped."""
-        while not self._ready:
+        while (key := self._next()) is None:
             self._filled.clear()
             await self._filled.wait()
-        key = self._ready.popleft()
+        self._urgent.pop(key, None)
         self._dirty.discard(key)
         self._in_work.add(key)
         delayed = self._delayed.pop(key, None)
@@ -187,7 +187,8 @@ class WorkQueue(Generic[Key]):
         """Mark a taken key as done; it is queued again if it was added meanwhile."""
         self._in_work.discard(key)
         if key in self._dirty:
-            self._ready.append(key)
+            if key not in self._urgent:
+                self._ready.append(key)
             self._filled.set()
 
     def close(self) -> None:
@@ -203,9 +204,28 @@ class WorkQueue(Generic[Key]):
         return len(self._dirty) + len(self._delayed) < self._max_depth or len(self) < self._max_depth
 
     def _ripen(self, key: Key) -> None:
-        self._delayed.pop(key, None)
-        if key not in self._dirty:  # it had its room while it was delayed
-            self._dirty.add(key)
-            if key not in self._in_work:
-                self._ready.append(key)
-                self._filled.set()
+        delayed = self._delayed.pop(key)
+        self._put(key, is_urgent=delayed.is_urgent)  # it had its room while it was delayed
+
+    def _put(self, key: Key, *, is_urgent: bool) -> None:
+        is_new = key not in self._dirty
+        self._dirty.add(key)
+        if is_urgent:
+            self._urgent[key] = None
+        elif is_new and key not in self._in_work:
+            self._ready.append(key)
+        self._filled.set()
+
+    def _next(self) -> Key | None:
+        """Return an urgent key, or the one that waits longest: after some urgent ones it has its turn."""
+        if self._urgent_in_a_row < _URGENT_IN_A_ROW or not self._ready:
+            urgent = next((key for key in self._urgent if key not in self._in_work), None)
+            if urgent is not None:
+                self._urgent_in_a_row += 1
+                return urgent
+        self._urgent_in_a_row = 0
+        while self._ready:
+            key = self._ready.popleft()
+            if key in self._dirty and key not in self._in_work:  # not one that was urgent, and had its turn
+                return key
+        return next((key for key in self._urgent if key not in self._in_work), None)

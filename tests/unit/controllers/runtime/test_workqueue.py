@@ -42,6 +42,46 @@ def test_a_key_in_work_comes_again_only_afterwards() -> None:
     asyncio.run(run())
 
 
+def test_urgent_keys_come_first() -> None:
+    """Also one that waited already, that was delayed, or that became urgent while it was worked on."""
+
+    async def run() -> None:
+        clock = FakeClock()
+        queue: WorkQueue[str] = WorkQueue(clock=clock)
+        for key in ("a", "b", "c"):
+            queue.add(key)
+        queue.add("c", is_urgent=True)
+        queue.add_after("d", 1, is_urgent=True)
+        await clock.advance(1)
+        assert ["c", "d"] == [await queue.get(), await queue.get()]
+        queue.add("d", is_urgent=True)
+        queue.add("c")
+        assert "a" == await queue.get()
+        queue.done("c")
+        queue.done("d")
+        assert ["d", "b", "c"] == [await queue.get() for _ in range(3)]
+        assert 0 == len(queue)
+
+    asyncio.run(run())
+
+
+def test_urgent_keys_do_not_starve_the_others() -> None:
+    """Changes that never end leave every fifth turn to the key that waits longest."""
+
+    async def run() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("sweep")
+        taken: list[str] = []
+        for number in range(10):
+            queue.add(f"change-{number}", is_urgent=True)
+            queue.add(f"change-{number}-more", is_urgent=True)
+            taken.append(key := await queue.get())
+            queue.done(key)
+        assert 4 == taken.index("sweep")
+
+    asyncio.run(run())
+
+
 def test_a_full_queue_refuses_new_keys_only() -> None:
     """Keys that wait already, or have failed, keep their room."""
 
