@@ -65,6 +65,7 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
     (
         "ephemeral.policy_label", "policyreport.plain_result", "policyreport.result_object",
         "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
+        "objectreport.bounded_result",
         "collected.is_report", "problem.located", "problem.problem_of", "text.plain", "identity.identity",
     ),
     "writes one result, as part of a function that has a row",

@@ -19,6 +19,7 @@ from pyverno.value import dataclass
 __all__ = [
     "MAX_RESULTS",
     "ReportSubject",
+    "bounded_result",
     "merge_results",
     "report_name",
     "reports_of",
@@ -30,7 +31,8 @@ MAX_RESULTS: Final = 1000
 """Results of one report object; an object with more has several reports."""
 
 _MAX_BYTES: Final = 1024 * 1024
-_MAX_MESSAGE: Final = 16 * 1024
+_MAX_TEXT: Final = 16 * 1024
+_MAX_PROPERTIES: Final = 64 * 1024
 _RULE_SOURCE: Final = "kyverno"
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _STATUSES: Final = ("error", "fail", "pass", "skip", "warn")
@@ -82,7 +84,7 @@ def merge_results(
     is_scanned: Callable[[JSONObject], bool] = lambda _item: False,
     is_current: Callable[[JSONObject], bool] = lambda _item: True,
 ) -> list[JSONObject]:
-    """Return the results of an object in the order of reports.
+    """Return the results of an object in the order of reports, each as `bounded_result` leaves it.
 
     `existing` are those of the present report, `scanned` those of a background scan and `others` those of ephemeral
     reports, oldest first. `is_scanned` tells whether the scan alone decides about a result: such results of other
@@ -101,12 +103,12 @@ def merge_results(
     for item in before.values():
         if is_current(item) and not is_scanned(item):
             found[_key(item)] = item
-    for item in others:
+    for item in map(bounded_result, others):
         if is_current(item) and not is_scanned(item):
             known = found.get(_key(item))
             if known is None or _seconds(item) > _seconds(known):
                 found[_key(item)] = item
-    for item in scanned:
+    for item in map(bounded_result, scanned):
         found[_key(item)] = item
     merged = [_with_old_time(item, before.get(key)) for key, item in found.items()]
     return sorted(merged, key=_order)
@@ -124,14 +126,14 @@ def _order(item: JSONObject) -> tuple[str, str, str, int]:
 
 
 def results_digest(items: Iterable[JSONObject]) -> bytes:
-    """Return 16 bytes that differ when results do, whatever their order and timestamps.
+    """Return 16 bytes that differ when results do as reports hold them, whatever their order and timestamps.
 
     >>> one = {"policy": "a", "result": "pass", "timestamp": {"seconds": 1}}
     >>> results_digest([one]) == results_digest([{**one, "timestamp": {"seconds": 2}}])
     True
     """
     made = hashlib.blake2b(digest_size=16)
-    for text in sorted(encode(_sorted(_essence(item))) for item in items):
+    for text in sorted(encode(_sorted(_essence(bounded_result(item)))) for item in items):
         made.update(text.encode())
         made.update(b"\0")
     return made.digest()
@@ -183,8 +185,8 @@ def reports_of(subject: ReportSubject, items: Sequence[JSONObject], api: ReportA
 def _parts(items: Sequence[JSONObject]) -> Iterator[list[JSONObject]]:
     part: list[JSONObject] = []
     size = 0
-    for item in map(_bounded, items):
-        length = len(encode(item))
+    for item in map(bounded_result, items):
+        length = len(encode(item).encode())
         if part and (len(part) >= MAX_RESULTS or size + length > _MAX_BYTES):
             yield part
             part, size = [], 0
@@ -194,12 +196,33 @@ def _parts(items: Sequence[JSONObject]) -> Iterator[list[JSONObject]]:
         yield part
 
 
-def _bounded(item: JSONObject) -> JSONObject:
-    """Return a result whose message fits into a report."""
-    message = item.get("message")
-    if not isinstance(message, str) or len(message) <= _MAX_MESSAGE:
-        return item
-    return {**item, "message": f"{message[: _MAX_MESSAGE - 3]}..."}
+def bounded_result(item: JSONObject) -> JSONObject:
+    """Return a result that fits into a report: long texts are cut, and properties beyond 64 KiB are left out.
+
+    >>> cut = bounded_result({"message": "x" * 20_000})
+    >>> len(cut["message"]), cut["message"][-4:], bounded_result(cut) is cut
+    (16384, 'x...', True)
+    """
+    message, properties = item.get("message"), item.get("properties")
+    if isinstance(message, str) and len(message) > _MAX_TEXT:
+        item = {**item, "message": _cut(message)}
+    if isinstance(properties, dict) and sum(map(len, properties)) + _length(properties) > _MAX_TEXT:
+        kept, room = {}, _MAX_PROPERTIES
+        for key, value in properties.items():
+            short = _cut(value) if isinstance(value, str) else value
+            size = len(key) + len(str(short))
+            if size <= room:
+                kept[key], room = short, room - size
+        item = item if kept == properties else {**item, "properties": kept}
+    return item
+
+
+def _length(properties: JSONObject) -> int:
+    return sum(len(value) for value in properties.values() if isinstance(value, str))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
 
 
 def _report(subject: ReportSubject, items: list[JSONObject], api: ReportApi, name: str) -> JSONObject:

@@ -199,7 +199,7 @@ _ROWS: Final[tuple[Metric, ...]] = (
     Metric(
         "gauge",
         "kyverno_scan_unreadable_resources",
-        "Resources that policies match and the reports controller may not list, 1 each.",
+        "Resources that policies match and the reports controller cannot list, 1 each.",
         ("resource",),
         is_addition=True,
     ),

@@ -10,6 +10,7 @@ from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS
 from pyverno.report.objectreport import (
     ReportSubject,
+    bounded_result,
     merge_results,
     reports_of,
     results_digest,
@@ -108,6 +109,34 @@ def test_reports_stay_below_the_largest_object_of_an_api_server() -> None:
     assert max(len(encode(each)) for each in reports) < 1_400_000
     assert {16 * 1024} == {len(each["message"]) for report in reports for each in report["results"]}
     assert 200 == sum(len(each["results"]) for each in reports)
+
+
+def test_reports_with_letters_of_several_bytes_stay_below_it_as_well() -> None:
+    """What counts is the text as it is sent."""
+    items = [item(f"policy-{number}", message="語" * 16_000) for number in range(100)]
+    reports = list(reports_of(POD, items, POLICY_REPORTS))
+    assert max(len(encode(each).encode()) for each in reports) < 1_400_000
+
+
+def test_properties_of_a_result_are_bounded() -> None:
+    """Texts are cut as messages are, and what exceeds 64 KiB is left out; the rest stays as it was."""
+    names = [f"p{number:02d}" for number in range(99)]
+    properties = {**dict.fromkeys(names, "x" * 30000), "process": "background scan"}
+    [report] = reports_of(POD, [item("a", properties=properties)], POLICY_REPORTS)
+    found = report["results"][0]["properties"]
+    expected = {**dict.fromkeys(names[:3], 16 * 1024), "process": len("background scan")}
+    assert expected == {name: len(value) for name, value in found.items()}
+    small = item("a", properties={"process": "background scan"})
+    assert small is bounded_result(small)
+
+
+def test_a_cut_result_is_the_same_again() -> None:
+    """Its digest is that of the report, and merging keeps its time: otherwise the report would be written for ever."""
+    long = item("a", message="x" * 20_000, properties={"p": "y" * 20_000})
+    [report] = reports_of(POD, merge_results((), [long], ()), POLICY_REPORTS)
+    assert results_digest([long]) == results_digest(report["results"])
+    later = {**long, "timestamp": {"seconds": 9, "nanos": 0}}
+    assert report["results"] == merge_results(report["results"], [later], ())
 
 
 def test_a_report_names_its_object_as_owner_and_scope() -> None:

@@ -16,7 +16,7 @@ from pyverno.engine.request import EvaluationSettings, Request
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.report.objectreport import results_digest
+from pyverno.report.objectreport import bounded_result, results_digest
 from pyverno.report.policyreport import plain_result
 from pyverno.value import dataclass, field
 
@@ -137,7 +137,7 @@ class Evaluation:
 
     def items(self, seconds: int) -> list[JSONObject]:
         """Return the results as items of a report, at a time in seconds since the Unix epoch."""
-        return [plain_result(result, seconds) for result in self.results]
+        return [bounded_result(plain_result(result, seconds)) for result in self.results]
 
 
 class Evaluator:

@@ -361,3 +361,25 @@ def test_a_kind_that_may_not_be_listed_is_an_error_of_its_policies() -> None:
             await made.until(is_gone)
 
     asyncio.run(check())
+
+
+def test_a_result_that_is_cut_is_written_once() -> None:
+    """A message longer than a report takes is the same result every time, and its report keeps its timestamps."""
+
+    async def check() -> None:
+        async with stage() as made:
+            await made.client.create(PODS, pod("web", "nginx:latest"), "team")
+            long = policy("latest")
+            long["spec"]["rules"][0]["validate"]["message"] = "x" * 20_000
+            await made.client.create(CLUSTER_POLICIES, long)
+            await made.settle()
+            before = (await made.reports())["web"]
+            await asyncio.sleep(1.1)  # timestamps are seconds
+            await made.client.create(CLUSTER_POLICIES, policy("other"))
+            await made.settle()
+            after = (await made.reports())["web"]
+            assert [("latest", "fail"), ("other", "fail")] == results(after)
+            assert before["results"][0] == after["results"][0]
+            assert 2 == after["metadata"]["generation"]
+
+    asyncio.run(check())
