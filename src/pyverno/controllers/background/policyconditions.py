@@ -94,10 +94,12 @@ class PolicyConditions:
         if policy is None:
             return
         message = str(status.get("message") or "")
-        is_left = notice is not Notice.DELETED and status.get("state") in ("Failed", "Pending") and bool(message)
+        if notice is Notice.DELETED or status.get("state") not in ("Failed", "Pending") or not message:
+            self.note(policy, body["metadata"]["name"], None)
+            return
         reason = next((str(each.get("reason") or "") for each in conditions_of(status)), "") or "Failed"
         since = _seconds(body["metadata"].get("creationTimestamp"), self._clock())
-        self.note(policy, body["metadata"]["name"], Trouble(since, message, reason) if is_left else None)
+        self.note(policy, body["metadata"]["name"], Trouble(since, message, reason))
 
     def _keys(self) -> Iterator[Identity]:
         """Yield the policies with trouble, and those that had some."""

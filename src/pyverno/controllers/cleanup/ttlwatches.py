@@ -93,12 +93,18 @@ class TtlWatches:
                 bound=_BOUND_SECONDS,
                 shrink=shrink,
                 only_metadata=True,
+                on_restore=partial(self._take_all, number),
             )
             informer.listen(partial(self._take, number))
             self._informers[number] = informer
             self._tasks[number] = asyncio.create_task(informer.run())
             await _wait_for(informer)
         return gone
+
+    def _take_all(self, number: int) -> None:
+        """Look at all objects of a kind: in a cluster restored from a backup those are back that were deleted."""
+        for body in self._informers[number].all():
+            self._take(number, Notice.MODIFIED, body)
 
     async def end(self) -> None:
         """Stop watching."""

@@ -144,6 +144,37 @@ def test_a_condition_that_errs_deletes_nothing_and_says_so() -> None:
     play(scene)
 
 
+def test_deletions_are_events_where_successes_are() -> None:
+    """Each in the words of its kind of policy; a time to live has none (E5.6, G7.7)."""
+    wanted = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kyverno", "namespace": "kyverno"},
+        "data": {"generateSuccessEvents": "true"},
+    }
+
+    async def scene(stage: CleanupStage) -> None:
+        await stage.create(pod("a"))
+        await stage.create(pod("b"))
+        await stage.create(pod("c", labels={"cleanup.kyverno.io/ttl": "30s"}))
+        await stage.create(cleanup_policy(conditions=named("a")))
+        keeps = [{"name": "b", "expression": "object.metadata.name == 'b'"}]
+        await stage.create(deleting_policy(conditions=keeps))
+        await stage.pass_time(65)
+        await stage.until(lambda: _has_notes(stage, 2))
+        assert [
+            "successfully cleaned up the target resource Pod/default/a",
+            "successfully deleted the target resource Pod/default/b",
+        ] == sorted(await stage.notes())
+        assert [False] * 3 == [await stage.exists(pod(name)) for name in ("a", "b", "c")]
+
+    play(scene, further=(wanted,))
+
+
+async def _has_notes(stage: CleanupStage, count: int) -> bool:
+    return len(await stage.notes()) >= count
+
+
 def test_what_is_protected_stays() -> None:
     """System namespaces, what resourceFilters filter, and what is being deleted already."""
     filters = {

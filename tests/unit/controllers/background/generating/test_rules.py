@@ -63,6 +63,37 @@ async def has_data(world: World, gvr: GVR, name: str, data: JSONObject, namespac
     await world.until(holds)
 
 
+def test_what_is_generated_is_an_event_where_successes_are() -> None:
+    """On the object and on the policy, once: an update of the object is none (G6.19, E5.6)."""
+
+    async def act(world: World) -> None:
+        events = GVR("events.k8s.io", "v1", "events")
+        await world.client.patch(CONFIG_MAPS, "kyverno", {"data": {"generateSuccessEvents": "true"}}, "kyverno")
+        await world.apply(POLICIES, policy(MADE))
+        await world.namespace("team", team="a")
+        await world.appears(CONFIG_MAPS, "zones", "team")
+        await world.client.patch(CONFIG_MAPS, "zones", {"data": {"zone": "mine"}}, "team")
+        await has_data(world, CONFIG_MAPS, "zones", {"zone": "x"})
+        await world.rest()
+
+        async def found() -> list[tuple[str, str, str]]:
+            listed = (await world.client.list(events, query={"fieldSelector": "reason=PolicyApplied"}))["items"]
+            notes = [(each["regarding"]["kind"], each["note"], each["reportingController"]) for each in listed]
+            return sorted(each for each in notes if each[2] == "kyverno-generate")
+
+        async def are_there() -> bool:
+            return len(await found()) >= 2
+
+        await world.until(are_there)
+        created = "Created ConfigMap zones as a result of applying policy copy/rule-0"
+        assert [
+            ("ClusterPolicy", "resource generated", "kyverno-generate"),
+            ("ConfigMap", created, "kyverno-generate"),
+        ] == await found()
+
+    in_cluster(act)
+
+
 def test_a_copy_follows_its_source_and_is_restored() -> None:
     """An edit of the source is copied, an edit or deletion of the copy is undone, and without source there is none."""
 

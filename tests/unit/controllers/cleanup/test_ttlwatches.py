@@ -1,0 +1,41 @@
+"""Watches of objects with a time to live, and what they bring after a restore."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pyverno.cluster.informer import Notice
+from pyverno.controllers.cleanup.ttlwatches import TtlWatches
+from pyverno.kube.gvk import GVK
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import BUILTIN_KINDS
+from tests.support.apiserver import serving, status, watch
+
+PODS = BUILTIN_KINDS.find(GVK("", "v1", "Pod"))
+
+
+def test_after_a_restore_every_object_is_looked_at_again() -> None:
+    """An object that was just deleted may be in the backup: its end is due again, though nothing of it changed."""
+    taken: list[str] = []
+    pod = {"metadata": {"name": "a", "namespace": "team", "resourceVersion": "7"}}
+
+    def listed(version: str) -> JSONObject:
+        return {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": version}, "items": [pod]}
+
+    def take(_number: int, notice: Notice, body: JSONObject) -> None:
+        taken.append(f"{notice} {body['metadata']['name']}")
+
+    async def run() -> None:
+        assert PODS is not None
+        async with serving() as (script, client):
+            script.on("GET /api/v1/pods", listed("90"), listed("95"), listed("50"))
+            script.on("WATCH /api/v1/pods", status(410, "Expired"), status(410, "Expired"), watch())
+            watches = TtlWatches(client, take)
+            await watches.follow([PODS])
+            async with asyncio.timeout(10):
+                while len(taken) < 2:
+                    await asyncio.sleep(0.01)
+            await watches.end()
+
+    asyncio.run(run())
+    assert ["ADDED a", "MODIFIED a"] == taken
