@@ -29,6 +29,9 @@ _SHAPES_BY_NAME: Final[Mapping[str, str]] = {
 _NEVER_EMPTY: Final = frozenset({"containers", "verbs", "paths", "selector", "accessModes", "scaleTargetRef"})
 """Fields without `omitempty` that validation wants to be filled, so that null does not reach admission."""
 
+_VALIDATED: Final = frozenset({("Container", "image"), ("EphemeralContainer", "image")})
+"""Fields that validation wants although the schema calls them optional."""
+
 _ALWAYS_AT_ROOT: Final = ("apiVersion", "kind", "metadata")
 _OBJECT_META: Final = f"{_PREFIX}apis.meta.v1.ObjectMeta"
 
@@ -113,6 +116,11 @@ class Schema:
         return tuple((self.body or {}).get("properties") or ())
 
     @property
+    def is_open(self) -> bool:
+        """Whether an object keeps fields that the schema does not name."""
+        return not self.names or bool((self.body or {}).get("x-kubernetes-preserve-unknown-fields"))
+
+    @property
     def is_scalar(self) -> bool:
         """Whether the value is certainly not a list, an object or a map."""
         return self.shape not in (Shape.LIST, Shape.OBJECT, Shape.MAP, Shape.ANY)
@@ -169,6 +177,24 @@ class SchemaBook:
         """
         return self._read({"$ref": name}, Presence.REQUIRED, None)
 
+    def schema_of(self, body: JSONObject) -> Schema:
+        """Return a schema that is written out.
+
+        >>> SchemaBook().schema_of({"type": "object", "properties": {"a": {"type": "integer"}}}).field("a").shape
+        <Shape.INT: 'integer'>
+        """
+        return self._read(body, Presence.REQUIRED, None)
+
+    def any_object(self) -> Schema:
+        """Return the schema of objects of which only the metadata are known.
+
+        >>> SchemaBook().any_object().at("metadata", "labels").shape, SchemaBook().any_object().field("spec") is ANY
+        (<Shape.MAP: 'map'>, True)
+        """
+        fields: JSONObject = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}
+        fields["metadata"] = {"$ref": _OBJECT_META}
+        return self.schema_of({"type": "object", "properties": fields, "x-kubernetes-preserve-unknown-fields": True})
+
     # ---------------------------------------------------------------------------------------------- used by `Schema`
 
     def field_of(self, holder: Schema, name: str) -> Schema:
@@ -199,6 +225,8 @@ class SchemaBook:
         if name in (body.get("required") or ()):
             return Presence.REQUIRED
         if name in _ALWAYS_AT_ROOT and "apiVersion" in (body.get("properties") or {}):
+            return Presence.REQUIRED
+        if (holder.definition.rpartition(".")[2], name) in _VALIDATED:
             return Presence.REQUIRED
         if mark is not None and mark.mark == "zero":
             return Presence.NONZERO

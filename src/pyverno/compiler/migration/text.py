@@ -289,6 +289,25 @@ class Reference:
         """Return the reference to a field, or to the entry of a map."""
         return replace(self, steps=(*self.steps, _Step(name, self.schema.field(name))))
 
+    def assumed(self, *, keeps_null: bool = False) -> Reference:
+        """Return the reference as one whose value is there, for use behind a guard.
+
+        >>> str(Reference("object").field("spec").assumed().value()), Reference("a").field("b").assumed().can_be_missing
+        ('object.spec', False)
+        """
+        steps = tuple(
+            _Step(
+                step.name,
+                replace(
+                    step.schema,
+                    presence=Presence.REQUIRED,
+                    is_nullable=step.schema.is_nullable and keeps_null and number == len(self.steps),
+                ),
+            )
+            for number, step in enumerate(self.steps, 1)
+        )
+        return replace(self, steps=steps)
+
     def value(self) -> Cel:
         """Return the value where it is known to be there: `object.spec.hostNetwork`."""
         text = self.root + "".join(step.select(optional=False) for step in self.steps)
@@ -314,8 +333,10 @@ class Reference:
         if not self.can_be_missing:
             return TRUE
         *above, last = self.steps
-        if last.is_identifier and not any(step.schema.can_be_missing for step in above):
-            return Cel(f"has({self.value().text})", CelType.BOOL)
+        if not any(step.schema.can_be_missing for step in above):
+            if last.is_identifier:
+                return Cel(f"has({self.value().text})", CelType.BOOL)
+            return compare(literal(last.name), "in", replace(self, steps=tuple(above)).value())
         return Cel(f"{self.optional().text}.hasValue()", CelType.BOOL)
 
     def is_set(self) -> Cel:

@@ -68,7 +68,7 @@ def test_what_can_be_null_is_asked_for_null() -> None:
 def test_an_element_is_always_there() -> None:
     """The variable of a macro stands for an element."""
     container = element("c", POD.schema.at("spec", "containers").element)
-    assert ("c.name", "c.?image.orValue('')") == (
+    assert ("c.name", "c.?workingDir.orValue('')") == (
         str(container.field("name").value()),
-        str(container.field("image").or_value(literal(""))),
+        str(container.field("workingDir").or_value(literal(""))),
     )
