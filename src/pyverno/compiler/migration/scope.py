@@ -7,12 +7,12 @@ because `resourceNames` knows neither wildcards nor generated names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pyverno.compiler.migration.outcome import Note, UnconvertibleError, join_path
-from pyverno.compiler.migration.patterns.wildcards import text_matches
+from pyverno.compiler.migration.outcome import Note, UnconvertibleError
 from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.compiler.migration.scopetests import EPHEMERAL, Target, object_tests, one_of, rule_path
 from pyverno.compiler.migration.text import (
     FALSE,
     TRUE,
@@ -25,11 +25,10 @@ from pyverno.compiler.migration.text import (
     literal,
 )
 from pyverno.kube.gvk import parse_kind_selector
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.wildcard import has_wildcard
-from pyverno.policy.match import MatchBlocks, ResourceFilter, Subject
-from pyverno.policy.schema import path_text
+from pyverno.policy.match import MatchBlocks, ResourceFilter
 from pyverno.value import dataclass
 
 __all__ = ["ADMITTED", "ANY_OPERATION", "Condition", "Scope", "Target", "convert_scope"]
@@ -41,24 +40,6 @@ ANY_OPERATION: Final = ("CREATE", "UPDATE", "DELETE")
 """Operations of rules that also judge an object that is deleted."""
 
 _CONNECT: Final = frozenset({"exec", "attach", "portforward", "proxy"})
-_EPHEMERAL: Final = "ephemeralcontainers"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Target:
-    """One resource that a rule matches: group, version, plural, kind and subresource; `*` stands for all."""
-
-    group: str
-    version: str
-    plural: str
-    kind: str
-    subresource: str = ""
-    is_namespaced: bool = True
-
-    @property
-    def resource(self) -> str:
-        """The name as resource rules write it."""
-        return f"{self.plural}/{self.subresource}" if self.subresource else self.plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +101,7 @@ class Scope:
 
     def kinds(self) -> tuple[Target, ...]:
         """Return the matched resources whose objects are those of their kind."""
-        return tuple(each for each in self.targets if each.subresource in ("", _EPHEMERAL))
+        return tuple(each for each in self.targets if each.subresource in ("", EPHEMERAL))
 
 
 def subject_root(operations: Sequence[str]) -> str:
@@ -172,11 +153,11 @@ class _Reader:
 
     def read(self) -> Scope:
         if not self.blocks:
-            raise UnconvertibleError("empty-match", _path(self.match.path), "an empty match matches nothing")
+            raise UnconvertibleError("empty-match", rule_path(self.match.path), "an empty match matches nothing")
         targets, operations = self._targets(), self._operations()
         if not targets or not operations:
             raise UnconvertibleError(
-                "empty-match", _path(self.match.path), "no request fits all blocks of match", "remove the rule"
+                "empty-match", rule_path(self.match.path), "no request fits all blocks of match", "remove the rule"
             )
         selector = self._namespace_selector(targets)
         root = Reference(subject_root(operations), SchemaBook().any_object())
@@ -217,7 +198,7 @@ class _Reader:
         return tuple(sorted(common))
 
     def _block_targets(self, block: ResourceFilter) -> tuple[Target, ...]:
-        path = join_path(_path(block.path), "resources.kinds")
+        path = join_path(rule_path(block.path), "resources.kinds")
         if not block.resources.kinds:
             raise UnconvertibleError("no-kinds", path, "the block names no kinds", "name the kinds that are meant")
         return tuple(each for text in block.resources.kinds for each in self._selected(text, path))
@@ -230,7 +211,7 @@ class _Reader:
         found = False
         for info in self.table.select(selector):
             for name in ("", *info.subresources):
-                is_ephemeral = name == _EPHEMERAL and info.kind == "Pod" and self.for_rule and not selector.subresource
+                is_ephemeral = name == EPHEMERAL and info.kind == "Pod" and self.for_rule and not selector.subresource
                 if selector.matches(info.gvk, name) or is_ephemeral:
                     found = True
                     yield _target(info, name)
@@ -261,7 +242,7 @@ class _Reader:
         written = [each for each in selectors if each is not None]
         if not written:
             return None
-        place = join_path(_path(self.match.path), "namespaceSelector")
+        place = join_path(rule_path(self.match.path), "namespaceSelector")
         if any(each != written[0] for each in written) or (self.is_any and len(written) != len(selectors)):
             raise UnconvertibleError(
                 "namespace-selector", place, "only some blocks have this namespaceSelector", "split the rule"
@@ -301,9 +282,9 @@ class _Reader:
         own = set(self._block_targets(block))
         listed = tuple(each.value for each in block.resources.operations) or self._default(block)
         found = {
-            "kind": _kind_test([each for each in targets if each in own], targets, _path(block.path)),
+            "kind": _kind_test([each for each in targets if each in own], targets, rule_path(block.path)),
             "operation": _operation_test(listed, operations),
-            **_object_tests(block, targets, root),
+            **object_tests(block, targets, root),
         }
         return {name: each for name, each in found.items() if each.text != "true"}
 
@@ -322,7 +303,10 @@ class _Reader:
         for test in tests:
             if test.text == "true":
                 raise UnconvertibleError(
-                    "all-excluded", _path(section.path), "exclude leaves nothing that match matches", "remove the rule"
+                    "all-excluded",
+                    rule_path(section.path),
+                    "exclude leaves nothing that match matches",
+                    "remove the rule",
                 )
             if test.text != "false":
                 conditions.append(Condition(_free("exclude", [*before, *conditions]), test.not_()))
@@ -331,7 +315,7 @@ class _Reader:
     def _excluded(
         self, block: ResourceFilter, targets: Sequence[Target], operations: Sequence[str], root: Reference
     ) -> Cel:
-        path = _path(block.path)
+        path = rule_path(block.path)
         if block.is_empty:
             return FALSE
         resources = block.resources
@@ -348,7 +332,7 @@ class _Reader:
             kinds = _kind_test([each for each in targets if each in own], targets, path)
         listed = tuple(each.value for each in resources.operations)
         operation = _operation_test(listed, operations) if listed else TRUE
-        return all_of([kinds, operation, *_object_tests(block, targets, root).values()])
+        return all_of([kinds, operation, *object_tests(block, targets, root).values()])
 
     def _known(self, text: str) -> Iterator[Target]:
         try:
@@ -370,11 +354,11 @@ def _kind_test(chosen: Sequence[Target], all_: Sequence[Target], path: str) -> C
     if any(each.kind == "*" for each in all_):
         if any(each.kind == "*" for each in chosen):
             return TRUE
-        return _one_of(Cel("request.kind.kind", CelType.STRING), [each.kind for each in chosen])
+        return one_of(Cel("request.kind.kind", CelType.STRING), [each.kind for each in chosen])
     others = [each for each in all_ if each not in chosen]
     kinds = {each.kind for each in chosen}
     if not kinds & {each.kind for each in others}:
-        return _one_of(Cel("request.kind.kind", CelType.STRING), [each.kind for each in chosen])
+        return one_of(Cel("request.kind.kind", CelType.STRING), [each.kind for each in chosen])
     groups = {(each.group, each.kind) for each in chosen}
     if not groups & {(each.group, each.kind) for each in others}:
         return any_of(
@@ -391,153 +375,13 @@ def _kind_test(chosen: Sequence[Target], all_: Sequence[Target], path: str) -> C
     )
 
 
-def _one_of(value: Cel, texts: Iterable[str]) -> Cel:
-    listed = sorted(dict.fromkeys(texts))
-    if len(listed) == 1:
-        return compare(value, "==", literal(listed[0]))
-    return compare(value, "in", literal(list[JSON](listed)))
-
-
 def _operation_test(listed: Sequence[str], operations: Sequence[str]) -> Cel:
     if set(operations) <= set(listed):
         return TRUE
     chosen = [each for each in operations if each in listed]
-    return _one_of(Cel("request.operation", CelType.STRING), chosen) if chosen else FALSE
-
-
-def _object_tests(block: ResourceFilter, targets: Sequence[Target], root: Reference) -> dict[str, Cel]:
-    resources, user = block.resources, block.user_info
-    path = _path(block.path)
-    if user.roles or user.cluster_roles:
-        name = "roles" if user.roles else "clusterRoles"
-        raise UnconvertibleError(
-            "roles", join_path(path, name), "CEL has no list of the user's roles", "match users or groups instead"
-        )
-    metadata = root.field("metadata")
-    found: dict[str, Cel] = {}
-    if resources.name or resources.names:
-        found["name"] = _name_test((*((resources.name,) if resources.name else ()), *resources.names), metadata)
-        if resources.name and resources.names:
-            found["name"] = all_of([_name_test((resources.name,), metadata), _name_test(resources.names, metadata)])
-    if resources.namespaces:
-        found["namespace"] = _namespace_test(resources.namespaces, targets, metadata)
-    if resources.annotations:
-        found["annotations"] = _annotation_test(resources.annotations, metadata.field("annotations"))
-    if resources.selector is not None:
-        found["labels"] = selector_test(resources.selector, metadata.field("labels"), join_path(path, "selector"))
-    if user.subjects:
-        found["user"] = any_of(_subject_test(each) for each in user.subjects)
-    return found
-
-
-def _texts_test(value: Cel, patterns: Iterable[str]) -> Cel:
-    plain = [each for each in patterns if not has_wildcard(each)]
-    tests = [_one_of(value, plain)] if plain else []
-    return any_of([*tests, *(text_matches(value, each) for each in patterns if has_wildcard(each))])
-
-
-def _name_test(patterns: Sequence[str], metadata: Reference) -> Cel:
-    generated = metadata.field("generateName").or_value(literal(""))
-    return _texts_test(metadata.field("name").or_value(generated), patterns)
-
-
-def _namespace_test(patterns: Sequence[str], targets: Sequence[Target], metadata: Reference) -> Cel:
-    is_namespace = [each for each in targets if each.kind == "Namespace" and not each.group]
-    of_object = metadata.field("namespace").or_value(literal(""))
-    if any(each.subresource not in ("", _EPHEMERAL, "status") for each in targets):
-        of_object = Reference("request").field("namespace").or_value(literal(""))
-    elsewhere = _texts_test(of_object, patterns)
-    if not is_namespace and not any(each.kind == "*" for each in targets):
-        return elsewhere
-    of_namespace = _texts_test(metadata.field("name").or_value(literal("")), patterns)
-    if len(is_namespace) == len(targets):
-        return of_namespace
-    is_one = compare(Cel("request.kind.kind"), "==", literal("Namespace"))
-    return any_of([all_of([is_one, of_namespace]), all_of([is_one.not_(), elsewhere])])
-
-
-def _annotation_test(wanted: Mapping[str, str], annotations: Reference) -> Cel:
-    tests = []
-    for key, value in wanted.items():
-        if has_wildcard(key):
-            name, entry = Cel("k", CelType.STRING), Cel(f"{annotations.or_empty().text}[k]", CelType.STRING)
-            test = all_of([text_matches(name, key), text_matches(entry, value)])
-            tests.append(annotations.or_empty().macro("exists", "k", test))
-        else:
-            tests.append(_entry_test(annotations.field(key), value))
-    return all_of(tests)
-
-
-def _entry_test(entry: Reference, pattern: str) -> Cel:
-    """Return whether a label or annotation is there and has a value, which may have wildcards."""
-    test = text_matches(entry.or_value(literal("")), pattern)
-    if test.text == "true":
-        return entry.is_present()
-    if not pattern.replace("*", ""):
-        return all_of([entry.is_present(), test])
-    return test
-
-
-def selector_test(selector: JSONObject, labels: Reference, path: str) -> Cel:
-    """Return whether labels fit a label selector, whose matchLabels may have wildcards.
-
-    >>> labels = Reference("object", SchemaBook().any_object()).field("metadata").field("labels")
-    >>> str(selector_test({"matchLabels": {"app": "web"}}, labels, "selector"))
-    "object.metadata.?labels.?app.orValue('') == 'web'"
-    """
-    tests: list[Cel] = []
-    for key, value in (selector.get("matchLabels") or {}).items():
-        if has_wildcard(key):
-            all_labels = labels.or_empty()
-            fits = all_of(
-                [
-                    text_matches(Cel("k", CelType.STRING), key),
-                    text_matches(Cel(f"{all_labels.text}[k]", CelType.STRING), str(value)),
-                ]
-            )
-            tests.append(all_labels.macro("exists", "k", fits))
-        else:
-            tests.append(_entry_test(labels.field(key), str(value)))
-    for each in selector.get("matchExpressions") or ():
-        entry, values = labels.field(each["key"]), [str(value) for value in each.get("values") or ()]
-        match each.get("operator"):
-            case "Exists":
-                tests.append(entry.is_present())
-            case "DoesNotExist":
-                tests.append(entry.is_present().not_())
-            case "In":
-                is_in = _one_of(entry.or_value(literal("")), values)
-                tests.append(all_of([entry.is_present(), is_in]) if "" in values else is_in)
-            case "NotIn":
-                is_in = _one_of(entry.or_value(literal("")), values)
-                tests.append((all_of([entry.is_present(), is_in]) if "" in values else is_in).not_())
-            case operator:
-                raise UnconvertibleError("selector", path, f"unknown operator `{operator}`")
-    return all_of(tests)
-
-
-def _subject_test(subject: Subject) -> Cel:
-    user = Reference("request.userInfo")
-    name = user.field("username").or_value(literal(""))
-    match subject.kind:
-        case "User":
-            return text_matches(name, subject.name)
-        case "Group":
-            groups = Cel(f"{user.field('groups').optional().text}.orValue([])", CelType.LIST)
-            if not has_wildcard(subject.name):
-                return compare(literal(subject.name), "in", groups)
-            return groups.macro("exists", "g", text_matches(Cel("g", CelType.STRING), subject.name))
-        case "ServiceAccount":
-            return text_matches(name, f"system:serviceaccount:{subject.namespace}:{subject.name}")
-    return FALSE
+    return one_of(Cel("request.operation", CelType.STRING), chosen) if chosen else FALSE
 
 
 def _free(name: str, conditions: Sequence[Condition]) -> str:
     taken = {each.name for each in conditions}
     return name if name not in taken else next(f"{name}-{n}" for n in range(2, 999) if f"{name}-{n}" not in taken)
-
-
-def _path(path: Sequence[str | int]) -> str:
-    """Return the text of a path below the rule."""
-    steps = tuple(path)
-    return path_text(steps[3:] if steps[:2] == ("spec", "rules") else steps)

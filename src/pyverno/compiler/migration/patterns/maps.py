@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from pyverno.compiler.migration.outcome import UnconvertibleError, join_path
 from pyverno.compiler.migration.patterns.labels import label_entries
 from pyverno.compiler.migration.patterns.leaves import leaf_test
+from pyverno.compiler.migration.patterns.verdict import Context, Verdict
 from pyverno.compiler.migration.schema import ANY, Presence, Schema, Shape
 from pyverno.compiler.migration.text import (
     FALSE,
@@ -32,56 +33,11 @@ from pyverno.lang.pattern.leaf import compile_leaf
 from pyverno.lang.pattern.metadata import TAGS, find_tag
 from pyverno.value import dataclass
 
-__all__ = ["Context", "Verdict", "any_holds", "holds", "parts_of"]
+__all__ = ["any_holds", "holds", "parts_of"]
 
 _ANCHORS_FIRST: Final = frozenset({Modifier.CONDITION, Modifier.EQUALITY, Modifier.EXISTENCE, Modifier.NEGATION})
 _JUDGED: Final = frozenset(Modifier) - {Modifier.ADD_IF_ABSENT}
 _SKIPPING: Final = frozenset({Modifier.CONDITION, Modifier.GLOBAL})
-_VARIABLES: Final = {
-    "containers": "c",
-    "initContainers": "c",
-    "ephemeralContainers": "c",
-    "volumes": "v",
-    "volumeMounts": "m",
-    "ports": "p",
-    "env": "e",
-    "rules": "r",
-    "tolerations": "t",
-    "subjects": "s",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a pattern says: `ok` unless it fails, `passes` without a skip. `parts` are `ok`, one for each key."""
-
-    ok: Cel
-    passes: Cel
-    parts: tuple[Cel, ...] = ()
-
-    @property
-    def can_skip(self) -> bool:
-        """Whether the pattern can skip."""
-        return self.ok.text != self.passes.text
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """How patterns are read: numbers as floats (anyPattern), the types of fields without a schema, variables in use."""
-
-    floats: bool = False
-    assumes_types: bool = False
-    taken: tuple[str, ...] = ()
-
-    def variable(self, name: str) -> tuple[str, Context]:
-        """Return a free name for the elements of a list, and the context within."""
-        first = _VARIABLES.get(name) or next((each for each in name.lower() if each.isascii() and each.isalpha()), "e")
-        free = next(
-            each for each in (first, "e", "x", "y", "z", *(f"e{n}" for n in range(99))) if each not in self.taken
-        )
-        return free, Context(self.floats, self.assumes_types, (*self.taken, free))
-
-
 _Judge: TypeAlias = Callable[[JSON, Reference, str, Context], Verdict]
 _Below: TypeAlias = tuple[JSON, _Judge]
 """What stands below a key, and how it is judged: labels and metadata have rules of their own."""
@@ -422,7 +378,7 @@ def _anchored(steps: Sequence[_Step], path: str) -> Verdict:
 
 
 def _parts(steps: Sequence[_Step]) -> tuple[Cel, ...]:
-    return tuple(part for each in steps for part in each.verdict.parts or (each.verdict.ok,))
+    return tuple(part for each in steps for part in each.verdict.parts or (each.verdict.ok,) if part.text != "true")
 
 
 def _sequence(steps: Sequence[_Step]) -> Verdict:
