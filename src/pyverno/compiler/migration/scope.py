@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pyverno.compiler.migration.outcome import Note, UnconvertibleError
+from pyverno.compiler.migration.outcome import Note, UnconvertibleError, join_path
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scopetests import EPHEMERAL, Target, object_tests, one_of, rule_path
 from pyverno.compiler.migration.text import (

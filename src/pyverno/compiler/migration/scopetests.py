@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pyverno.compiler.migration.outcome import UnconvertibleError
+from pyverno.compiler.migration.outcome import UnconvertibleError, join_path
 from pyverno.compiler.migration.patterns.wildcards import text_matches
 from pyverno.compiler.migration.text import FALSE, Cel, CelType, Reference, all_of, any_of, compare, literal
 from pyverno.kube.json import JSON, JSONObject
