@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import BasicAuth, web
+from aiohttp import BasicAuth, TCPConnector, web
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from tests.authority.signing import Layer
 
@@ -70,6 +72,10 @@ class Registry:
         """Close all connections."""
         await self._runner.cleanup()
 
+    def connector(self) -> TCPConnector:
+        """Return what connects to this registry, whatever the host; call it on a loop."""
+        return TCPConnector(resolver=_ToOne(int(self.host.rpartition(":")[2])), use_dns_cache=False)
+
     # -------------------------------------------------------------------------------------------------------- content
 
     def push(self, repository: str, tag: str, config: Any = None, layers: Sequence[bytes] = (b"layer",)) -> str:
@@ -78,8 +84,8 @@ class Registry:
         body = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": self._descriptor("application/vnd.oci.image.config.v1+json", settings),
-            "layers": [self._descriptor("application/vnd.oci.image.layer.v1.tar", each) for each in layers],
+            "config": self.describe("application/vnd.oci.image.config.v1+json", settings),
+            "layers": [self.describe("application/vnd.oci.image.layer.v1.tar", each) for each in layers],
         }
         return self.put_manifest(repository, tag, MANIFEST, body)
 
@@ -88,8 +94,8 @@ class Registry:
         body = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": self._descriptor("application/vnd.oci.image.config.v1+json", b"{}"),
-            "layers": [{**self._descriptor(media_type, each.blob), "annotations": each.annotations} for each in layers],
+            "config": self.describe("application/vnd.oci.image.config.v1+json", b"{}"),
+            "layers": [{**self.describe(media_type, each.blob), "annotations": each.annotations} for each in layers],
         }
         return self.put_manifest(repository, tag, MANIFEST, body)
 
@@ -107,8 +113,8 @@ class Registry:
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "artifactType": artifact_type,
-            "config": self._descriptor(_EMPTY, b"{}"),
-            "layers": [self._descriptor(media_type or artifact_type, blob)],
+            "config": self.describe(_EMPTY, b"{}"),
+            "layers": [self.describe(media_type or artifact_type, blob)],
             "subject": {"mediaType": MANIFEST, "digest": subject, "size": 1},
             "annotations": annotations or {},
         }
@@ -125,7 +131,8 @@ class Registry:
             self.manifests[repository, reference] = (media_type, raw)
         return digest
 
-    def _descriptor(self, media_type: str, blob: bytes) -> dict[str, Any]:
+    def describe(self, media_type: str, blob: bytes) -> dict[str, Any]:
+        """Store a blob and return its descriptor."""
         digest = digest_of(blob)
         self.blobs[digest] = blob
         return {"mediaType": media_type, "digest": digest, "size": len(blob)}
@@ -220,3 +227,27 @@ class Registry:
             body = {"schemaVersion": 2, "mediaType": INDEX, "manifests": self._referring(repository, rest)}
             return web.Response(body=json.dumps(body).encode(), content_type=INDEX)
         return web.json_response({"errors": [{"code": "MANIFEST_UNKNOWN"}]}, status=404)
+
+
+@dataclass
+class _ToOne(AbstractResolver):
+    """Every host is at one port of this machine."""
+
+    port: int
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the address, whatever the host."""
+        found = ResolveResult(
+            hostname=host,
+            host="127.0.0.1",
+            port=self.port,
+            family=socket.AF_INET,
+            proto=0,
+            flags=socket.AI_NUMERICHOST,
+        )
+        return [found]
+
+    async def close(self) -> None:
+        """Do nothing."""

@@ -42,11 +42,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a case expects and what the product gave; `vacuous` names what passed without saying anything."""
+    """What a case expects and what the product gave.
+
+    `vacuous` names what passed without saying anything, `replaced` what of the case's files was replaced by ours.
+    """
 
     expected: Any
     got: Any
     vacuous: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -66,6 +70,7 @@ class Outcome:
     expected: Any = None
     got: Any = None
     vacuous: tuple[str, ...] = field(default=())
+    replaced: tuple[str, ...] = field(default=())
 
 
 def same(one: Any, other: Any) -> bool:

@@ -80,6 +80,12 @@ class Report:
             (outcome.bucket, outcome.reason) for outcome in self.outcomes if outcome.state is State.SKIPPED
         )
         lines += [f"skipped {count:4} of {bucket}: {reason}" for (bucket, reason), count in sorted(reasons.items())]
+        again = [outcome for outcome in self.outcomes if outcome.replaced]
+        if again:
+            passed = sum(outcome.state is State.PASSED for outcome in again)
+            share = 100 * passed / len(again)
+            lines.append(f"images signed again: {passed} of {len(again)} cases pass ({share:.0f} %); replaced are")
+            lines += [f"  {outcome.id}: {'; '.join(outcome.replaced)}" for outcome in again]
         vacuous = sum(len(outcome.vacuous) for outcome in self.outcomes)
         if vacuous:
             suites = sum(1 for outcome in self.outcomes if outcome.vacuous)
@@ -99,6 +105,9 @@ class Report:
                 "failures": [self._failure(outcome) for outcome in chosen if outcome.state is State.FAILED],
                 "skips": [
                     {"id": outcome.id, "reason": outcome.reason} for outcome in chosen if outcome.state is State.SKIPPED
+                ],
+                "replaced": [
+                    {"id": outcome.id, "replaced": list(outcome.replaced)} for outcome in chosen if outcome.replaced
                 ],
                 "vacuous": [{"id": outcome.id, "rows": list(outcome.vacuous)} for outcome in chosen if outcome.vacuous],
             }

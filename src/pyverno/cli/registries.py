@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,8 @@ from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
+    import aiohttp
+
     from pyverno.engine.imagesource import ImageSource
     from pyverno.registry.dockerconfig import DockerConfig
     from pyverno.registry.loopthread import OwnRegistryImages
@@ -21,9 +23,13 @@ __all__ = ["RegistryAccess", "open_registries", "opened_registries", "own_creden
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """What registries are read with; worker processes receive it. `trusted_root` is the content of the file."""
+    """What registries are read with; worker processes receive it. `trusted_root` is the content of the file.
+
+    `connector` makes the connections, for registries that are elsewhere than their names say; those speak HTTP.
+    """
 
     trusted_root: bytes = b""
+    connector: Callable[[], aiohttp.BaseConnector] | None = None
 
 
 def read_registry_access(*, registry: bool, trust_root: str) -> RegistryAccess | None:
@@ -39,10 +45,15 @@ def open_registries(access: RegistryAccess) -> OwnRegistryImages:
     """Return images of registries; the caller closes them, or ends with its process."""
     from pyverno.images.verification.trust import read_trust_root
     from pyverno.registry.loopthread import OwnRegistryImages
+    from pyverno.registry.transport import RegistrySettings
 
     root = read_trust_root(access.trusted_root) if access.trusted_root else None
     return OwnRegistryImages(
-        own_credentials(), trust_root=None if root is None else lambda: root, public_key=_public_key
+        own_credentials(),
+        trust_root=None if root is None else lambda: root,
+        public_key=_public_key,
+        settings=RegistrySettings(allows_http=access.connector is not None),
+        connector=access.connector,
     )
 
 

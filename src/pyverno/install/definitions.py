@@ -36,6 +36,7 @@ _SWITCHES: Final[JSONObject] = {
         ("background", "Whether objects that exist are judged."),
     )
 }
+_DEMANDS: Final = "validationConfigurations"
 _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 _LEGACY_COLUMNS: Final = (
     {"name": "Admission", "type": "boolean", "jsonPath": ".spec.admission"},
@@ -106,7 +107,15 @@ def _spec(kind: PolicyKind, version: str) -> JSONObject:
     found = structural_schema(record.fields["spec"].shape) if isinstance(record, Record) else dict(_OPEN)
     if kind.family is Family.RULES:
         found["properties"] = {**found.get("properties", {}), **_SWITCHES}
+    if _DEMANDS in found.get("properties", {}):
+        found["properties"][_DEMANDS] = _with_defaults(found["properties"][_DEMANDS])
     return {**found, "description": found.get("description") or "The desired state; validated when it is written."}
+
+
+def _with_defaults(schema: JSONObject) -> JSONObject:
+    """Return the schema of switches that are all on where nothing is written."""
+    properties = {name: {**found, "default": True} for name, found in schema["properties"].items()}
+    return {**schema, "default": {}, "properties": properties}
 
 
 def _version(kind: PolicyKind, version: str) -> JSONObject:

@@ -217,11 +217,13 @@ class RegistryImages:
         config = body.get("config")
         digest = config.get("digest") if isinstance(config, dict) else None
         raw = await self._client.blob(repository, digest, deadline=deadline) if isinstance(digest, str) else b"{}"
+        # Kyverno: Docker Hub has the name of its index, and official images are below `library`
+        registry = "index.docker.io" if reference.registry == "docker.io" else reference.registry
         return {
             "image": image,
-            "resolvedImage": f"{reference.repository}@{top.digest}",
-            "registry": reference.registry,
-            "repository": reference.path,
+            "resolvedImage": f"{registry}/{repository.path}@{top.digest}",
+            "registry": registry,
+            "repository": repository.path,
             "identifier": reference.digest or reference.tag,
             "manifest": body,
             "manifestList": top.read() if top.is_index else None,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import aiohttp
+
 from pyverno.errors import HostError, PyvernoError
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.registry.client import RegistryClient
@@ -69,10 +71,13 @@ class OwnRegistryImages:
         trust_root: Callable[[], TrustRoot] | None = None,
         public_key: Callable[[str], str] | None = None,
         settings: RegistrySettings | None = None,
+        connector: Callable[[], aiohttp.BaseConnector] | None = None,
     ) -> None:
         """Start the thread; nothing is read before a rule asks."""
         self._thread = LoopThread()
-        self._images = RegistryImages(RegistryClient(Transport(settings)), credentials)
+        self._images = RegistryImages(
+            RegistryClient(Transport(settings, connector or aiohttp.TCPConnector)), credentials
+        )
         self.source = BlockingImages(self._images, self._thread.ask, trust_root=trust_root, public_key=public_key)
 
     def __enter__(self) -> Self:

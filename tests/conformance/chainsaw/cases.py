@@ -22,10 +22,10 @@ _DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
 _RUN: Final = (
     *("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation"),
     *("admission-assert-other", "events", "globalcontext", "reports", "vap-generation", "webhook-config"),
+    "image-registry",
     *("background-cleanup", "background-generate", "background-mutate-existing"),
 )
 _NOT_RUN: Final[Mapping[str, str]] = {
-    "image-registry": "needs image registries and the verification of signatures",
     "http-service": "needs an HTTP service in the cluster",
     "manifest-signature": "needs the verification of signatures",
     "needs-controllers": "needs further controllers",
@@ -40,11 +40,11 @@ _SCRIPTS: Final = {
 }
 _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
     "manifest-signature": _NOT_RUN["manifest-signature"],
-    "image-validating": _NOT_RUN["image-registry"],
     "kyverno-config": _SCRIPTS["kyverno-config"],
     "runs-workload": _SCRIPTS["kubectl-needs-kubelet"],
 }
 """What a scenario with scripts may need besides, by its labels."""
+_WORKFLOW: Final = "needs an image and a ConfigMap that upstream's workflow makes with public services"
 _VERSION: Final = "1.35"
 _NEEDS_NEWER: Final = "/generate-mutating-admission-policy-v1/"
 _NEWER: Final = "1.36"
@@ -53,7 +53,11 @@ _BY_CLOCK: Final = frozenset({"cleanup", "ttl-cleanup"})
 """Labels of scenarios that wait for the clock."""
 _CONFIGURES: Final = tuple(f"{each}/cleanup-empty-replicasets/.chainsaw-test" for each in ("cleanup", "cleanup-dpol"))
 """Scenarios with scripts that change the ConfigMap alone, which we do as well."""
+_API_ONLY: Final = ("/subresources/block-ephemeral-containers", "/standard/rollback-image-verification")
+"""Scenarios whose scripts only talk to the API server, although the like of them need a node elsewhere."""
 _OF_OTHERS: Final[Mapping[str, str]] = {
+    "/custom-sigstore/standard/basic": _WORKFLOW,
+    "/custom-sigstore/standard/basic-deprecated": _WORKFLOW,
     "chainsaw/lease/admission-controller": "asserts on the pods of Kyverno",
     "chainsaw/lease/cleanup-controller": "asserts on the pods of Kyverno",
     "chainsaw/ttl/propagation-policy/foreground": _SCRIPTS["kubectl-needs-kubelet"],
@@ -77,10 +81,12 @@ def claim(case: Case, root: Path) -> Claim:
     definitions = (root / _BUCKET / _DEFINITIONS).resolve()
     there = definitions if definitions.is_dir() else None
     thread = running_cluster(there, _configuration(record), _NEWER if _NEEDS_NEWER in record["id"] else _VERSION)
+    thread.cluster.replaced.clear()
     thread.cluster.moves_clock = bool(_BY_CLOCK & set(record.get("labels") or ()))
     path = (root / _BUCKET / record["repo"] / record["path"]).resolve()
     try:
-        return Claim([], thread.run(run_scenario(thread.cluster, path), case.id))
+        failed = thread.run(run_scenario(thread.cluster, path), case.id)
+        return Claim([], failed, replaced=tuple(sorted(thread.cluster.replaced)))
     except Exception:
         # what this scenario left behind must not disturb the next one
         running_cluster.cache_clear()
@@ -92,19 +98,19 @@ def _leave_out(record: dict[str, Any]) -> None:
         raise NotRun("quarantined upstream")
     if record["skip"]:
         raise NotRun("skipped upstream")
+    why = next((text for end, text in _OF_OTHERS.items() if record["id"].endswith(end)), "")
+    if why:
+        raise NotRun(why)
     if record["class"] == "script":
         _leave_out_scripts(record)
     elif record["class"] not in _RUN:
         raise NotRun(_NOT_RUN.get(record["class"], f"class {record['class']} is not run"))
-    why = next((text for end, text in _OF_OTHERS.items() if record["id"].endswith(end)), "")
-    if why:
-        raise NotRun(why)
     if _configuration(record) not in INSTALLATIONS:
         raise NotRun(f"needs the installation `{_configuration(record)}`")
 
 
 def _leave_out_scripts(record: dict[str, Any]) -> None:
-    if record["id"].endswith(_CONFIGURES):
+    if record["id"].endswith((*_CONFIGURES, *_API_ONLY)):
         if shutil.which("kubectl") is None:
             raise NotRun("needs the programs kubectl")
         return
@@ -112,8 +118,8 @@ def _leave_out_scripts(record: dict[str, Any]) -> None:
         raise NotRun("calls a script that the corpus does not have")
     why = _SCRIPTS.get(record["script_kind"], "runs scripts")
     why = why or next((text for label, text in _OTHER_CONTROLLERS.items() if label in record["labels"]), "")
-    if record["network"]:
-        why = why or _NOT_RUN["image-registry"]
+    if not all(name.startswith("registry:") for name in record["network"]):
+        why = why or "reads scripts or services from the network"
     missing = [tool for tool in record["tools"] if shutil.which(tool) is None]
     if why or missing:
         raise NotRun(why or f"needs the programs {', '.join(missing)}")

@@ -29,6 +29,8 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.admission.controller import AdmissionSettings
 from pyverno.controllers.cleanup.controller import CleanupController
 from pyverno.controllers.reports.controller import ReportsController
+from pyverno.controllers.state.hosts import HostSettings
+from pyverno.controllers.state.registries import RegistryFlags
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
@@ -38,6 +40,7 @@ from pyverno.telemetry.observer import Observers
 from pyverno.testing import CONTROLLERS, REPORTS, FurtherController, PolicySandbox, reports_settings
 from pyverno.value import replace
 from pyverno.webhook.policyreviews import ExceptionSettings
+from tests.conformance.images.world import image_world
 
 __all__ = ["INSTALLATIONS", "Cluster", "running_cluster"]
 
@@ -53,6 +56,7 @@ INSTALLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "standard,generate-mutating-admission-policy": {**_STANDARD, "generates_mutating": True},
     _OPENREPORTS: _STANDARD,
     "standard,ttl": _STANDARD,
+    "standard,sigstore-custom-tuf": _STANDARD,
     "standard,force-failure-policy-ignore": {**_STANDARD, "webhooks": Settings(forces_ignore=True)},
 }
 """Installations of upstream's runs that we can make, and the settings of the controller that they mean."""
@@ -94,8 +98,11 @@ class Cluster:
 
     def __init__(self, definitions: Path | None, installation: str, version: str) -> None:
         """Take the folder of further CustomResourceDefinitions, if there is one, the installation and Kubernetes'."""
+        world = image_world()
+        registries = RegistryFlags(allows_http=True, trusted_root=world.trusted_root)
         settings = AdmissionSettings(
             **INSTALLATIONS[installation],
+            hosts=HostSettings(registries=registries, registry_connector=world.connector),
             port=0,
             lease_retry=60,
             qps=0,
@@ -107,6 +114,8 @@ class Cluster:
         self._shift = timedelta()
         self.moves_clock = False
         """Whether time that a scenario waits for passes, rather than a fraction of it."""
+        self.replaced: set[str] = set()
+        """What of the files of the scenario was replaced, because it belongs to images that are signed again."""
         self._has_ttl = "ttl" in installation
         self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False, clock=self._now))
         self._installed = PolicySandbox(
@@ -174,6 +183,12 @@ class Cluster:
     def kubeconfig(self) -> str:
         """The path of the administrator's kubeconfig."""
         return self._sandbox.kubeconfig
+
+    def read(self, path: Path) -> bytes:
+        """Return the content of a file of the corpus, with what belongs to our images in it."""
+        found = image_world().rewrite(path.read_text())
+        self.replaced |= found.replaced
+        return found.text.encode()
 
     def as_installed(self, body: JSONObject) -> JSONObject:
         """Return an object as it is where the controller runs behind its Service, and not at an address of ours."""

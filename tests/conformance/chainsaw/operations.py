@@ -95,7 +95,9 @@ def _documents(context: Context, detail: JSONObject) -> Iterator[JSONObject]:
 def _files(context: Context, name: str) -> Iterator[JSONObject]:
     for path in located(context.copy, name) if (context.copy / name).exists() else located(context.folder, name):
         try:
-            documents = list(expand_lists(load_documents(path.read_bytes(), file=path.name, duplicate_keys="last")))
+            documents = list(
+                expand_lists(load_documents(context.cluster.read(path), file=path.name, duplicate_keys="last"))
+            )
         except (OSError, PyvernoError) as error:
             raise ScenarioFailure(f"`{name}` cannot be read: {error}") from None
         yield from (document.value for document in documents if document.value is not None)

@@ -34,7 +34,7 @@ _NAMESPACES: Final = GVR("", "v1", "namespaces")
 async def run_scenario(cluster: Cluster, path: Path) -> list[str]:
     """Perform the scenarios of a file and clean up after them; return the steps that failed, with why."""
     failed: list[str] = []
-    for scenario in _read(path):
+    for scenario in _read(cluster, path):
         try:
             with tempfile.TemporaryDirectory(prefix="scenario-") as scratch:
                 await _run(cluster, path.parent, Path(scratch), scenario)
@@ -45,15 +45,15 @@ async def run_scenario(cluster: Cluster, path: Path) -> list[str]:
     return failed
 
 
-def _read(path: Path) -> Iterator[JSONObject]:
-    for document in load_documents(path.read_bytes(), file=path.name):
+def _read(cluster: Cluster, path: Path) -> Iterator[JSONObject]:
+    for document in load_documents(cluster.read(path), file=path.name):
         if document.value is not None:
             yield document.value
 
 
 async def _run(cluster: Cluster, folder: Path, scratch: Path, scenario: JSONObject) -> None:
     spec = scenario["spec"]
-    copy = copy_folder(folder, scratch) if _runs_programs(spec["steps"]) else folder
+    copy = copy_folder(folder, scratch, cluster.read) if _runs_programs(spec["steps"]) else folder
     kubeconfig = copy_kubeconfig(Path(cluster.kubeconfig), scratch)
     namespace = spec.get("namespace") or f"chainsaw-{secrets.token_hex(4)}"
     version = await cluster.client.request("GET", "/version")
@@ -115,7 +115,7 @@ def _used(context: Context, step: JSONObject) -> tuple[JSONObject, Context]:
     given = (use.get("with") or {}).get("bindings") or []
     path = Path(os.path.normpath(context.folder / str(substitute(use["template"], context.bindings)).lstrip("/")))
     try:
-        (template,) = _read(path)
+        (template,) = _read(context.cluster, path)
     except (OSError, PyvernoError) as error:
         raise ScenarioFailure(f"the template `{use['template']}` cannot be read: {error}") from None
     spec = template["spec"]

@@ -9,7 +9,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,17 +21,20 @@ __all__ = ["copy_folder", "copy_kubeconfig", "run_program"]
 _NAME: Final = "chainsaw"
 
 
-def copy_folder(folder: Path, scratch: Path) -> Path:
+def copy_folder(folder: Path, scratch: Path, read: Callable[[Path], bytes]) -> Path:
     """Copy the folder of a scenario and the files beside it to a place that may be written to; return the copy.
 
-    Links are followed by the corpus already.
+    `read` gives the documents of the copy. Links are followed by the corpus already.
     """
     beside = scratch / folder.parent.name
     beside.mkdir(parents=True, exist_ok=True)
     for path in folder.parent.iterdir():
         if path.is_file():
             shutil.copy(path, beside / path.name)
-    return Path(shutil.copytree(folder, beside / folder.name, dirs_exist_ok=True))
+    copy = Path(shutil.copytree(folder, beside / folder.name, dirs_exist_ok=True))
+    for path in folder.glob("*.yaml"):
+        (copy / path.name).write_bytes(read(path))
+    return copy
 
 
 def copy_kubeconfig(kubeconfig: Path, scratch: Path) -> Path:

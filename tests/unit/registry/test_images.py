@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 import pytest
-from aiohttp import web
+from aiohttp import TCPConnector, web
 
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import HostError, NotFoundError
@@ -29,7 +29,11 @@ DSSE = "application/vnd.dsse.envelope.v1+json"
 
 
 def _run(
-    registry: Registry, work: Callable[[RegistryImages], Awaitable[T]], secrets: Mapping[str, JSONObject] | None = None
+    registry: Registry,
+    work: Callable[[RegistryImages], Awaitable[T]],
+    secrets: Mapping[str, JSONObject] | None = None,
+    *,
+    is_everywhere: bool = False,
 ) -> T:
     async def read(namespace: str, name: str) -> JSONObject:
         found = (secrets or {}).get(f"{namespace}/{name}")
@@ -39,7 +43,9 @@ def _run(
 
     async def run() -> T:
         async with registry:
-            images = RegistryImages(RegistryClient(Transport(RegistrySettings(5))), SecretCredentials(read, "kyverno"))
+            connector = registry.connector if is_everywhere else TCPConnector
+            transport = Transport(RegistrySettings(5, allows_http=is_everywhere), connector)
+            images = RegistryImages(RegistryClient(transport), SecretCredentials(read, "kyverno"))
             try:
                 return await work(images)
             finally:
@@ -196,3 +202,18 @@ def test_the_data_of_an_index_is_that_of_linux_on_amd64() -> None:
         return found["resolvedImage"].removeprefix(registry.host), found["identifier"], found["configData"]
 
     assert (f"/team/app@{index}", "v1", {"architecture": "amd64"}) == _run(registry, work)
+
+
+def test_image_data_of_docker_hub_has_the_names_of_its_index() -> None:
+    """As policies compare them: the registry, and `library` in the repositories of official images."""
+    registry = Registry()
+    digest = registry.push("library/nginx", "latest")
+    registry.push("team/app", "latest")
+
+    async def work(images: RegistryImages) -> tuple[object, ...]:
+        first = await images.data("nginx", ImageAccess())
+        second = await images.data("docker.io/team/app", ImageAccess())
+        return first["registry"], first["repository"], first["resolvedImage"], second["registry"], second["repository"]
+
+    expected = ("index.docker.io", "library/nginx", f"index.docker.io/library/nginx@{digest}")
+    assert (*expected, "index.docker.io", "team/app") == _run(registry, work, is_everywhere=True)

@@ -137,11 +137,6 @@ def _mounts(container: JSONObject, volumes: Collection[str], path: str, errors: 
         places.add(target)
 
 
-def _image(value: JSON, path: str, errors: Errors) -> None:
-    if type(value) is str and value != value.strip():
-        errors.append(invalid(path, value, "must not have leading or trailing whitespace"))
-
-
 def _exec(value: JSON, path: str, errors: Errors) -> None:
     if not value.get("command"):
         errors.append(required(f"{path}.command"))
@@ -262,7 +257,7 @@ _POLICIES: Final[Check] = one_of("Always", "IfNotPresent", "Never")
 _COMMON_BEFORE_MOUNTS: Final[Check] = struct(
     {
         "name": needed(form(dns_label_problems)),
-        "image": needed(_image),
+        "image": needed(),
         "terminationMessagePolicy": needed(one_of("File", "FallbackToLogsOnError")),
         "ports": _ports,
         "env": each(_variable),

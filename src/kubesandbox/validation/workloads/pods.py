@@ -100,9 +100,20 @@ def pod_spec(value: JSON, path: str, errors: Errors, extra_volumes: frozenset[st
     _dns(value, path, errors)
 
 
+def _images(spec: JSON, errors: Errors) -> None:
+    """Check the images of a Pod; templates may name one by blanks, which something else replaces."""
+    for key in ("containers", "initContainers", "ephemeralContainers"):
+        for index, container in enumerate(spec.get(key) or ()):
+            image = container.get("image")
+            if type(image) is str and image != image.strip():
+                path = f"spec.{key}[{index}].image"
+                errors.append(invalid(path, image, "must not have leading or trailing whitespace"))
+
+
 def pod(value: JSON, path: str, errors: Errors) -> None:
     """Check a Pod that is to be made."""
     pod_spec(value.get("spec") or {}, "spec", errors)
+    _images(value.get("spec") or {}, errors)
     if (value.get("spec") or {}).get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
 
@@ -121,6 +132,7 @@ def pod_update(body: JSONObject, old: JSONObject, subresource: str, errors: Erro
     """Check what changed: images, deadlines that get nearer and new tolerations may."""
     new, before = body.get("spec") or {}, old.get("spec") or {}
     pod_spec(new, "spec", errors)
+    _images(new, errors)
     if subresource in ("ephemeralcontainers", "resize", "binding"):
         return True
     for key in ("containers", "initContainers"):

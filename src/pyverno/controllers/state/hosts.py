@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+import aiohttp
+
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.host import ClusterHost
@@ -33,7 +35,8 @@ _CACHED: Final = "cache.kyverno.io/enabled"
 class HostSettings:
     """Settings of the flags; `max_entries` bounds the global context (0 = no limit).
 
-    A cache older than `stale_seconds` is an error or makes the replica not ready.
+    A cache older than `stale_seconds` is an error or makes the replica not ready. `registry_connector` replaces the
+    guarded connections to registries, for a sandbox whose registry is on this machine.
     """
 
     egress: EgressSettings = field(default_factory=EgressSettings)
@@ -42,6 +45,7 @@ class HostSettings:
     max_entries: int = 0
     caches_config_maps: bool = True
     stale_seconds: float = STALE_SECONDS
+    registry_connector: Callable[[], aiohttp.BaseConnector] | None = None
 
 
 class HostFactory:
@@ -62,7 +66,9 @@ class HostFactory:
         self._settings = settings
         self._kinds = kinds
         self._egress = Egress(settings.egress)
-        self._registries = ClusterRegistries(client, settings.registries, self._egress.connector)
+        self._registries = ClusterRegistries(
+            client, settings.registries, settings.registry_connector or self._egress.connector
+        )
         self._config_maps: Informer | None = None
         self.status = EntryStatus(client, self.entry_resource, emit)
         self.entries = GlobalContext(

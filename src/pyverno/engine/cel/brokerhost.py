@@ -20,7 +20,7 @@ from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.host import AuthorizationCheck, Decision
 from pyverno.value import dataclass, field
 
-__all__ = ["BrokerHost"]
+__all__ = ["BrokerHost", "metadata_of"]
 
 
 @dataclass(slots=True)
@@ -92,7 +92,7 @@ class BrokerHost:
 
     def image_metadata(self, reference: str) -> JSONObject:
         """Return what a registry says about an image."""
-        return self.broker.image_data(reference, credentials=None)
+        return metadata_of(self.broker.image_data(reference, credentials=None))
 
     def generate(self, namespace: str | None, objects: list[JSON]) -> None:
         """Collect objects to generate; a policy of a namespace stays in it (None = that namespace)."""
@@ -150,6 +150,26 @@ class BrokerHost:
                 text = f"a policy of namespace `{self.broker.namespace}` may not read "
                 raise OperandError(f"{text}cluster-wide resources", f"{text}the cluster-wide {resource}")
         return f"{prefix}/namespaces/{_segment(own, 'namespace')}/{resource}" if own else f"{prefix}/{resource}"
+
+
+def metadata_of(data: JSONObject) -> JSONObject:
+    """Return image data with the field names of CEL; recorded data that has them already stays as it is.
+
+    >>> metadata_of({"resolvedImage": "r/a@sha256:0", "identifier": "v1", "configData": {"os": "linux"}})
+    {'resolvedImage': 'r/a@sha256:0', 'identifier': 'v1', 'tag': 'v1', 'digest': 'sha256:0', 'config': {'os': 'linux'}}
+    """
+    if "configData" not in data:
+        return data
+    renamed = {key: value for key, value in data.items() if key not in ("configData", "manifestList")}
+    identifier, resolved = str(data.get("identifier") or ""), str(data.get("resolvedImage") or "")
+    if identifier and ":" not in identifier:
+        renamed["tag"] = identifier
+    if "@" in resolved:
+        renamed["digest"] = resolved.rpartition("@")[2]
+    renamed["config"] = data["configData"]
+    if data.get("manifestList") is not None:
+        renamed["imageIndex"] = data["manifestList"]
+    return renamed
 
 
 def _with_kinds(listed: JSONObject) -> JSONObject:

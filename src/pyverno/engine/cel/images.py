@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from pyverno.engine.cel.brokerhost import BrokerHost
+from pyverno.engine.cel.brokerhost import BrokerHost, metadata_of
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.engine.imageverification.verifier import ImageAtWork
 from pyverno.errors import EvaluationError, VerificationError
@@ -25,13 +25,14 @@ from pyverno.lang.cel.values import Value
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
-__all__ = ["ImageAttestation", "ImageAttestor", "ImageHost", "verified_images"]
+__all__ = ["ImageAttestation", "ImageAttestor", "ImageHost", "failed_checks", "verified_images"]
 
 Evaluate = Callable[[Program], Value]
 Problems = tuple[str, ...] | None
 """Why nothing verified; None when something did."""
 
 _VERIFIED: Final = "verified images"
+_FAILED: Final = "failed image checks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class ImageAttestation:
 def verified_images(runtime: Runtime) -> dict[str, bool]:
     """Return which images any policy of this review verified: False where each check failed."""
     found: dict[str, bool] = runtime.memory.setdefault(_VERIFIED, {})
+    return found
+
+
+def failed_checks(runtime: Runtime) -> set[int]:
+    """Return the policies of this review whose validations failed, by the identity of what selects their images."""
+    found: set[int] = runtime.memory.setdefault(_FAILED, set())
     return found
 
 
@@ -102,8 +109,8 @@ class ImageHost(BrokerHost):
     def image_metadata(self, reference: str) -> JSONObject:
         """Return what a registry says about an image, read with the credentials of the policy."""
         if self.credentials is None:
-            return self.broker.image_data(reference, credentials=None)
-        return self.broker.described_image(reference, ImageAccess(self.credentials))
+            return metadata_of(self.broker.image_data(reference, credentials=None))
+        return metadata_of(self.broker.described_image(reference, ImageAccess(self.credentials)))
 
     def at_work(self, image: str) -> ImageAtWork:
         """Return a matched image with the credentials of the policy."""

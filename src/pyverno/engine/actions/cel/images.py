@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from weakref import WeakMethod
 
 from pyverno.engine.actions.cel.validate import SKIPPED, CelValidation, annotated, exempted, no_exceptions
-from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageHost, verified_images
+from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageHost, failed_checks, verified_images
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.imageverification.pinning import pinned, text_at
 from pyverno.engine.result import CelDetail, Status, Verdict
@@ -145,11 +145,13 @@ class ImageValidatingCheck:
             groups, infos = self.selection.found(run, session)
             for text, info in infos.items():
                 if self.verifies_digest and not info.digest:
+                    failed_checks(run.runtime).add(id(self.selection))
                     return (Verdict(Status.FAIL, f"image {text} does not have a digest"),)
             host.images = infos
             session.bindings["images"] = groups
             for index, validation in enumerate(self.validations):
                 if session.evaluate(validation.program) is not True:
+                    failed_checks(run.runtime).add(id(self.selection))
                     text = _message(session, validation, index, host.problems)
                     return (Verdict(Status.FAIL, text, CelDetail(index)),)
             if self.annotations:
@@ -209,12 +211,17 @@ class PinDigests:
 
 @dataclass(frozen=True, slots=True)
 class RequiredImages:
-    """Demands that some policy of the review verified each matched image."""
+    """Demands that some policy of the review verified each matched image.
+
+    A policy whose validations failed has said what is wrong with its images.
+    """
 
     selection: ImageSelection
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Return a fail for the first image that no policy verified, else nothing."""
+        if id(self.selection) in failed_checks(run.runtime):
+            return ()
         session, _ = self.selection.open(run)
         try:
             if not self.selection.applies(session):
