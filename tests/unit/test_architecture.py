@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 MOST_MODULES = 20
 MOST_LINES = 450
+SHARED_LINES = 10
+NO_CODE = re.compile(r"""#|from |import |["\w.()\[\]{}]*,?$""").match
 NAMELESS = frozenset({"utils", "util", "common", "helpers", "helper", "misc", "internal"})
 
 
@@ -49,6 +52,19 @@ def test_every_room_has_a_charter() -> None:
         for room in rooms()
         if not (ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or "").strip()
     ]
+
+
+def test_no_two_places_share_ten_identical_lines() -> None:
+    """What is the same stands in one place, where all its readers find a change; names and imports do not count."""
+    seen: dict[tuple[str, ...], Path] = {}
+    shared = set()
+    for path in modules():
+        lines = [line for line in map(str.strip, path.read_text(encoding="utf-8").splitlines()) if not NO_CODE(line)]
+        for run in zip(*(lines[start:] for start in range(SHARED_LINES)), strict=False):
+            if run in seen:
+                shared.add((str(seen[run].relative_to(SOURCE)), str(path.relative_to(SOURCE)), run[0]))
+            seen[run] = path
+    assert set() == shared
 
 
 def test_no_import_hides_from_type_checker_and_contracts() -> None:

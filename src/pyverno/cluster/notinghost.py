@@ -6,14 +6,12 @@ ConfigMaps is evaluated again when they change, one that reads anything else at 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyverno.engine.host import AuthorizingHost, Host, HttpCall, NamespacedHttpHost
-from pyverno.errors import EvaluationError
+from pyverno.cluster.forwardinghost import ForwardingHost
+from pyverno.engine.host import Host, HttpCall
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import KindTable
 
 if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
@@ -25,7 +23,7 @@ ConfigMapKey = tuple[str, str]
 """Namespace and name."""
 
 
-class NotingHost:
+class NotingHost(ForwardingHost):
     """Forwards every call; `config_maps` are those that were read, `reads_host` tells whether there was any other call.
 
     >>> from pyverno.engine.host import NO_HOST
@@ -35,97 +33,76 @@ class NotingHost:
 
     def __init__(self, host: Host) -> None:
         """Take the host that answers."""
-        self._host = host
+        super().__init__(host)
         self.config_maps: set[ConfigMapKey] = set()
         self.reads_host = False
-
-    @property
-    def allows_http_in_namespaces(self) -> bool:
-        """Tell whether expressions of namespaced policies may call services."""
-        return isinstance(self._host, NamespacedHttpHost) and self._host.allows_http_in_namespaces
 
     def now(self) -> int:
         """Return the wall clock."""
         self.reads_host = True
-        return self._host.now()
+        return super().now()
 
     def random_bits(self, bits: int) -> int:
         """Return random bits."""
         self.reads_host = True
-        return self._host.random_bits(bits)
+        return super().random_bits(bits)
 
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name."""
         self.reads_host = True
-        return self._host.lookup_host(name)
-
-    @property
-    def kinds(self) -> KindTable:
-        """The kinds that the cluster serves; a change of them evaluates all objects again."""
-        return self._host.kinds
+        return super().lookup_host(name)
 
     @property
     def image_source(self) -> ImageSource:
         """What registries hold."""
         self.reads_host = True
-        return self._host.image_source
+        return super().image_source
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Call the API server."""
         self.reads_host = True
-        return self._host.api_call(path, method=method, body=body)
+        return super().api_call(path, method=method, body=body)
 
     def http_call(self, call: HttpCall) -> JSON:
         """Call a service."""
         self.reads_host = True
-        return self._host.http_call(call)
+        return super().http_call(call)
 
     def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
         """Call a service and return status and body."""
         self.reads_host = True
-        return self._host.http_exchange(call)
+        return super().http_exchange(call)
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap."""
         self.config_maps.add((namespace, name))
-        return self._host.config_map(namespace, name)
+        return super().config_map(namespace, name)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Return the data of an image."""
         self.reads_host = True
-        return self._host.image_data(image, credentials=credentials)
+        return super().image_data(image, credentials=credentials)
 
     def global_entry(self, name: str) -> JSON:
         """Return the data of a GlobalContextEntry."""
         self.reads_host = True
-        return self._host.global_entry(name)
+        return super().global_entry(name)
 
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
     ) -> JSONObject | None:
         """Return one object."""
         self.reads_host = True
-        return self._host.get_object(api_version, kind, namespace, name, subresource=subresource)
+        return super().get_object(api_version, kind, namespace, name, subresource=subresource)
 
     def list_objects(
         self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
     ) -> tuple[JSONObject, ...]:
         """Return the objects that a label selector selects."""
         self.reads_host = True
-        return self._host.list_objects(api_version, kind, namespace, selector)
+        return super().list_objects(api_version, kind, namespace, selector)
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
         """Answer a question about a user."""
         self.reads_host = True
-        if not isinstance(self._host, AuthorizingHost):
-            raise EvaluationError("no authorizer is available here: the evaluation has no user")
-        return self._host.authorize(check)
-
-    @property
-    def supplies_variables(self) -> bool:
-        """Tell whether a person supplied variables."""
-        return self._host.supplies_variables
-
-    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
-        """Return variables that a person supplied."""
-        return self._host.recorded_variables(policy, rule, resource)
+        return super().authorize(check)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import orjson
 
+from pyverno.cluster.forwardinghost import ForwardingHost
 from pyverno.engine.host import Host, HttpCall
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.kinds import KindTable
-
-if TYPE_CHECKING:
-    from pyverno.engine.imagesource import ImageSource
-
-    # CEL is imported only where a policy is written in it
-    from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["RememberingHost"]
 
@@ -24,16 +18,15 @@ _MAX_ANSWERS: Final = 256
 T = TypeVar("T")
 
 
-class RememberingHost:
+class RememberingHost(ForwardingHost):
     """Caches the answers of another host as long as it lives; errors are not cached.
 
     The clock, randomness and the authorizer are not cached. It belongs to one thread at a time.
     """
 
-    def __init__(self, inner: Host, *, allows_http_in_namespaces: bool = False) -> None:
+    def __init__(self, host: Host) -> None:
         """Take the host to ask."""
-        self.allows_http_in_namespaces = allows_http_in_namespaces
-        self._inner = inner
+        super().__init__(host)
         self._answers: dict[tuple[object, ...], object] = {}
 
     def _once(self, key: tuple[object, ...], ask: Callable[[], T]) -> T:
@@ -44,57 +37,31 @@ class RememberingHost:
             self._answers[key] = answer
         return answer
 
-    def now(self) -> int:
-        """Return the clock in nanoseconds."""
-        return self._inner.now()
-
-    def random_bits(self, bits: int) -> int:
-        """Return random bits."""
-        return self._inner.random_bits(bits)
-
     def lookup_host(self, name: str) -> tuple[str, ...]:
         """Return the addresses of a host name."""
-        return self._once(("lookup", name), lambda: self._inner.lookup_host(name))
-
-    @property
-    def kinds(self) -> KindTable:
-        """The kinds that the cluster serves."""
-        return self._inner.kinds
-
-    @property
-    def image_source(self) -> ImageSource:
-        """What registries hold."""
-        return self._inner.image_source
+        return self._once(("lookup", name), lambda: self._host.lookup_host(name))
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical request to the API server."""
         key = ("api", method, str(path.path), tuple(path.query), orjson.dumps(body))
-        return self._once(key, lambda: self._inner.api_call(path, method=method, body=body))
+        return self._once(key, lambda: self._host.api_call(path, method=method, body=body))
 
     def http_call(self, call: HttpCall) -> JSON:
         """Call a service and return the JSON of its answer."""
-        return self._once(("call", *_key(call)), lambda: self._inner.http_call(call))
+        return self._once(("call", *_key(call)), lambda: self._host.http_call(call))
 
     def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
         """Call a service and return status and body."""
-        return self._once(("exchange", *_key(call)), lambda: self._inner.http_exchange(call))
+        return self._once(("exchange", *_key(call)), lambda: self._host.http_exchange(call))
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap."""
-        return self._once(("map", namespace, name), lambda: self._inner.config_map(namespace, name))
-
-    def authorize(self, check: AuthorizationCheck) -> Decision:
-        """Ask the API server whether an account has a permission."""
-        return self._inner.authorize(check)  # type: ignore[attr-defined,no-any-return]  # a cluster's host can
+        return self._once(("map", namespace, name), lambda: self._host.config_map(namespace, name))
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Return what a registry knows of an image."""
         key = ("image", image, orjson.dumps(credentials))
-        return self._once(key, lambda: self._inner.image_data(image, credentials=credentials))
-
-    def global_entry(self, name: str) -> JSON:
-        """Return the data of a GlobalContextEntry, which is in memory."""
-        return self._inner.global_entry(name)
+        return self._once(key, lambda: self._host.image_data(image, credentials=credentials))
 
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
@@ -102,7 +69,7 @@ class RememberingHost:
         """Return an object, None for a missing one."""
         key = ("get", api_version, kind, namespace, name, subresource)
         return self._once(
-            key, lambda: self._inner.get_object(api_version, kind, namespace, name, subresource=subresource)
+            key, lambda: self._host.get_object(api_version, kind, namespace, name, subresource=subresource)
         )
 
     def list_objects(
@@ -110,16 +77,7 @@ class RememberingHost:
     ) -> tuple[JSONObject, ...]:
         """Return the objects that a label selector selects."""
         key = ("list", api_version, kind, namespace, orjson.dumps(selector, option=orjson.OPT_SORT_KEYS))
-        return self._once(key, lambda: self._inner.list_objects(api_version, kind, namespace, selector))
-
-    @property
-    def supplies_variables(self) -> bool:
-        """False: a cluster has no values file."""
-        return False
-
-    def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
-        """Return nothing."""
-        return {}
+        return self._once(key, lambda: self._host.list_objects(api_version, kind, namespace, selector))
 
 
 def _key(call: HttpCall) -> tuple[object, ...]:

@@ -1,4 +1,6 @@
-"""The manifests of one controller that serves no webhooks: identity, roles, Deployment, metrics and network policy.
+"""The manifests of one controller: identity, roles, Deployment, metrics and network policy.
+
+`manifests.py` changes those of the admission controller, which serves webhooks.
 
 The cluster role is aggregated: a ClusterRole with the label `rbac.kyverno.io/aggregate-to-PART-controller: "true"`
 extends what the controller may do.
@@ -6,28 +8,26 @@ extends what the controller may do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from pyverno.install.settings import InstallSettings
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = [
     "RBAC",
     "READ",
     "Component",
-    "access_volume",
+    "Workload",
     "component_identity",
     "component_manifests",
-    "isolation",
+    "component_workload",
     "metadata_of",
     "policy_resources",
     "role_binding",
     "rule",
-    "token",
-    "volumes",
 ]
 
 RBAC: Final = "rbac.authorization.k8s.io"
@@ -40,16 +40,44 @@ _HEALTH_PORT: Final = 9080
 
 
 @dataclass(frozen=True, slots=True)
+class Workload:
+    """What runs of a controller: its container, with the port that probes ask, and the Service of its metrics.
+
+    `ports` are those of the container by name; `max_unavailable` is that of an update. `service` is the name of the
+    Service of metrics. Pods are selected by the labels of the component, or by `selector`, which no update may change.
+    """
+
+    container: str = "controller"
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=lambda: {"metrics": _METRICS_PORT, "health": _HEALTH_PORT})
+    probed: str = "health"
+    scheme: str = "HTTP"
+    memory: str = "64Mi"
+    max_memory: str = "256Mi"
+    max_unavailable: int | str = "40%"
+    service: str = ""
+    selector: Mapping[str, str] | None = None
+
+    def probe(self, path: str, **times: int) -> JSONObject:
+        """Return a probe of the container."""
+        return {"httpGet": {"path": f"/health/{path}", "port": self.probed, "scheme": self.scheme}, **times}
+
+
+@dataclass(frozen=True, slots=True)
 class Component:
     """One controller: `part` is the word of its names (`kyverno-PART-controller`), the rules are those of its roles.
 
-    `reads_cluster` binds it to the ClusterRole `view`, which shows no Secrets.
+    `reads_cluster` binds it to the ClusterRole `view`, which shows no Secrets. `takes_chart_roles` also aggregates the
+    roles with the labels of Kyverno's chart.
     """
 
     part: str
     cluster_rules: Callable[[], list[JSONObject]]
     namespace_rules: Callable[[], list[JSONObject]]
     reads_cluster: bool = True
+    takes_chart_roles: bool = True
+    workload: Workload = field(default_factory=Workload)
 
     @property
     def name(self) -> str:
@@ -72,6 +100,12 @@ class Component:
         return {**_PART_OF, "app.kubernetes.io/component": f"{self.part}-controller"}
 
     @property
+    def selector(self) -> dict[str, str]:
+        """The labels by which its pods are selected."""
+        selector = self.workload.selector
+        return self.labels if selector is None else dict(selector)
+
+    @property
     def chart_labels(self) -> dict[str, str]:
         """The labels by which Kyverno's chart selects further roles of a controller."""
         return {
@@ -84,23 +118,30 @@ class Component:
 def component_manifests(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
     """Yield everything of one controller in the order in which it has to be applied."""
     yield from component_identity(component, settings)
+    yield from component_workload(component, settings)
+
+
+def component_workload(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
+    """Yield what runs of a controller, the Service of its metrics, and who may connect to it."""
     yield {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata_of(f"{component.name}-metrics", component.labels, settings.namespace),
+        "metadata": metadata_of(
+            component.workload.service or f"{component.name}-metrics", component.labels, settings.namespace
+        ),
         "spec": {
-            "selector": component.labels,
+            "selector": component.selector,
             "ports": [{"name": "metrics-port", "port": _METRICS_PORT, "targetPort": "metrics"}],
         },
     }
     yield _deployment(component, settings)
-    ingress = [{"ports": [{"port": port, "protocol": "TCP"} for port in (_METRICS_PORT, _HEALTH_PORT)]}]
+    ingress = [{"ports": [{"port": port, "protocol": "TCP"} for port in component.workload.ports.values()]}]
     yield {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": metadata_of(component.name, component.labels, settings.namespace),
         "spec": {
-            "podSelector": {"matchLabels": component.labels},
+            "podSelector": {"matchLabels": component.selector},
             "policyTypes": ["Ingress"],
             "ingress": ingress,
         },
@@ -111,6 +152,9 @@ def component_identity(component: Component, settings: InstallSettings) -> Itera
     """Yield the service account of a controller, its roles, and what binds them."""
     labels, namespace, role = component.labels, settings.namespace, component.role
     account = {"kind": "ServiceAccount", "name": component.name, "namespace": namespace}
+    selectors = [{"matchLabels": {component.aggregation: "true"}}]
+    if component.takes_chart_roles:  # Kyverno: the labels of its chart select as well
+        selectors.append({"matchLabels": component.chart_labels})
     yield {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -120,13 +164,7 @@ def component_identity(component: Component, settings: InstallSettings) -> Itera
         "apiVersion": f"{RBAC}/v1",
         "kind": "ClusterRole",
         "metadata": metadata_of(role, labels),
-        "aggregationRule": {
-            "clusterRoleSelectors": [
-                {"matchLabels": {component.aggregation: "true"}},
-                # Kyverno: the labels of its chart select as well
-                {"matchLabels": component.chart_labels},
-            ]
-        },
+        "aggregationRule": {"clusterRoleSelectors": selectors},
     }
     yield {
         "apiVersion": f"{RBAC}/v1",
@@ -179,19 +217,19 @@ def role_binding(kind: str, metadata: JSONObject, role_kind: str, role: str, acc
     }
 
 
-def access_volume() -> JSONObject:
+def _access_volume() -> JSONObject:
     """Return the volume with what a pod needs for its service account, which is not mounted by default."""
     # with what the API server would add, so that applying it again changes nothing
     namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [
-        token(),
+        _token(),
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [namespace]}},
     ]
     return {"name": "access", "projected": {"sources": sources}}
 
 
-def token(**settings: str) -> JSONObject:
+def _token(**settings: str) -> JSONObject:
     """Return the source of a service account's token."""
     return {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS, **settings}}
 
@@ -204,22 +242,27 @@ def _deployment(component: Component, settings: InstallSettings) -> JSONObject:
         "spec": {
             "replicas": settings.replicas,
             "revisionHistoryLimit": 10,
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": "40%"}},
-            "selector": {"matchLabels": component.labels},
+            "strategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": 1, "maxUnavailable": component.workload.max_unavailable},
+            },
+            "selector": {"matchLabels": component.selector},
             "template": {"metadata": {"labels": component.labels}, "spec": _pod(component, settings)},
         },
     }
 
 
 def _pod(component: Component, settings: InstallSettings) -> JSONObject:
+    workload = component.workload
     fields = {"KYVERNO_NAMESPACE": "metadata.namespace", "KYVERNO_POD_NAME": "metadata.name"}
     values = {
         "KYVERNO_SERVICEACCOUNT_NAME": component.name,
         "KYVERNO_DEPLOYMENT": component.name,
         "INIT_CONFIG": "kyverno",
         "METRICS_CONFIG": "kyverno-metrics",
+        **workload.environment,
     }
-    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": component.labels}}
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": component.selector}}
     preferred = [{"weight": 1, "podAffinityTerm": apart}]
     return {
         "serviceAccountName": component.name,
@@ -230,29 +273,29 @@ def _pod(component: Component, settings: InstallSettings) -> JSONObject:
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [
             {
-                "name": "controller",
+                "name": workload.container,
                 "image": settings.image,
-                "args": ["controller", component.part, "--loggingFormat=json"],
+                "args": ["controller", component.part, "--loggingFormat=json", *workload.arguments],
                 "env": [
                     *({"name": key, "valueFrom": {"fieldRef": {"fieldPath": path}}} for key, path in fields.items()),
                     *({"name": key, "value": value} for key, value in values.items()),
                 ],
-                "ports": [
-                    {"name": "metrics", "containerPort": _METRICS_PORT},
-                    {"name": "health", "containerPort": _HEALTH_PORT},
-                ],
-                "startupProbe": {**_probe("readiness"), "failureThreshold": 30, "periodSeconds": 2},
-                "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
-                "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
-                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-                **isolation(),
+                "ports": [{"name": name, "containerPort": port} for name, port in workload.ports.items()],
+                "startupProbe": workload.probe("readiness", failureThreshold=30, periodSeconds=2),
+                "livenessProbe": workload.probe("liveness", periodSeconds=30, timeoutSeconds=10),
+                "readinessProbe": workload.probe("readiness", periodSeconds=5, failureThreshold=3),
+                "resources": {
+                    "requests": {"cpu": "100m", "memory": workload.memory},
+                    "limits": {"memory": workload.max_memory},
+                },
+                **_isolation(),
             }
         ],
-        "volumes": volumes(),
+        "volumes": _volumes(),
     }
 
 
-def isolation() -> JSONObject:
+def _isolation() -> JSONObject:
     """Return the mounts and the security context of a controller's container."""
     return {
         "volumeMounts": [
@@ -270,14 +313,10 @@ def isolation() -> JSONObject:
     }
 
 
-def volumes() -> list[JSON]:
+def _volumes() -> list[JSON]:
     """Return the volumes of a controller's pod: scratch space in memory, and the tokens."""
     return [
         {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
-        access_volume(),
-        {"name": "apicall", "projected": {"sources": [token(audience="kyverno-svc.kyverno.io")]}},
+        _access_volume(),
+        {"name": "apicall", "projected": {"sources": [_token(audience="kyverno-svc.kyverno.io")]}},
     ]
-
-
-def _probe(path: str) -> JSONObject:
-    return {"httpGet": {"path": f"/health/{path}", "port": "health", "scheme": "HTTP"}}

@@ -13,12 +13,15 @@ from pyverno.install.background import BACKGROUND
 from pyverno.install.cleanup import CLEANUP
 from pyverno.install.component import (
     RBAC,
+    READ,
+    Component,
+    Workload,
+    component_identity,
     component_manifests,
-    isolation,
+    component_workload,
+    metadata_of,
     policy_resources,
-    role_binding,
     rule,
-    volumes,
 )
 from pyverno.install.definitions import definitions
 from pyverno.install.reports import REPORTS
@@ -28,12 +31,8 @@ from pyverno.policy.kinds import WATCHED_POLICIES
 
 __all__ = ["InstallSettings", "manifests"]
 
-_ADMISSION: Final = "kyverno-admission-controller"
-_ROLE: Final = "kyverno:admission-controller"
-_AGGREGATION: Final = "rbac.kyverno.io/aggregate-to-admission-controller"
 _ENTRIES: Final = "globalcontextentries"
 _MADE: Final = ("validating", "mutating")
-_READ: Final = ["get", "list", "watch"]
 _WRITE: Final = ["get", "list", "create", "update", "delete"]
 
 
@@ -46,29 +45,18 @@ def manifests(settings: InstallSettings) -> Iterator[JSONObject]:
     """
     yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace}}
     yield from definitions()
-    yield from _identity(settings)
-    yield _config_map(settings)
-    yield _metrics_config_map(settings)
-    yield from _running(settings)
+    admission = _admission(settings)
+    yield from component_identity(admission, settings)
+    yield _config_map(settings, admission.labels)
+    yield _metrics_config_map(settings, admission.labels)
+    yield from _serving(admission, settings)
+    yield from component_workload(admission, settings)
     yield from component_manifests(BACKGROUND, settings)
     yield from component_manifests(REPORTS, settings)
     yield from component_manifests(CLEANUP, settings)
 
 
-def _metadata(name: str, settings: InstallSettings | None, **labels: str) -> JSONObject:
-    found: JSONObject = {"name": name, "labels": {**_LABELS, **labels}}
-    if settings is not None:
-        found["namespace"] = settings.namespace
-    return found
-
-
-_LABELS: Final = {
-    "app.kubernetes.io/part-of": "kyverno",
-    "app.kubernetes.io/component": "admission-controller",
-    "app.kubernetes.io/name": "kyverno",
-}
 _POD_LABELS: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/component": "admission-controller"}
-_TOKENS: Final = "/var/run/secrets"
 _LESS_LABELS: Final = {
     "kyverno_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
     "kyverno_validating_policy_execution_duration_seconds": ("resource_namespace", "resource_request_operation"),
@@ -80,7 +68,7 @@ _LESS_LABELS: Final = {
 
 def _core_rules() -> list[JSONObject]:
     return [
-        rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], _READ),
+        rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
         rule(
             ["admissionregistration.k8s.io"],
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -91,9 +79,9 @@ def _core_rules() -> list[JSONObject]:
             [f"{word}admissionpolicies" for word in _MADE] + [f"{word}admissionpolicybindings" for word in _MADE],
             _WRITE,
         ),
-        rule([RBAC], ["rolebindings", "clusterrolebindings"], _READ),
-        rule(["kyverno.io"], [*policy_resources("kyverno.io"), _ENTRIES], _READ),
-        rule(["policies.kyverno.io"], policy_resources("policies.kyverno.io"), _READ),
+        rule([RBAC], ["rolebindings", "clusterrolebindings"], READ),
+        rule(["kyverno.io"], [*policy_resources("kyverno.io"), _ENTRIES], READ),
+        rule(["policies.kyverno.io"], policy_resources("policies.kyverno.io"), READ),
         rule(
             ["kyverno.io"],
             ["clusterpolicies/status", "policies/status", f"{_ENTRIES}/status"],
@@ -105,7 +93,7 @@ def _core_rules() -> list[JSONObject]:
             ["patch"],
         ),
         rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], ["list", "watch", "create"]),
-        rule([""], ["namespaces", "configmaps"], _READ),
+        rule([""], ["namespaces", "configmaps"], READ),
         rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
         rule(["events.k8s.io"], ["events"], ["create"]),
     ]
@@ -122,38 +110,40 @@ def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
         rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno", "kyverno-health"]),
         rule(["coordination.k8s.io"], ["leases"], ["delete"], ["kyverno-health", "kyvernopre-lock"]),
-        rule(["apps"], ["deployments"], ["get"], [_ADMISSION]),
+        rule(["apps"], ["deployments"], ["get"], ["kyverno-admission-controller"]),
     ]
 
 
-def _identity(settings: InstallSettings) -> Iterator[JSONObject]:
-    account = {"kind": "ServiceAccount", "name": _ADMISSION, "namespace": settings.namespace}
-    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(_ADMISSION, settings)}
-    yield {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": _metadata(_ROLE, None),
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {_AGGREGATION: "true"}}]},
-    }
-    yield {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "ClusterRole",
-        "metadata": _metadata(f"{_ROLE}:core", None, **{_AGGREGATION: "true"}),
-        "rules": _core_rules(),
-    }
-    yield role_binding("ClusterRoleBinding", _metadata(_ROLE, None), "ClusterRole", _ROLE, account)
-    # what policies look up in the cluster; without secrets
-    yield role_binding("ClusterRoleBinding", _metadata(f"{_ROLE}:view", None), "ClusterRole", "view", account)
-    yield {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "Role",
-        "metadata": _metadata(_ROLE, settings),
-        "rules": _namespace_rules(settings),
-    }
-    yield role_binding("RoleBinding", _metadata(_ROLE, settings), "Role", _ROLE, account)
+def _admission(settings: InstallSettings) -> Component:
+    """Return the admission controller, which serves webhooks and knows the accounts of the other controllers."""
+    user = f"system:serviceaccount:{settings.namespace}"
+    return Component(
+        "admission",
+        _core_rules,
+        lambda: _namespace_rules(settings),
+        takes_chart_roles=False,
+        workload=Workload(
+            container="kyverno",
+            arguments=(
+                f"--backgroundServiceAccountName={user}:{BACKGROUND.name}",
+                f"--cleanupServiceAccountName={user}:{CLEANUP.name}",
+                f"--reportsServiceAccountName={user}:{REPORTS.name}",
+                *settings.arguments,
+            ),
+            environment={"KYVERNO_SVC": "kyverno-svc"},
+            ports={"https": 9443, "metrics": 8000},
+            probed="https",
+            scheme="HTTPS",
+            memory="96Mi",
+            max_memory="512Mi",
+            max_unavailable=0,  # a new pod serves before an old one goes
+            service="kyverno-svc-metrics",
+            selector=_POD_LABELS,
+        ),
+    )
 
 
-def _config_map(settings: InstallSettings) -> JSONObject:
+def _config_map(settings: InstallSettings, labels: dict[str, str]) -> JSONObject:
     filters = [f"[*/*,{settings.namespace},*]", *(f"[*/*,{name},*]" for name in ("kube-system", "kube-public"))]
     filters += ["[*/*,kube-node-lease,*]", "[Event,*,*]", "[Node,*,*]", "[Node/?*,*,*]", "[APIService,*,*]"]
     filters += ["[TokenReview,*,*]", "[SubjectAccessReview,*,*]", "[SelfSubjectAccessReview,*,*]"]
@@ -167,7 +157,7 @@ def _config_map(settings: InstallSettings) -> JSONObject:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata("kyverno", settings),
+        "metadata": metadata_of("kyverno", labels, settings.namespace),
         "data": {
             "resourceFilters": "\n".join(filters),
             "excludeGroups": "system:nodes",
@@ -177,13 +167,13 @@ def _config_map(settings: InstallSettings) -> JSONObject:
     }
 
 
-def _metrics_config_map(settings: InstallSettings) -> JSONObject:
+def _metrics_config_map(settings: InstallSettings, labels: dict[str, str]) -> JSONObject:
     exposure = {name: {"disabledLabelDimensions": list(labels)} for name, labels in _LESS_LABELS.items()}
     bounds = ", ".join(f"{bound:g}" for bound in settings.buckets)
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata("kyverno-metrics", settings),
+        "metadata": metadata_of("kyverno-metrics", labels, settings.namespace),
         "data": {
             "namespaces": '{"include": [], "exclude": []}',
             **({"bucketBoundaries": bounds} if bounds else {}),
@@ -192,105 +182,17 @@ def _metrics_config_map(settings: InstallSettings) -> JSONObject:
     }
 
 
-def _running(settings: InstallSettings) -> Iterator[JSONObject]:
+def _serving(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
+    """Yield what the webhooks need: their Service, and one replica that no eviction takes away."""
     yield {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _metadata("kyverno-svc", settings),
+        "metadata": metadata_of("kyverno-svc", component.labels, settings.namespace),
         "spec": {"selector": _POD_LABELS, "ports": [{"name": "https", "port": 443, "targetPort": "https"}]},
     }
     yield {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _metadata("kyverno-svc-metrics", settings),
-        "spec": {"selector": _POD_LABELS, "ports": [{"name": "metrics-port", "port": 8000, "targetPort": "metrics"}]},
-    }
-    yield _deployment(settings)
-    yield {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": _metadata(_ADMISSION, settings),
+        "metadata": metadata_of(component.name, component.labels, settings.namespace),
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _POD_LABELS}},
     }
-    ingress = [{"ports": [{"port": port, "protocol": "TCP"} for port in (9443, 8000)]}]
-    yield {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": _metadata(_ADMISSION, settings),
-        "spec": {"podSelector": {"matchLabels": _POD_LABELS}, "policyTypes": ["Ingress"], "ingress": ingress},
-    }
-
-
-def _deployment(settings: InstallSettings) -> JSONObject:
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": _metadata(_ADMISSION, settings),
-        "spec": {
-            "replicas": settings.replicas,
-            "revisionHistoryLimit": 10,
-            # a new pod serves before an old one goes
-            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "selector": {"matchLabels": _POD_LABELS},
-            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(settings)},
-        },
-    }
-
-
-def _pod(settings: InstallSettings) -> JSONObject:
-    name = {"fieldRef": {"fieldPath": "metadata.name"}}
-    namespace = {"fieldRef": {"fieldPath": "metadata.namespace"}}
-    return {
-        "serviceAccountName": _ADMISSION,
-        "automountServiceAccountToken": False,
-        **({"hostUsers": False} if settings.user_namespaces else {}),
-        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_apart()]}},
-        "terminationGracePeriodSeconds": 30,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [
-            {
-                "name": "kyverno",
-                "image": settings.image,
-                "args": [
-                    "controller",
-                    "admission",
-                    "--loggingFormat=json",
-                    *_account(settings),
-                    *settings.arguments,
-                ],
-                "env": [
-                    {"name": "KYVERNO_NAMESPACE", "valueFrom": namespace},
-                    {"name": "KYVERNO_POD_NAME", "valueFrom": name},
-                    {"name": "KYVERNO_SERVICEACCOUNT_NAME", "value": _ADMISSION},
-                    {"name": "KYVERNO_DEPLOYMENT", "value": _ADMISSION},
-                    {"name": "INIT_CONFIG", "value": "kyverno"},
-                    {"name": "METRICS_CONFIG", "value": "kyverno-metrics"},
-                    {"name": "KYVERNO_SVC", "value": "kyverno-svc"},
-                ],
-                "ports": [{"name": "https", "containerPort": 9443}, {"name": "metrics", "containerPort": 8000}],
-                "startupProbe": {**_probe("readiness"), "failureThreshold": 30, "periodSeconds": 2},
-                "livenessProbe": {**_probe("liveness"), "periodSeconds": 30, "timeoutSeconds": 10},
-                "readinessProbe": {**_probe("readiness"), "periodSeconds": 5, "failureThreshold": 3},
-                "resources": {"requests": {"cpu": "100m", "memory": "96Mi"}, "limits": {"memory": "512Mi"}},
-                **isolation(),
-            }
-        ],
-        "volumes": volumes(),
-    }
-
-
-def _account(settings: InstallSettings) -> Iterator[str]:
-    user = f"system:serviceaccount:{settings.namespace}"
-    yield f"--backgroundServiceAccountName={user}:{BACKGROUND.name}"
-    yield f"--cleanupServiceAccountName={user}:{CLEANUP.name}"
-    yield f"--reportsServiceAccountName=system:serviceaccount:{settings.namespace}:{REPORTS.name}"
-
-
-def _apart() -> JSONObject:
-    """Return the wish that replicas run on different nodes."""
-    selector = {"matchLabels": _POD_LABELS}
-    return {"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}}
-
-
-def _probe(path: str) -> JSONObject:
-    return {"httpGet": {"path": f"/health/{path}", "port": "https", "scheme": "HTTPS"}}

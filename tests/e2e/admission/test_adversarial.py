@@ -1,7 +1,7 @@
 """What anybody who may create a pod can do to the webhook: nothing that others notice.
 
-All policies of the library judge objects that cost as much as they can, while a health probe runs. Small in `make
-test`, where only answers are looked at; `make e2e` asserts the figures and writes them to `build/e2e.json`.
+All policies of the library judge objects that cost as much as they can, while another process probes its health. Small
+in `make test`, where only answers are looked at; `make e2e` asserts the figures and writes them to `build/e2e.json`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import ssl
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import aiohttp
 
@@ -22,6 +21,7 @@ from pyverno.cluster.client import Client
 from tests.e2e.admission.adversary import SHAPES, adversarial, large
 from tests.e2e.admission.deployment import Deployment, Replica, trusted
 from tests.e2e.admission.mixture import mixture
+from tests.e2e.admission.probe import Probe
 from tests.e2e.admission.scene import IS_FULL, apply_all, note, play
 
 _MIXTURE = mixture(1 if IS_FULL else 12)
@@ -30,43 +30,9 @@ _TIMES: Final = 2 if IS_FULL else 1
 _LARGE, _AT_ONCE = (128, 32) if IS_FULL else (8, 4)
 _DISTINCT: Final = 10_000 if IS_FULL else 60
 _DEADLINE: Final = 5.0
-_PROBE_SECONDS: Final = 0.05
 _MEBIBYTE: Final = 1024 * 1024
 _ANSWERS: Final = {200, 504, 503}
 """A verdict, no verdict in time, too much at once: what the API server can act upon."""
-
-
-class Probe:
-    """Asks about health every 50 milliseconds over one connection, as long as it is entered."""
-
-    def __init__(self, port: int, context: ssl.SSLContext) -> None:
-        self.slowest = 0.0
-        self.asked = 0
-        self._url = f"https://127.0.0.1:{port}/health/liveness"
-        self._context = context
-        self._task: asyncio.Task[None]
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._ask())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._task.done():
-            self._task.result()
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _ask(self) -> None:
-        async with aiohttp.ClientSession(trust_env=False) as session:
-            while True:
-                began = time.monotonic()
-                async with session.get(self._url, ssl=self._context) as reply:
-                    assert 200 == reply.status
-                self.slowest = max(self.slowest, time.monotonic() - began)
-                self.asked += 1
-                await asyncio.sleep(_PROBE_SECONDS)
 
 
 class Attack:
@@ -110,7 +76,7 @@ def _forget_peak(replica: Replica) -> None:
     Path(f"/proc/{replica.process.pid}/clear_refs").write_text("5")
 
 
-def test_adversarial_reviews_end_in_time_while_health_is_told(tmp_path: Path) -> None:
+def test_adversarial_reviews_end_in_time_while_probes_are_answered(tmp_path: Path) -> None:
     """Each ends within its deadline and 0.2 seconds, takes at most 128 MiB, and probes at most 0.25 seconds."""
 
     async def scene(client: Client, deployment: Deployment) -> None:

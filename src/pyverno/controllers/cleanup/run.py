@@ -181,7 +181,7 @@ class PolicyRun:
 
     def _new_host(self) -> RememberingHost:
         inner = self._context.host()
-        return RememberingHost(inner, allows_http_in_namespaces=inner.allows_http_in_namespaces)
+        return RememberingHost(inner)
 
     # -------------------------------------------------------------------------------------------------------- deletion
 
