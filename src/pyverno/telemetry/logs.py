@@ -214,15 +214,17 @@ class AnswerLog:
             )
         if not log.isEnabledFor(logging.INFO):
             return
+        about: dict[str, object] = {}
         for result in outcome.review.results:
             if result.status in _BAD:
+                about = about or _about(admission_request, path, seconds)
                 failure = {
                     "policy": result.rule.policy.key,
                     "rule": result.rule.name,
                     "verdict": result.status.value,
                     "action": "Enforce" if result.action is FailureAction.ENFORCE else "Audit",
                     **_message_field(admission_request, result.message),
-                    **_about(admission_request, path, seconds),
+                    **about,
                 }
                 log.info("validation failed", extra={"fields": failure})
 

@@ -25,7 +25,7 @@ from pyverno.engine.cel.session import (
 )
 from pyverno.engine.fast.cel import cel_fast_tier
 from pyverno.engine.result import AdmissionDetail, CelDetail, Denial, FailureAction, RuleResult, Status, Verdict
-from pyverno.engine.rule import NO_FAST_TIER, FastTier, RuleInfo, Run
+from pyverno.engine.rule import NO_FAST_TIER, Family, FastTier, RuleInfo, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, PyvernoError
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
@@ -40,6 +40,10 @@ __all__ = ["AdmissionMutation", "AdmissionValidation", "Binding", "Params"]
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 MAX_MESSAGE = 5 * 1024
 _DENY = "Deny"
+_SCAN_USER = "system:kyverno:background-scan"
+_NO_USER: JSONObject = {"username": _SCAN_USER, "uid": _SCAN_USER, "groups": [_SCAN_USER]}
+"""The user of scanned objects and manifests: no service account, and in no group that a policy might name."""
+
 _BAD = (Status.FAIL, Status.ERROR)
 
 
@@ -300,7 +304,12 @@ def _make_verdict(detail: AdmissionDetail | None) -> Verdict:
 
 
 def _bindings(run: Run) -> dict[str, Value]:
-    return {**request_bindings(run.request, has_objects=False), **authorizer_bindings(run.request)}
+    request = run.request
+    bindings = {**request_bindings(request, has_objects=False), **authorizer_bindings(request)}
+    if request.user.is_empty and run.rule.info.policy.family is Family.ADMISSION:
+        # Kyverno: pkg/admissionpolicy/user_info.go; without the fields `request.userInfo.groups` would be an error
+        bindings["request"] = {**bindings["request"], "userInfo": _NO_USER}
+    return bindings
 
 
 def _in_force(bindings: Sequence[Binding], run: Run) -> Sequence[Binding]:

@@ -57,6 +57,21 @@ def test_errors_follow_the_failure_policy_and_false_never_does(failure_policy, s
     assert expected[1] in (None, found[1])
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "!('system:nodes' in request.userInfo.groups)",
+        "!request.userInfo.username.startsWith('system:serviceaccount:') && request.userInfo.uid != ''",
+        "has(request.userInfo.username) && !has(request.userInfo.extra)",
+    ],
+)
+def test_objects_without_a_user_have_one_that_no_policy_names(expression):
+    """As in Kyverno's scans and command line: a policy that looks at user and groups is no error for what exists."""
+    assert [("fail", "failed expression: false")] == verdicts(
+        native(validations=validations("false"), matchConditions=conditions(expression))
+    )
+
+
 def test_errors_of_several_conditions_are_listed():
     """As the API server lists them."""
     policy = native(matchConditions=conditions(ERROR, "object.gone == 1"), validations=validations("true"))
