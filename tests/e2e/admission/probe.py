@@ -51,7 +51,7 @@ class Probe:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        written, _ = await self._process.communicate()  # the end of its input ends it
+        written, _ = await self._process.communicate(b"")  # the end of its input ends it
         assert 0 == self._process.returncode
         self.asked, self.slowest = json.loads(written)
 
