@@ -6,6 +6,7 @@ by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyverno.engine.request import User
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy asks
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
-__all__ = ["access_review", "decision_of"]
+__all__ = ["access_review", "decision_of", "resource_review"]
 
 _NAMES = ("group", "resource", "subresource", "namespace", "name")
 _SELECTORS = ("fieldSelector", "labelSelector")
@@ -41,6 +42,18 @@ def access_review(check: AuthorizationCheck, user: User) -> JSONObject:
             **{name: attributes[name] for name in _NAMES if attributes.get(name)},
             **{name: {"rawSelector": attributes[name]} for name in _SELECTORS if attributes.get(name)},
         }
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+
+
+def resource_review(user: User, verb: str, attributes: Mapping[str, str]) -> JSONObject:
+    """Return the SubjectAccessReview of whether a user may do something with a resource.
+
+    >>> found = resource_review(User("alice"), "create", {"resource": "secrets", "namespace": "shop"})
+    >>> found["spec"]["user"], found["spec"]["resourceAttributes"]["verb"]
+    ('alice', 'create')
+    """
+    named = {name: attributes[name] for name in _NAMES if attributes.get(name)}
+    spec = {**_who(None, user), "resourceAttributes": {"verb": verb, "version": "*", **named}}
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 

@@ -14,10 +14,12 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from pyverno.cluster.accessreviews import decision_of, resource_review
 from pyverno.cluster.client import APPLY_PATCH, Client
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
 from pyverno.engine.origin import KYVERNO, MANAGED_BY
+from pyverno.engine.request import User
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
@@ -32,6 +34,7 @@ CAUSE_ANNOTATION: Final = "pyverno.io/last-change"
 """On generated objects: policy, rule and trigger of the last change, and its reason, as JSON."""
 
 FIELD_MANAGER: Final = "generate"
+_REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _ATTEMPTS: Final = 5
 _MAX_STORED: Final = 20_000
 _NOT_FOUND: Final = 404
@@ -64,7 +67,7 @@ class Cause:
     """Why an object is written, as its annotation, events and the log show it.
 
     `source` is what the object is a copy of. An object that `goes_with_policy` is deleted when its rule is gone;
-    `generation` is that of the policy.
+    `generation` is that of the policy. With a `requester` the object is written only if that user may write it too.
     """
 
     policy: ResourceRef
@@ -74,6 +77,7 @@ class Cause:
     source: ResourceRef | None = None
     goes_with_policy: bool = False
     generation: int = 0
+    requester: User | None = None
 
     def annotation(self) -> str:
         """Return the value of the annotation.
@@ -155,15 +159,16 @@ class EffectApplier:
         for _ in range(_ATTEMPTS):
             try:
                 if effect.server_side_apply:
-                    return await self._apply_on_server(effect, gvr, body, key)
+                    return await self._apply_on_server(effect, gvr, body, key, cause)
                 if current is None:
+                    await self._authorize(cause, "create", gvr, target)
                     made = await self._write(key, self._client.create(gvr, body, namespace))
                     self._guard.note_written(key)
                     self._remember(target, body, made)
                     return Applied(effect, Change.CREATED, target, made)
                 if not effect.synchronize or not _may_change(effect, current):
                     return Applied(effect, Change.UNCHANGED, target, current)
-                return await self._update(effect, gvr, body, current, key)
+                return await self._update(effect, body, current, key, cause)
             except StatusError as error:
                 # a 404 of a creation means the namespace, one of an update an object that was deleted since
                 if error.status != _CONFLICT and (error.status != _NOT_FOUND or current is None):
@@ -174,8 +179,9 @@ class EffectApplier:
         raise HostError(f"{target} changed {_ATTEMPTS} times while it was written")
 
     async def _update(
-        self, effect: CreateEffect, gvr: GVR, body: JSONObject, current: JSONObject, key: WriteKey
+        self, effect: CreateEffect, body: JSONObject, current: JSONObject, key: WriteKey, cause: Cause
     ) -> Applied:
+        gvr = self._info(key.target).gvr
         wanted = _merged(current, body)
         if _essence(wanted) == _essence(current) or self._is_as_stored(key.target, body, current):
             return Applied(effect, Change.UNCHANGED, key.target, current)
@@ -184,15 +190,20 @@ class EffectApplier:
         if not is_known and await self._is_as_defaulted(gvr, wanted, current, namespace):
             self._remember(key.target, body, current)
             return Applied(effect, Change.UNCHANGED, key.target, current)
+        await self._authorize(cause, "update", gvr, key.target)
         stored = await self._write(key, self._client.update(gvr, wanted, namespace))
         self._remember(key.target, body, stored)
         return self._compared(effect, key, current, stored)
 
-    async def _apply_on_server(self, effect: CreateEffect, gvr: GVR, body: JSONObject, key: WriteKey) -> Applied:
+    async def _apply_on_server(
+        self, effect: CreateEffect, gvr: GVR, body: JSONObject, key: WriteKey, cause: Cause
+    ) -> Applied:
         name, namespace = body["metadata"]["name"], body["metadata"].get("namespace") or ""
         current = await self._read(gvr, name, namespace)
         if current is not None and not (effect.synchronize and _may_change(effect, current)):
             return Applied(effect, Change.UNCHANGED, key.target, current)
+        for verb in ("create", "patch") if current is None else ("patch",):
+            await self._authorize(cause, verb, gvr, key.target)
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         stored = await self._write(key, self._client.patch(gvr, name, body, namespace, kind=APPLY_PATCH, query=query))
         if current is None:
@@ -226,6 +237,7 @@ class EffectApplier:
         version = before["metadata"].get("resourceVersion")
         body = {**after, "metadata": {**after["metadata"], "resourceVersion": version}}
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
+        await self._authorize(cause, "update", info.gvr, target, effect.subresource)
         sent = self._client.update(info.gvr, body, target.namespace, subresource=effect.subresource)
         stored = await self._write(key, sent)
         return self._compared(effect, key, before, stored)
@@ -251,6 +263,23 @@ class EffectApplier:
         return Applied(effect, Change.DELETED, target)
 
     # ---------------------------------------------------------------------------------------------------------- parts
+
+    async def _authorize(self, cause: Cause, verb: str, gvr: GVR, target: ResourceRef, subresource: str = "") -> None:
+        """Raise StatusError (403) if the requester may not do what the rule is about to do."""
+        if cause.requester is None:
+            return
+        attributes = {"group": gvr.group, "resource": gvr.resource, "subresource": subresource}
+        place = {"namespace": target.namespace, "name": target.name}
+        review = resource_review(cause.requester, verb, {**attributes, **place})
+        if not decision_of(await self._client.create(_REVIEWS, review)).allowed:
+            what = f"{gvr.resource}/{subresource}" if subresource else gvr.resource
+            where = f" in the namespace `{target.namespace}`" if target.namespace else ""
+            raise StatusError(
+                403,
+                "Forbidden",
+                f"user `{cause.requester.username}` cannot {verb} {what}{where}, and the policy acts with the "
+                "permissions of its requesters",
+            )
 
     async def _write(self, key: WriteKey, sending: Coroutine[None, None, JSONObject]) -> JSONObject:
         """Send one write if the guard allows it; one that the API server refuses does not count."""

@@ -38,6 +38,7 @@ from tests.support.history import History, following
 from tests.support.stormproxy import stormy
 
 IS_FULL: Final = bool(os.environ.get("PYVERNO_E2E"))
+IS_NIGHTLY: Final = bool(os.environ.get("PYVERNO_NIGHTLY"))
 USER: Final = BACKGROUND.user("kyverno")
 POLICIES: Final = GVR("kyverno.io", "v1", "clusterpolicies")
 MAPS: Final = GVR("", "v1", "configmaps")
@@ -207,7 +208,7 @@ class Process:
 
 def test_a_controller_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -> None:
     """Killed again and again at random points of its work; another one takes over when the lease ends."""
-    count, kills = (10_000, 20) if IS_FULL else (120, 2)
+    count, kills = (10_000, 200 if IS_NIGHTLY else 20) if IS_FULL else (120, 2)
     names = [f"question-{number}" for number in range(count)]
     chance = Random(7)  # noqa: S311 - a test that can be repeated
 

@@ -30,6 +30,7 @@ from pyverno.testing import install_definitions
 from tests.support.stormproxy import stormy
 
 IS_FULL: Final = bool(os.environ.get("PYVERNO_E2E"))
+IS_NIGHTLY: Final = bool(os.environ.get("PYVERNO_NIGHTLY"))
 MAPS: Final = GVR("", "v1", "configmaps")
 TTL: Final = "cleanup.kyverno.io/ttl"
 LATE_SECONDS: Final = 60.0
@@ -149,7 +150,7 @@ async def started(kubeconfig: str, number: int) -> asyncio.subprocess.Process:
 
 def test_a_controller_that_is_killed_deletes_everything_and_nothing_early(tmp_path: Path) -> None:
     """Killed again and again at random points, in a cluster whose clock is ten minutes ahead."""
-    count, kills = (2_000, 20) if IS_FULL else (60, 2)
+    count, kills = (2_000, 200 if IS_NIGHTLY else 20) if IS_FULL else (60, 2)
 
     async def run() -> None:
         async with scene(minutes=10) as found:

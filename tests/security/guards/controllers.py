@@ -33,6 +33,16 @@ WRITES: Final = (
         "tests/unit/controllers/test_applier.py::test_a_patch_has_the_version_that_was_read_as_its_precondition",
         ("controllers/applier.py", '**after["metadata"], "resourceVersion": version}', '**after["metadata"], "resourceVersion": None}'),
     ),
+    guard(
+        "C7", "a rule writes what its requester may write, where the policy says so",
+        "tests/unit/controllers/background/test_requester.py::test_what_the_requester_may_not_write_is_not_written",
+        ("controllers/applier.py", "if cause.requester is None:", "if True:"),
+    ),
+    guard(
+        "C7", "a misspelt restriction to the requester is no permission",
+        "tests/unit/controllers/background/test_requester.py::test_another_value_of_the_annotation_writes_nothing",
+        ("controllers/background/requester.py", "    if value != _REQUESTER:\n", "    if False:\n"),
+    ),
 )  # fmt: skip
 
 DELETIONS: Final = (

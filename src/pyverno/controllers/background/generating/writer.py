@@ -15,6 +15,7 @@ from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.generating.downstreams import Downstreams
 from pyverno.controllers.background.generating.sources import Source, Sources
 from pyverno.controllers.background.generating.work import GenerationKey, Work, rule_key
+from pyverno.controllers.background.requester import requester_of
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.effects import CreateEffect, DeleteEffect
@@ -74,6 +75,7 @@ class Writer:
             source=effect.source,
             goes_with_policy=effect.synchronize and not effect.orphan_on_policy_delete,
             generation=int((compiled.document.value.get("metadata") or {}).get("generation") or 0),
+            requester=requester_of(compiled, work.context),
         )
         current: JSONObject | None = None
         if place is not None:

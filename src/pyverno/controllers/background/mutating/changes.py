@@ -15,6 +15,7 @@ from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.writeguard import QuarantinedError
 from pyverno.engine.effects import Effect, PatchEffect
 from pyverno.engine.engine import Review
+from pyverno.engine.request import User
 from pyverno.engine.result import ResourceRef, RuleResult, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.errors import HostError, PyvernoError
@@ -64,7 +65,7 @@ class Changes:
 
     `done` are the places that earlier attempts wrote, `recorded` the digests of those that the request itself records,
     because another process may have made the attempt. `selects` tells of an object whether it may be changed at all.
-    `report` receives each evaluation whose changes are written.
+    `report` receives each evaluation whose changes are written. A `requester` must be permitted to make them too.
     """
 
     policy: PolicyInfo
@@ -74,6 +75,7 @@ class Changes:
     report: Callable[[Review], None] = lambda _review: None
     done: set[Place] = field(default_factory=set)
     recorded: frozenset[str] = frozenset()
+    requester: User | None = None
     failures: list[Failed] = field(default_factory=list)
     written: int = 0
     kept_back: list[Failed] = field(default_factory=list)
@@ -135,8 +137,9 @@ class Changes:
             if ResourceRef.of(effect.before) != ResourceRef.of(effect.after):
                 self.fail(place.rule, "a rule cannot change the kind, name or namespace of an object", effect.target)
                 continue
+            cause = Cause(self._policy, place.rule, trigger, reason, requester=self.requester)
             try:
-                applied = await self.apply(effect, Cause(self._policy, place.rule, trigger, reason))
+                applied = await self.apply(effect, cause)
             except StatusError as error:
                 if error.status == _CONFLICT:
                     conflicts.append(place)

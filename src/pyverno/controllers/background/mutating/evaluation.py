@@ -12,6 +12,7 @@ from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.mutating.changes import Changes, Evaluate, Place
 from pyverno.controllers.background.mutating.subjects import Subject, list_subjects
 from pyverno.controllers.background.mutating.triggers import Triggers, with_cluster_facts
+from pyverno.controllers.background.requester import requester_of
 from pyverno.controllers.background.work import Done
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.engine import Review
@@ -76,8 +77,8 @@ class MutatingHandler:
                 return None
         raise HostError(f"the {row.kind} `{key}` has not arrived here yet")
 
-    def changes(self, policy: CompiledPolicy, request: UpdateRequest) -> Changes:
-        """Return what collects the changes of one request, and knows those of earlier attempts."""
+    def changes(self, compiled: Compiled, policy: CompiledPolicy, request: UpdateRequest) -> Changes:
+        """Return what collects the changes of one request, and knows those of earlier attempts; raises HostError."""
         context = self.context
         attempts = self._attempts_of(request)
         return Changes(
@@ -88,6 +89,7 @@ class MutatingHandler:
             self.report,
             attempts.done,
             attempts.recorded,
+            requester_of(compiled, request.spec.context),
         )
 
     def _attempts_of(self, request: UpdateRequest) -> _Attempts:

@@ -44,7 +44,7 @@ class MutateHandler(MutatingHandler):
             return Done("the policy is gone")
         policy = found.policy
         rules = [each for each in policy.rules if each.mutates_existing and each.info.name == spec.rule]
-        changes = self.changes(policy, request)
+        changes = self.changes(found, policy, request)
         is_for_all = spec.context.request is None and spec.resource == _NO_TRIGGER
         for rule in rules:
             policies = self.policies(policy, rule)
@@ -86,7 +86,7 @@ class CelMutateHandler(MutatingHandler):
             if not isinstance(outcome, Request):
                 return outcome
             trigger = outcome
-        changes = self.changes(policy, request)
+        changes = self.changes(found, policy, request)
         for number, rule in enumerate(policy.rules):
             if rule.mutates_existing:
                 await self._on_rule(changes, policy, rule, trigger, _pass_key(found, number, trigger))
