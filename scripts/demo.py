@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.demo_cluster import SCENES, play
+from scripts.demo_images import play as play_images
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = "docs/guide/demo"
@@ -84,6 +85,7 @@ def main() -> int:
     started = time.perf_counter()
     wrong = [problem for number, step in enumerate(STEPS, 1) for problem in _show(number, step)]
     wrong += play(_heading)
+    wrong += play_images(_heading)
     seconds = time.perf_counter() - started
     _heading("Result")
     for problem in wrong:

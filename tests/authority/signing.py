@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from kubesandbox.imageregistry import Layer
 from tests.authority.certificates import Authority, Leaf, public_der
 from tests.authority.log import Log, b64
 from tests.authority.timestamps import TimeAuthority
@@ -21,14 +22,6 @@ __all__ = ["IMAGE_SIGNATURE", "Layer", "Signer", "SigningServices"]
 
 IMAGE_SIGNATURE = "https://sigstore.dev/cosign/sign/v1"
 _IN_TOTO = "application/vnd.in-toto+json"
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One layer of a signature image: its blob, and the annotations of its descriptor."""
-
-    blob: bytes
-    annotations: dict[str, str]
 
 
 @dataclass

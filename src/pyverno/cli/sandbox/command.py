@@ -35,6 +35,7 @@ sandbox = command(
     examples=(
         "pyverno sandbox",
         "pyverno sandbox --with-controllers",
+        "pyverno sandbox --with-controllers --with-registry",
         "pyverno sandbox --with-controllers --with-ui",
         "pyverno sandbox --kube-version 1.33 --load crds.yaml --load apps.yaml",
         "pyverno sandbox --data-dir ./cluster --port 6443 --kubeconfig ./kubeconfig",

@@ -26,6 +26,10 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list("--load", help="Files with objects to create at the start."),
         comma_list("--seed-namespaces", help="Further namespaces to create."),
         switch("--no-kubelet", help="Leave pods pending: they are not scheduled and do not become ready."),
+        switch(
+            "--with-registry",
+            help="Run an empty image registry over HTTP; commands find its address in REGISTRY.",
+        ),
         comma_list(
             "--map-service", help="Address of a service outside of the sandbox, for webhooks: NAMESPACE/NAME=HOST:PORT."
         ),

@@ -21,7 +21,7 @@ from kubesandbox import Sandbox, Settings
 from kubesandbox.privatefiles import write_private
 from pyverno.cli.style import style_for
 from pyverno.errors import UsageError
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["run_sandbox", "settings_of"]
 
@@ -41,7 +41,8 @@ def run_sandbox(words: Sequence[str], flags: Mapping[str, Any]) -> int:
     settings = settings_of(flags)
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     cluster = _with_controllers(settings, flags) if flags["with_controllers"] else _alone(settings)
-    return asyncio.run(_run(cluster, words, Path(flags["kubeconfig"]) if flags["kubeconfig"] else None))
+    starting = _with_registry(cluster) if flags["with_registry"] else cluster
+    return asyncio.run(_run(starting, words, Path(flags["kubeconfig"]) if flags["kubeconfig"] else None))
 
 
 def settings_of(flags: Mapping[str, Any]) -> Settings:
@@ -78,13 +79,14 @@ def _log(line: str) -> None:
 class _Cluster:
     """A started sandbox, a function that waits until a part of it fails, and whether the controllers run.
 
-    `ui` is the address of the pages, empty without them.
+    `ui` is the address of the pages, `registry` that of the image registry; each is empty without it.
     """
 
     sandbox: Sandbox
     wait: Callable[[], Awaitable[object]]
     has_policies: bool
     ui: str = ""
+    registry: str = ""
 
 
 @asynccontextmanager
@@ -94,9 +96,20 @@ async def _alone(settings: Settings) -> AsyncIterator[_Cluster]:
 
 
 @asynccontextmanager
+async def _with_registry(starting: AbstractAsyncContextManager[_Cluster]) -> AsyncIterator[_Cluster]:
+    from kubesandbox.imageregistry import Registry
+
+    async with Registry() as registry, starting as cluster:
+        yield replace(cluster, registry=registry.host)
+
+
+@asynccontextmanager
 async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> AsyncIterator[_Cluster]:
     # imported here: a sandbox alone needs none of it, and it takes as long to import as the rest
+    from aiohttp import TCPConnector
+
     from pyverno.controllers.admission.controller import AdmissionSettings
+    from pyverno.controllers.state.hosts import HostSettings
     from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
     from pyverno.telemetry.observer import Observers
     from pyverno.testing import CONTROLLERS, PolicySandbox
@@ -107,7 +120,9 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     )
     exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
     alone = dataclasses.replace(settings, load=())  # what is loaded may be policies, which need their definitions
-    admission = AdmissionSettings(exceptions=exceptions)
+    # without the guard of outgoing connections, which keeps controllers from addresses of their own machine
+    hosts = HostSettings(registry_connector=TCPConnector if flags["with_registry"] else None)
+    admission = AdmissionSettings(exceptions=exceptions, hosts=hosts)
     cluster = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), admission, further=CONTROLLERS)
     async with cluster:
         await cluster.sandbox.load(settings.load)
@@ -133,7 +148,7 @@ async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[
             write_private(kubeconfig, Path(path).read_bytes())
             path = str(kubeconfig.absolute())
         if words:
-            return await _exec(words, path, stopping)
+            return await _exec(words, path, cluster.registry, stopping)
         sys.stdout.write(_greeting(cluster, path))
         sys.stdout.flush()
         await _first(stopping.wait(), cluster.wait())
@@ -168,14 +183,16 @@ def _greeting(cluster: _Cluster, path: str) -> str:
     lines = (f"export KUBECONFIG={path}", *(_POLICIES if cluster.has_policies else _WORKLOADS))
     commands = "".join(f"  {line}\n" for line in lines)
     pages = f"Reports and playground: {cluster.ui}\n\n" if cluster.ui else ""
+    pages += f"Image registry: {cluster.registry} (plain HTTP)\n\n" if cluster.registry else ""
     first = f"Kubernetes {settings.kube_version} {is_ready} at {cluster.sandbox.url}"
     return f"{first}\n\n{commands}\n{pages}Ctrl+C stops it.\n"
 
 
-async def _exec(words: Sequence[str], kubeconfig: str, stopping: asyncio.Event) -> int:
+async def _exec(words: Sequence[str], kubeconfig: str, registry: str, stopping: asyncio.Event) -> int:
     """Run a command until it ends; a signal that stops the sandbox is passed on to it."""
     try:
-        process = await asyncio.create_subprocess_exec(*words, env={**os.environ, "KUBECONFIG": kubeconfig})
+        found = {"KUBECONFIG": kubeconfig, **({"REGISTRY": registry} if registry else {})}
+        process = await asyncio.create_subprocess_exec(*words, env={**os.environ, **found})
     except OSError as error:
         raise UsageError(f"`{words[0]}` cannot be run: {(error.strerror or str(error)).lower()}") from None
     ended = asyncio.ensure_future(process.wait())

@@ -81,3 +81,13 @@ def test_pages_without_reports_are_refused(capsys: pytest.CaptureFixture[str]) -
     """Nothing would ever be on them."""
     assert 1 == run(["sandbox", "--with-ui"])
     assert "give --with-controllers, too" in capsys.readouterr().err
+
+
+def test_a_command_finds_the_image_registry_beside_the_cluster() -> None:
+    """By the address in its environment."""
+    code = "import os, urllib.request as r; print(r.urlopen('http://' + os.environ['REGISTRY'] + '/v2/').status)"
+    words = ["--with-registry", "--exec", sys.executable, "-c", code]
+    done = subprocess.run(
+        [sys.executable, "-m", "pyverno", "sandbox", *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (0, "200\n") == (done.returncode, done.stdout)
