@@ -246,24 +246,3 @@ def test_what_cannot_be_explained_is_a_sentence(visit: Visit) -> None:
     page.get_by_role("link", name="Why warn: no-latest").click()
     expect(page.get_by_role("alert").last).to_contain_text("no policy `no-latest` any more")
     visit.forgive()
-
-
-def test_a_filter_is_saved_as_a_view_and_boards_are_imported(visit: Visit) -> None:
-    """Both are on the dashboard, lead to their results, and can be deleted."""
-    page = visit.open("results?status=fail&namespace=shop")
-    page.get_by_label("Name of the view").fill("Shop")
-    page.get_by_role("button", name="Save view").click()
-    visit.go("")
-    section = page.get_by_role("region", name="Views")
-    section.get_by_text("Import", exact=True).first.click()
-    page.get_by_label("Views or boards").fill("customBoards: [{name: Data, namespaces: {list: [data]}, x: 1}]")
-    section.get_by_role("button", name="Import").click()
-    expect(section).to_contain_text("1 saved. Data: `x` has no meaning here.")
-    section.get_by_role("link", name="Data").click()
-    expect(page.get_by_role("status").filter(has_text="results")).to_have_text("2 results")
-    visit.go("")
-    section.get_by_role("button", name="Delete Data").click()
-    expect(section.get_by_role("link")).to_have_text(["Everything that fails", "Shop"])
-    section.get_by_role("link", name="Shop").click()
-    expect(page.get_by_role("status").filter(has_text="results")).to_have_text("1 results")
-    assert [] == visit.problems()

@@ -62,6 +62,9 @@ _NEEDED: Final[Mapping[str, JSON]] = {
 }
 """What fills a required field of a name; others become the text `a`."""
 
+_REPORTED: Final[Mapping[str, str]] = {"spec.resources[storage]": "spec.resources.requests[storage]"}
+"""Fields of errors that name another place than the one that is wrong."""
+
 
 def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]:
     """Return what decodes, completes and validates an object as an API server of this version does.
@@ -75,9 +78,17 @@ def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]
     def admit(body: JSONObject) -> JSONObject | None:
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
         found = table.by_kind(GVK(group, version, str(body.get("kind", ""))))
-        return None if found is None else _admit(schemas, found, body)
+        return None if found is None else _admit(schemas, found, _in_namespace(found, body))
 
     return admit
+
+
+def _in_namespace(kind: ResourceType, body: JSONObject) -> JSONObject:
+    """Return the object with a namespace if its kind has one: that of the URL it was sent to."""
+    metadata = body.get("metadata")
+    if not kind.namespaced or not isinstance(metadata, dict) or metadata.get("namespace"):
+        return body
+    return {**body, "metadata": {**metadata, "namespace": "default"}}
 
 
 def _admit(schemas: ObjectSchemas, kind: ResourceType, body: JSONObject) -> JSONObject | None:
@@ -109,7 +120,7 @@ def _without_unknown(body: JSONObject, problems: Iterable[str]) -> JSONObject:
 def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
     changed = deep_copy(body)
     for error in errors:
-        steps = _steps(error.field)
+        steps = _steps(_REPORTED.get(error.field, error.field))
         if not steps:
             continue
         name = steps[-1]
@@ -118,7 +129,7 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         elif name == "name":
             _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
-            _set(changed, steps, supported[0])
+            _set(changed, steps, [supported[0]] if isinstance(_at(changed, steps), list) else supported[0])
         elif error.kind == "Required value":
             _set(changed, steps, deep_copy(_NEEDED.get(str(name), "a")))
         elif isinstance(name, str) and name in _ALWAYS:
@@ -161,6 +172,16 @@ def _remove(body: JSON, steps: list[str | int]) -> None:
             holder.pop(name, None)
         case list(), int(index) if index < len(holder):
             holder.pop(index)
+
+
+def _at(body: JSON, steps: list[str | int]) -> JSON:
+    holder = _holder(body, steps)
+    match holder, steps[-1]:
+        case dict(), str(name):
+            return holder.get(name)
+        case list(), int(index) if index < len(holder):
+            return holder[index]
+    return None
 
 
 def _holder(body: JSON, steps: list[str | int], *, makes: bool = False) -> JSON:

@@ -34,12 +34,9 @@ __all__ = [
 ]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_RESERVED: Final = frozenset(
-    {
-        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"),
-        *("let", "loop", "package", "namespace", "return", "var", "void", "while"),
-    }
-)
+_RESERVED: Final = frozenset({"true", "false", "null", "in"})
+"""Words that are no names of fields after a dot; the others that CEL reserves are (`object.metadata.namespace`)."""
+
 _ESCAPES: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -114,9 +111,9 @@ class Cel:
         """
         if self.text in ("true", "false"):
             return FALSE if self.text == "true" else TRUE
-        if self.level is Level.UNARY and self.text.startswith("!") and _negates_all(self.text):
+        if self.level is Level.UNARY and self.text.startswith("!"):
             inner = self.text[1:]
-            return Cel(inner, CelType.BOOL, Level.PRIMARY)
+            return Cel(inner, CelType.BOOL, Level.UNARY if inner.startswith("!") else Level.PRIMARY)
         if self.level is Level.RELATION and (found := _sole_equality(self.text)) is not None:
             left, operator, right = found
             return replace(self, text=f"{left} {'!=' if operator == '==' else '=='} {right}")
@@ -390,22 +387,6 @@ def _join(parts: Iterable[Cel], word: str, level: Level, *, neutral: Cel, absorb
     if len(kept) == 1:
         return next(iter(kept.values()))
     return Cel(word.join(each.within(level) for each in kept.values()), CelType.BOOL, level)
-
-
-def _negates_all(text: str) -> bool:
-    """Return whether the leading `!` is the only operator, so that without it a primary is left."""
-    return not text.startswith(("!!", "!(")) or _closing(text, 1) == len(text) - 1
-
-
-def _closing(text: str, start: int) -> int:
-    depth = 0
-    for index, character, is_quoted in scan(text):
-        if index < start or is_quoted:
-            continue
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 0:
-            return index
-    return -1
 
 
 def _sole_equality(text: str) -> tuple[str, str, str] | None:
