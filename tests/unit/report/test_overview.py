@@ -45,7 +45,10 @@ def test_an_empty_baseline_makes_all_problems_new() -> None:
 
 
 def test_a_page_has_no_markup_of_its_results() -> None:
-    """Names and messages are data: nothing in them becomes an element or an attribute."""
+    """Names and messages are data: nothing in them becomes an element or an attribute.
+
+    Register: CVE-2026-44245.
+    """
     hostile = '"><script>alert(1)</script><img src=x onerror=y>'
     results = report({**FAIL, "message": hostile, "policy": hostile, "rule": hostile})
     page = html_page(overview_of(read_report(results)), made=hostile, title=hostile)
