@@ -124,10 +124,7 @@ def test_an_export_page_runs_no_script(visit: Visit, tmp_path: Path) -> None:
     ],
 )
 def test_hostile_names_and_messages_stay_texts(fragment: str, visit: Visit) -> None:
-    """They are shown as written; no script of theirs runs and no element of theirs exists.
-
-    Register: CVE-2026-44245.
-    """
+    """They are shown as written; no script of theirs runs and no element of theirs exists."""
     page = visit.open(fragment)
     expect(page.get_by_text("<img src=x").first).to_be_visible()
     assert (0, 0) == (page.locator("img").count(), page.locator("main script").count())
@@ -249,3 +246,24 @@ def test_what_cannot_be_explained_is_a_sentence(visit: Visit) -> None:
     page.get_by_role("link", name="Why warn: no-latest").click()
     expect(page.get_by_role("alert").last).to_contain_text("no policy `no-latest` any more")
     visit.forgive()
+
+
+def test_a_filter_is_saved_as_a_view_and_boards_are_imported(visit: Visit) -> None:
+    """Both are on the dashboard, lead to their results, and can be deleted."""
+    page = visit.open("results?status=fail&namespace=shop")
+    page.get_by_label("Name of the view").fill("Shop")
+    page.get_by_role("button", name="Save view").click()
+    visit.go("")
+    section = page.get_by_role("region", name="Views")
+    section.get_by_text("Import", exact=True).first.click()
+    page.get_by_label("Views or boards").fill("customBoards: [{name: Data, namespaces: {list: [data]}, x: 1}]")
+    section.get_by_role("button", name="Import").click()
+    expect(section).to_contain_text("1 saved. Data: `x` has no meaning here.")
+    section.get_by_role("link", name="Data").click()
+    expect(page.get_by_role("status").filter(has_text="results")).to_have_text("2 results")
+    visit.go("")
+    section.get_by_role("button", name="Delete Data").click()
+    expect(section.get_by_role("link")).to_have_text(["Everything that fails", "Shop"])
+    section.get_by_role("link", name="Shop").click()
+    expect(page.get_by_role("status").filter(has_text="results")).to_have_text("1 results")
+    assert [] == visit.problems()

@@ -24,6 +24,7 @@ from pyverno.ui.server.staticfiles import StaticFiles, web_root
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
+from pyverno.ui.views import View
 
 __all__ = ["UiServer", "serve_ui"]
 
@@ -84,6 +85,7 @@ async def serve_ui(
                 features=("results", *(["cluster"] if inspectors else []), "playground"),
                 base_path=base_path,
                 hosts=LOOPBACK_NAMES,
+                views=[View("Everything that fails", "status=fail")],
             )
             runner = web.AppRunner(app, shutdown_timeout=0.1)
             await runner.setup()

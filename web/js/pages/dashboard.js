@@ -4,8 +4,10 @@ import { get, listen } from "../api.js";
 import { fill, h, meter, status, STATUSES, table } from "../dom.js";
 import { resultsHref } from "../filters.js";
 import { trendChart } from "../trend.js";
+import { viewList } from "../views.js";
 
 export async function show(main) {
+  const views = await viewList();
   async function draw() {
     const [byNamespace, byPolicy, bySeverity, trend] = await Promise.all([
       get("summary", { by: "namespace" }), get("summary", { by: "policy" }), get("summary", { by: "severity" }), get("trend", { days: "30" }),
@@ -17,7 +19,7 @@ export async function show(main) {
       h("div.columns", {},
         groups("Policies with most problems", "policy", byPolicy.groups),
         groups("Namespaces with most problems", "namespace", byNamespace.groups),
-        groups("Severities", "severity", bySeverity.groups)));
+        groups("Severities", "severity", bySeverity.groups), views));
   }
   await draw();
   return listen(draw);

@@ -3,11 +3,13 @@
 import { get, listen } from "../api.js";
 import { fill, h, status, table } from "../dom.js";
 import { change, facetForm, searchBox } from "../filters.js";
+import { saveForm } from "../views.js";
 
 const FORMATS = ["csv", "json", "sarif", "html", "junit", "markdown"];
 
 export async function show(main, { query }) {
   let items = [];
+  const save = saveForm(query);
   async function draw(cursor = "") {
     const filter = new URLSearchParams(query);
     const own = new URLSearchParams(filter);
@@ -23,7 +25,7 @@ export async function show(main, { query }) {
             h("span", { role: "status" }, `${page.total.toLocaleString()}${page.isLowerBound ? "+" : ""} results`),
             h("label", {}, "Order ", h("select", { onchange: event => change("results", query, { order: event.target.value }) },
               ["worst", "latest", "oldest"].map(name => h("option", { selected: (query.get("order") ?? "worst") === name }, name)))),
-            h("span", {}, "Export: ", FORMATS.map(form => [h("a", { href: exportHref(own, form), download: true }, form), " "]))),
+            h("span", {}, "Export: ", FORMATS.map(form => [h("a", { href: exportHref(own, form), download: true }, form), " "])), save),
           resultTable(items),
           page.cursor ? h("p", {}, h("button", { type: "button", onclick: () => draw(page.cursor) }, "More")) : null)));
   }

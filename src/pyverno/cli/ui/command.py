@@ -32,6 +32,7 @@ _SECTIONS = {
             metavar="FILE",
         ),
         number("--retention-days", help="Days for which resolved results are kept.", default=90, least=1, most=36500),
+        comma_list("--views", help="Files with filters that everybody is shown: views, or boards of Policy Reporter."),
         switch("--metrics", help="Serve counts of results for Prometheus at `/metrics`.", key="shows_metrics"),
         switch(
             "--insecure-no-login",

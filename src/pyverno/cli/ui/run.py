@@ -16,6 +16,8 @@ from aiohttp import web
 
 from pyverno.cli.report.sources import read_files
 from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.offline.files import read_file
 from pyverno.ui.feed import ClusterFeed, StoreFeed
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
@@ -30,6 +32,7 @@ from pyverno.ui.server.staticfiles import StaticFiles, web_root
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
+from pyverno.ui.views import read_views
 from pyverno.value import dataclass, field
 
 __all__ = ["UiOptions", "run_ui", "serving"]
@@ -55,6 +58,7 @@ class UiOptions:
     retention_days: int = 90
     allows_everybody: bool = False
     shows_metrics: bool = False
+    views: tuple[str, ...] = ()
 
 
 def run_ui(options: UiOptions) -> None:
@@ -111,6 +115,9 @@ async def serving(options: UiOptions) -> AsyncIterator[str]:
         live = LiveUpdates()
         feed = StoreFeed(writer, live)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        views = [
+            view for file in options.views for view in read_views(load_documents(read_file(Path(file)), file=file))
+        ]
         source = await _fill(options, feed, tasks, stack)
         app = build_app(
             (
@@ -124,6 +131,7 @@ async def serving(options: UiOptions) -> AsyncIterator[str]:
             live=live,
             problems=source.problems,
             features=source.features,
+            views=views,
             base_path=options.base_path,
             hosts=LOOPBACK_NAMES if options.address in LOOPBACK_NAMES else (),
         )

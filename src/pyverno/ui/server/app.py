@@ -10,10 +10,13 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.errors import errors_as_json
 from pyverno.ui.server.security import add_headers, known_hosts, own_requests
+from pyverno.ui.views import View, read_views
 from pyverno.version import __version__
 
 __all__ = ["build_app"]
@@ -28,20 +31,21 @@ def build_app(
     live: LiveUpdates,
     problems: Callable[[], Sequence[str]],
     features: Sequence[str],
+    views: Sequence[View] = (),
     base_path: str = "",
     hosts: Collection[str] = (),
 ) -> web.Application:
     """Return the application.
 
-    `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show;
-    with `hosts`, requests for other host names are refused.
+    `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
+    the filters with names that everybody is shown; with `hosts`, requests for other host names are refused.
     """
     app = web.Application(client_max_size=_MOST_BYTES)
     if hosts:
         app.middlewares.append(known_hosts(hosts))
     app.middlewares.extend((own_requests, errors_as_json))
     app.on_response_prepare.append(add_headers)
-    own = _OwnRoutes(live, problems, features)
+    own = _OwnRoutes(live, problems, features, views)
     for route in (*routes, *own.routes()):
         app.router.add_route(route.method, f"{base_path}{route.path}", route.handler)
     if base_path:
@@ -55,23 +59,44 @@ async def _to_folder(request: web.Request) -> web.StreamResponse:
 
 
 class _OwnRoutes:
-    """What every page needs: configuration, health, live updates."""
+    """What every page needs: configuration, health, live updates, views."""
 
-    def __init__(self, live: LiveUpdates, problems: Callable[[], Sequence[str]], features: Sequence[str]) -> None:
+    def __init__(
+        self,
+        live: LiveUpdates,
+        problems: Callable[[], Sequence[str]],
+        features: Sequence[str],
+        views: Sequence[View],
+    ) -> None:
         self._live = live
         self._problems = problems
         self._features = tuple(features)
+        self._views = tuple(views)
 
     def routes(self) -> Iterable[web.RouteDef]:
         return [
             web.get("/api/v1/config", self._config),
             web.get("/api/v1/events", self._events),
+            web.get("/api/v1/views", self._list_views),
+            web.post("/api/v1/views", self._read_views),
             web.get("/healthz", self._healthy),
             web.get("/ready", self._ready),
         ]
 
     async def _config(self, _: web.Request) -> web.Response:
         return _json({"version": __version__, "features": list(self._features), "problems": list(self._problems())})
+
+    async def _list_views(self, _: web.Request) -> web.Response:
+        return _json({"items": [view.to_json() for view in self._views]})
+
+    async def _read_views(self, request: web.Request) -> web.Response:
+        """Return the views of a text; the page keeps them in the browser."""
+        body = orjson.loads(await request.read())
+        text = body.get("text") if isinstance(body, dict) else None
+        if not isinstance(text, str):
+            raise UsageError("expected a JSON object with `text`")
+        views = await asyncio.to_thread(lambda: read_views(load_documents(text, file="views")))
+        return _json({"items": [view.to_json() for view in views]})
 
     async def _healthy(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")
