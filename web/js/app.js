@@ -1,6 +1,6 @@
 /** Routes: the fragment names the page and holds its filter, so that every view has an address. */
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { fill, h } from "./dom.js";
 
 const PAGES = {
@@ -82,6 +82,10 @@ try {
   config = await get("config");
 } catch (error) {
   config = { features: ["results", "playground"], problems: [String(error.message ?? error)] };
+}
+if (config.user) {
+  const leave = h("button.quiet", { type: "button", onclick: async () => { await post("../../logout", {}); location.reload(); } }, "Log out");
+  button.before(h("span.note", { id: "user" }, config.user), leave);
 }
 document.documentElement.dataset.features = config.features.join(" ");
 fill(document.getElementById("problems"), config.problems.map(text => h("p", {}, text)));

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from pyverno.cli.args.flags import comma_list, number, switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.errors import Exit
 
 __all__ = ["ui"]
 
@@ -13,6 +16,7 @@ _HELP = """Show reports, and a playground for policies, in a browser.
 
 FILES are files or folders with PolicyReport, ClusterPolicyReport, Report or ClusterReport objects, or the output of
 `pyverno report -o json`. Without files the reports of the cluster of the kubeconfig are followed.
+`pyverno ui check-login` with the flags of a login asks the issuer, and says what is wrong with it.
 """
 _SECTIONS = {
     "Source": (
@@ -40,14 +44,51 @@ _SECTIONS = {
             key="allows_everybody",
         ),
     ),
+    "Login": (
+        value("--oidc-issuer", help="Issuer of logins by OpenID Connect.", metavar="URL", key="issuer"),
+        value("--oidc-client-id", help="Name of this server at the issuer.", metavar="NAME", key="client"),
+        value("--oidc-client-secret-file", help="File with the client's secret.", metavar="FILE", key="secret_file"),
+        comma_list("--oidc-scopes", help="Scopes beside `openid`; else profile and email.", key="scopes"),
+        comma_list(
+            "--oidc-user-claims",
+            help="Claims that name the user, the first one there is; else email, preferred_username, sub.",
+            key="user_claims",
+        ),
+        value(
+            "--oidc-groups-claim", help="Claim with the groups.", default="groups", metavar="NAME", key="groups_claim"
+        ),
+        value("--oidc-ca-file", help="Certificates that the issuer's is checked with.", metavar="FILE", key="ca_file"),
+        value("--public-url", help="Address at which browsers reach this server, for logins.", metavar="URL"),
+        value("--token-file", help="With check-login: file with an ID token to check.", metavar="FILE"),
+        value("--proxy-user-header", help="Header in which a proxy names the user.", metavar="NAME"),
+        value("--proxy-groups-header", help="Header in which a proxy names the groups, with commas.", metavar="NAME"),
+        comma_list("--proxy-peers", help="Addresses or networks of the proxy."),
+        comma_list("--allow-users", help="Only these users may come in, and those of --allow-groups."),
+        comma_list("--allow-groups", help="Only these groups may come in, and those of --allow-users."),
+        value(
+            "--rights",
+            help="What is shown: all, or the namespaces whose policyreports the user may list in the cluster.",
+            default="all",
+            choices=("all", "kubernetes"),
+        ),
+        value("--rights-user-prefix", help="What the API server puts before user names.", metavar="TEXT"),
+        value("--rights-groups-prefix", help="What the API server puts before groups.", metavar="TEXT"),
+    ),
 }
 
 
-def _ui(files: tuple[str, ...], **flags: object) -> None:
+def _ui(files: tuple[str, ...], **flags: Any) -> None:
+    from pyverno.cli.ui.access import LOGIN_FLAGS, LoginOptions
     from pyverno.cli.ui.run import UiOptions, run_ui
 
-    given = {key: tuple(each) if isinstance(each, list) else each for key, each in flags.items()}
-    run_ui(UiOptions(files=files, **given))  # type: ignore[arg-type]
+    given: dict[str, Any] = {key: tuple(each) if isinstance(each, list) else each for key, each in flags.items()}
+    login = LoginOptions(**{key: given.pop(key) for key in LOGIN_FLAGS})
+    options = UiOptions(files=files, login=login, **given)
+    if files[:1] == ("check-login",):
+        from pyverno.cli.ui.checklogin import check_login
+
+        raise Exit(check_login(options))
+    run_ui(options)
 
 
 ui = command(
@@ -61,6 +102,8 @@ ui = command(
         "pyverno ui reports/ --port 9000",
         "pyverno ui --context prod --store results.db",
         "pyverno ui --context prod,staging",
+        "pyverno ui check-login --oidc-issuer https://login.example.org --oidc-client-id pyverno "
+        "--public-url https://policy.example.org",
         "pyverno ui --playground",
     ),
 )

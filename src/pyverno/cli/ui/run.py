@@ -7,14 +7,17 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from pyverno.cli.report.sources import read_files
+from pyverno.cli.ui.access import LoginOptions, make_door
+from pyverno.cluster.client import Client
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
@@ -29,8 +32,10 @@ from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
+from pyverno.ui.store.filters import NO_FILTER
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
+from pyverno.ui.store.scope import SCOPE
 from pyverno.ui.store.writer import Writer
 from pyverno.ui.views import read_views
 from pyverno.value import dataclass, field
@@ -59,19 +64,13 @@ class UiOptions:
     allows_everybody: bool = False
     shows_metrics: bool = False
     views: tuple[str, ...] = ()
+    login: LoginOptions = field(default_factory=LoginOptions)
 
 
 def run_ui(options: UiOptions) -> None:
     """Serve the pages; returns after SIGINT or SIGTERM. Raises UsageError, HostError for what cannot be used."""
     _check(options)
-    try:
-        asyncio.run(_serve(options))
-    except ExceptionGroup as group:
-        # of tasks that ran side by side
-        known, _ = group.split(PyvernoError)
-        if known is None:
-            raise
-        raise _first(known) from None
+    asyncio.run(_serve(options))
 
 
 def _first(group: ExceptionGroup[PyvernoError]) -> PyvernoError:
@@ -88,10 +87,11 @@ def _check(options: UiOptions) -> None:
         raise UsageError("--context names the same context twice")
     if options.base_path and (not options.base_path.startswith("/") or options.base_path.endswith("/")):
         raise UsageError(f"--base-path is `{options.base_path}`: expected a path such as `/policy`")
-    if options.address not in LOOPBACK_NAMES and not options.allows_everybody:
+    options.login.check()
+    if options.address not in LOOPBACK_NAMES and not options.allows_everybody and not options.login.is_on:
         raise UsageError(
-            f"other machines reach `{options.address}`, and the pages ask for no login: listen at 127.0.0.1 behind a "
-            "proxy that does, or give --insecure-no-login"
+            f"other machines reach `{options.address}`, and the pages ask for no login: give --oidc-issuer or "
+            "--proxy-user-header, listen at 127.0.0.1, or give --insecure-no-login"
         )
 
 
@@ -105,6 +105,19 @@ async def _serve(options: UiOptions) -> None:
 @asynccontextmanager
 async def serving(options: UiOptions) -> AsyncIterator[str]:
     """Serve the pages and yield their address; raises UsageError, HostError for what cannot be used."""
+    try:
+        async with _serving(options) as url:
+            yield url
+    except ExceptionGroup as group:
+        # of tasks that ran side by side
+        known, _ = group.split(PyvernoError)
+        if known is None:
+            raise
+        raise _first(known) from None
+
+
+@asynccontextmanager
+async def _serving(options: UiOptions) -> AsyncIterator[str]:
     async with AsyncExitStack() as stack:
         path = options.store or str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "results.db")
         create_tables(path)
@@ -119,6 +132,7 @@ async def serving(options: UiOptions) -> AsyncIterator[str]:
             view for file in options.views for view in read_views(load_documents(read_file(Path(file)), file=file))
         ]
         source = await _fill(options, feed, tasks, stack)
+        door = make_door(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
         app = build_app(
             (
                 *ResultRoutes(readers).routes(),
@@ -127,13 +141,15 @@ async def serving(options: UiOptions) -> AsyncIterator[str]:
                 *PlaygroundRoutes(workers).routes(),
                 *(MetricsRoute(readers).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
+                *door.routes,
             ),
             live=live,
             problems=source.problems,
             features=source.features,
             views=views,
             base_path=options.base_path,
-            hosts=LOOPBACK_NAMES if options.address in LOOPBACK_NAMES else (),
+            hosts=_hosts(options),
+            door=door.middleware,
         )
         days = tasks.create_task(feed.keep_days())
         stack.callback(days.cancel)
@@ -157,6 +173,7 @@ class _Source:
     features: tuple[str, ...]
     problems: Callable[[], Sequence[str]] = tuple
     inspectors: Mapping[str, Inspector] = field(default_factory=dict)
+    clients: Sequence[Client] = ()
 
 
 async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> _Source:
@@ -173,8 +190,8 @@ async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, s
         return _Source(("results", "playground"), lambda: source.problems)
     from pyverno.cli.ui.inspector import ClusterInspector
     from pyverno.cluster.access import load_kubeconfig
-    from pyverno.cluster.client import Client
 
+    clients: list[Client] = []
     feeds: list[ClusterFeed] = []
     inspectors: dict[str, Inspector] = {}
     for context in options.contexts or ("",):
@@ -188,13 +205,31 @@ async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, s
         following = tasks.create_task(cluster.run())
         stack.callback(following.cancel)
         feeds.append(cluster)
+        clients.append(client)
         inspectors[name] = inspector
 
     def problems() -> Sequence[str]:
         found = [(each.name, each.problem()) for each in feeds]
         return tuple(f"{name}: {text}" if len(feeds) > 1 else text for name, text in found if text)
 
-    return _Source(("results", "cluster", "playground"), problems, inspectors)
+    return _Source(("results", "cluster", "playground"), problems, inspectors, clients)
+
+
+def _hosts(options: UiOptions) -> frozenset[str]:
+    """Return the names that requests may use, so that no site of another name is served; none for an open address."""
+    if options.address not in LOOPBACK_NAMES:
+        return frozenset()
+    own = urlsplit(options.login.public_url).hostname
+    return LOOPBACK_NAMES | {own} if own else LOOPBACK_NAMES
+
+
+async def _namespaces(readers: ReaderPool) -> Iterable[str]:
+    """Return the namespaces that there are results about, whoever asks."""
+    token = SCOPE.set(None)
+    try:
+        return await readers.ask(lambda reader: [name for name, _ in reader.counts(NO_FILTER, ("namespace",))])
+    finally:
+        SCOPE.reset(token)
 
 
 async def _asked_to_end() -> None:

@@ -9,13 +9,16 @@ from typing import Final
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.ui.access.login import known_user
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.errors import errors_as_json
 from pyverno.ui.server.security import add_headers, known_hosts, own_requests
+from pyverno.ui.store.scope import SCOPE
 from pyverno.ui.views import View, read_views
 from pyverno.version import __version__
 
@@ -34,16 +37,20 @@ def build_app(
     views: Sequence[View] = (),
     base_path: str = "",
     hosts: Collection[str] = (),
+    door: Middleware | None = None,
 ) -> web.Application:
     """Return the application.
 
     `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
-    the filters with names that everybody is shown; with `hosts`, requests for other host names are refused.
+    the filters with names that everybody is shown; with `hosts`, requests for other host names are refused, and `door`
+    lets persons in.
     """
     app = web.Application(client_max_size=_MOST_BYTES)
     if hosts:
         app.middlewares.append(known_hosts(hosts))
     app.middlewares.extend((own_requests, errors_as_json))
+    if door is not None:
+        app.middlewares.append(door)
     app.on_response_prepare.append(add_headers)
     own = _OwnRoutes(live, problems, features, views)
     for route in (*routes, *own.routes()):
@@ -84,7 +91,14 @@ class _OwnRoutes:
         ]
 
     async def _config(self, _: web.Request) -> web.Response:
-        return _json({"version": __version__, "features": list(self._features), "problems": list(self._problems())})
+        return _json(
+            {
+                "version": __version__,
+                "features": list(self._features),
+                "problems": list(self._problems()),
+                "user": known_user(),
+            }
+        )
 
     async def _list_views(self, _: web.Request) -> web.Response:
         return _json({"items": [view.to_json() for view in self._views]})
@@ -115,11 +129,11 @@ class _OwnRoutes:
         async with self._live.listen() as queue:
             await response.prepare(request)
             with suppress(ConnectionResetError):  # the page was closed
-                await _send_updates(response, queue)
+                await _send_updates(response, queue, shows_counts=SCOPE.get() is None)
         return response
 
 
-async def _send_updates(response: web.StreamResponse, queue: asyncio.Queue[JSONObject]) -> None:
+async def _send_updates(response: web.StreamResponse, queue: asyncio.Queue[JSONObject], *, shows_counts: bool) -> None:
     await response.write(b": connected\n\n")
     while True:
         try:
@@ -128,7 +142,8 @@ async def _send_updates(response: web.StreamResponse, queue: asyncio.Queue[JSONO
         except TimeoutError:
             await response.write(b": still here\n\n")
             continue
-        data = orjson.dumps(message)
+        # counts are those of all namespaces
+        data = orjson.dumps(message if shows_counts else {**message, "changes": {}})
         await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
 
 

@@ -13,6 +13,7 @@ from pyverno.errors import HostError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.rows import StoredResult
+from pyverno.ui.store.scope import SCOPE
 
 __all__ = ["InspectionRoutes", "Inspector"]
 
@@ -63,7 +64,8 @@ class InspectionRoutes:
         for cluster, inspector in self._inspectors.items():
             try:
                 async with asyncio.timeout(_SECONDS):
-                    found += [{**each, "cluster": cluster} for each in await inspector.policies(key)]
+                    listed = [each for each in await inspector.policies(key) if _is_policy_in_scope(each)]
+                    found += [{**each, "cluster": cluster, "exceptions": _own(each["exceptions"])} for each in listed]
                     problems += [f"{cluster}: {text}" for text in await inspector.problems()]
             except (HostError, TimeoutError) as error:
                 problems.append(f"{cluster}: {_reason(error)}")
@@ -82,6 +84,7 @@ class InspectionRoutes:
             except (HostError, TimeoutError) as error:
                 problems.append(f"{cluster}: {_reason(error)}")
                 continue
+            listed = [each for each in listed if _is_in_scope(each["namespace"])]
             found += [{**each, "cluster": cluster, "uses": uses.get((cluster, each["name"]), 0)} for each in listed]
         return _json({"items": found, "problems": problems})
 
@@ -104,6 +107,20 @@ class InspectionRoutes:
         if inspector is None:
             raise UsageError("this result comes from a file: there is no cluster to ask")
         return inspector, result
+
+
+def _is_in_scope(namespace: str) -> bool:
+    scope = SCOPE.get()
+    return scope is None or namespace in scope
+
+
+def _is_policy_in_scope(policy: JSONObject) -> bool:
+    """Policies without namespace are about everybody's objects, and everybody may read them."""
+    return not policy["namespace"] or _is_in_scope(policy["namespace"])
+
+
+def _own(exceptions: Iterable[JSONObject]) -> list[JSONObject]:
+    return [each for each in exceptions if _is_in_scope(each["namespace"])]
 
 
 async def _in_time(work: Coroutine[Any, Any, JSONObject]) -> JSONObject:

@@ -13,7 +13,7 @@ from typing import Final
 from pyverno.errors import UsageError
 from pyverno.report.collected import SEVERITIES, STATUSES
 from pyverno.ui.store.schema import SERIES_COLUMNS
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["NO_FILTER", "Filter", "quote_pattern", "read_filter"]
 
@@ -61,19 +61,19 @@ class Filter:
     def without(self, name: str) -> Filter:
         """Return the filter without the patterns of a field: a facet counts the values that could be chosen instead."""
         kept = {key: patterns for key, patterns in self.fields.items() if key != name}
-        return Filter(kept, self.properties, self.labels, self.search, self.state, self.since, self.until)
+        return replace(self, fields=kept)
 
     def narrowed(self, name: str, values: Iterable[str]) -> Filter:
         """Return the filter with only these values of a field, where it selects them."""
         own = self.fields.get(name)
         allowed = tuple(value for value in values if own is None or fits(own, value))
         fields = {**self.fields, name: tuple(quote_pattern(value) for value in allowed) or ("!*",)}
-        return Filter(fields, self.properties, self.labels, self.search, self.state, self.since, self.until)
+        return replace(self, fields=fields)
 
     def with_patterns(self, name: str, patterns: tuple[str, ...]) -> Filter:
         """Return the filter with other patterns of a field."""
         fields = {**self.fields, name: patterns}
-        return Filter(fields, self.properties, self.labels, self.search, self.state, self.since, self.until)
+        return replace(self, fields=fields)
 
 
 NO_FILTER: Final = Filter()

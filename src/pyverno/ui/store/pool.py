@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from pyverno.ui.store.reader import Reader
+from pyverno.ui.store.scope import SCOPE
 
 __all__ = ["ReaderPool"]
 
@@ -39,8 +40,9 @@ class ReaderPool:
             reader.close()
 
     async def ask(self, question: Callable[[Reader], _T]) -> _T:
-        """Return the answer to a question."""
+        """Return the answer to a question, within the scope of the request that it is asked for."""
         reader = await self._free.get()
+        reader.scope = SCOPE.get()
         running = asyncio.ensure_future(asyncio.to_thread(question, reader))
         # a client that goes away must not hand a reader on that a thread still uses
         running.add_done_callback(lambda _: self._free.put_nowait(reader))

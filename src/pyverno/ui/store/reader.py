@@ -28,6 +28,7 @@ from pyverno.ui.store.conditions import (
 from pyverno.ui.store.filters import Filter
 from pyverno.ui.store.rows import RESULT_COLUMNS, RESULT_TABLES, StoredResult, as_time, read_row
 from pyverno.ui.store.schema import SERIES_COLUMNS, connect
+from pyverno.ui.store.scope import Scope
 from pyverno.value import dataclass
 
 __all__ = ["FACETS", "MOST_ROWS", "Page", "Reader"]
@@ -86,10 +87,14 @@ class _Chosen:
 
 
 class Reader:
-    """Answers questions about a store; one connection, for one thread at a time."""
+    """Answers questions about a store; one connection, for one thread at a time.
+
+    With a `scope`, answers are about results and objects of these namespaces only, whatever is asked.
+    """
 
     def __init__(self, path: str) -> None:
         """Open the store for reading."""
+        self.scope: Scope = None
         self._connection = connect(path, is_reader=True)
 
     def close(self) -> None:
@@ -131,18 +136,20 @@ class Reader:
 
     def result(self, number: int) -> StoredResult | None:
         """Return one result, open or resolved."""
+        allowed = self._allowed("s")
         row = self._connection.execute(
-            f"SELECT {RESULT_COLUMNS} FROM {RESULT_TABLES} WHERE r.id = ?", (number,)
+            f"SELECT {RESULT_COLUMNS} FROM {RESULT_TABLES} WHERE r.id = ? AND {allowed.sql}", (number, *allowed.values)
         ).fetchone()
         return None if row is None else read_row(row)
 
     def exception_uses(self) -> Mapping[tuple[str, str], int]:
         """Return by cluster and name of an exception how many open results it explains."""
+        allowed = self._allowed("s")
         rows = self._all(
             "SELECT s.cluster, t.text, count(*) FROM texts t CROSS JOIN results r ON r.properties = t.id "
-            "CROSS JOIN series s ON s.id = r.series "
-            "WHERE t.text LIKE '%\"exceptions\":%' AND r.resolved IS NULL GROUP BY s.cluster, t.id",
-            (),
+            "CROSS JOIN series s ON s.id = r.series WHERE t.text LIKE '%\"exceptions\":%' AND r.resolved IS NULL "
+            f"AND {allowed.sql} GROUP BY s.cluster, t.id",
+            allowed.values,
         )
         found: Counter[tuple[str, str]] = Counter()
         for cluster, text, count in rows:
@@ -201,7 +208,7 @@ class Reader:
         """Return objects with their counts by status, those with most problems first."""
         counts = ", ".join(STATUSES)
         if selected.is_about_objects:
-            where = object_condition(selected)
+            where = _both(object_condition(selected), self._allowed("o"))
             sql = (
                 f"SELECT o.id, o.cluster, o.api_version, o.kind, o.namespace, o.name, {counts} FROM objects o "
                 f"WHERE {where.sql} AND o.fail + o.error + o.warn + o.skip + o.pass > 0 "
@@ -222,7 +229,7 @@ class Reader:
     def count_resources(self, selected: Filter) -> int:
         """Return how many objects have selected results."""
         if selected.is_about_objects:
-            where = object_condition(selected)
+            where = _both(object_condition(selected), self._allowed("o"))
             open_results = "o.fail + o.error + o.warn + o.skip + o.pass > 0"
             ((count,),) = self._all(
                 f"SELECT count(*) FROM objects o WHERE {where.sql} AND {open_results}", where.values
@@ -242,8 +249,10 @@ class Reader:
 
     def resource(self, number: int) -> JSONObject | None:
         """Return one object with its open results, and those that were resolved."""
+        allowed = self._allowed("objects")
         row = self._connection.execute(
-            "SELECT id, cluster, api_version, kind, namespace, name FROM objects WHERE id = ?", (number,)
+            f"SELECT id, cluster, api_version, kind, namespace, name FROM objects WHERE id = ? AND {allowed.sql}",
+            (number, *allowed.values),
         ).fetchone()
         if row is None:
             return None
@@ -265,7 +274,7 @@ class Reader:
 
     def changes(self, selected: Filter, *, limit: int = 100, after: int = 0) -> list[JSONObject]:
         """Return the latest transitions of selected results, from the latest; with `after`, those that follow it."""
-        where = _both(series_condition(selected), result_condition(selected))
+        where = _both(_both(series_condition(selected), result_condition(selected)), self._allowed("s"))
         rows = self._all(
             f"SELECT {RESULT_COLUMNS}, c.id, c.at, c.before, c.after FROM changes c JOIN results r ON r.id = c.result "
             "JOIN series s ON s.id = r.series JOIN objects o ON o.id = r.object JOIN texts m ON m.id = r.message "
@@ -285,7 +294,7 @@ class Reader:
 
     def trend(self, selected: Filter, days: int, now: int) -> list[JSONObject]:
         """Return the counts by status at the end of each of the last days, and now."""
-        where = series_condition(selected, "d")
+        where = _both(series_condition(selected, "d"), self._allowed("d"))
         unknown = {*selected.fields} - {"cluster", "namespace", "policy", "source", "severity", "status"}
         if unknown or not selected.is_about_series:
             raise UsageError("history is kept by cluster, namespace, policy, source, severity and status only")
@@ -302,9 +311,16 @@ class Reader:
 
     # ------------------------------------------------------------------------------------------------------ statements
 
+    def _allowed(self, table: str) -> Condition:
+        """Return the condition that rows of a table are in scope."""
+        if self.scope is None:
+            return Condition("1")
+        names = sorted(self.scope)
+        return Condition(f"{table}.namespace IN ({', '.join('?' * len(names))})", tuple(names))
+
     def _choose(self, selected: Filter) -> _Chosen:
         """Return how to reach the selected results: by series, or by the ids that an index gives."""
-        on_series = series_condition(selected)
+        on_series = _both(series_condition(selected), self._allowed("s"))
         if selected.is_about_series:
             sql = f"SELECT coalesce(sum(s.open), 0) FROM series s WHERE {on_series.sql}"
             ((total,),) = self._all(sql, on_series.values)

@@ -1,0 +1,6 @@
+"""Who may see the pages: logins by OpenID Connect or by a proxy, and the namespaces that a person may look at.
+
+Nothing here decides what is shown: a person's namespaces become the scope of every question to the store.
+"""
+
+from __future__ import annotations

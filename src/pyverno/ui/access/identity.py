@@ -1,0 +1,52 @@
+"""Persons, and who of them may come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aiohttp import web
+
+from pyverno.errors import PyvernoError
+from pyverno.value import dataclass
+
+__all__ = ["AccessDeniedError", "Admission", "Identifier", "Identity"]
+
+
+class AccessDeniedError(PyvernoError):
+    """A person is known, and may not come in; or a login failed. The message never holds a token."""
+
+    code = "access-denied"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A person as the login names them: a user name or e-mail address, and groups."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+
+class Identifier(Protocol):
+    """Finds out who sends a request; raises AccessDeniedError for one that claims what it may not."""
+
+    def identify(self, request: web.Request) -> Identity | None:
+        """Return who sends a request; None when nobody is logged in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Who may come in: everybody who is logged in, or some users and groups."""
+
+    users: Sequence[str] = ()
+    groups: Sequence[str] = ()
+
+    def allows(self, identity: Identity) -> bool:
+        """Tell whether a person may come in.
+
+        >>> Admission(groups=("admins",)).allows(Identity("ann", ("devs",)))
+        False
+        """
+        if not self.users and not self.groups:
+            return True
+        return identity.user in self.users or not set(self.groups).isdisjoint(identity.groups)

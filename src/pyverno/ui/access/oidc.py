@@ -1,0 +1,249 @@
+"""Logins by OpenID Connect: authorization code with PKCE, at an issuer that describes itself.
+
+OpenID Connect Core and Discovery 1.0, RFC 7636. Only the issuer of the flags is asked, no redirect of its endpoints is
+followed, and answers are bounded. This module must never put a token, a code or a secret into an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import secrets
+import ssl
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+import aiohttp
+
+from pyverno.errors import DocumentError, HostError, UsageError
+from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.ui.access.identity import AccessDeniedError, Identity
+from pyverno.ui.access.idtokens import check_id_token
+from pyverno.value import dataclass, field
+
+__all__ = ["SCOPES", "USER_CLAIMS", "OidcLogins", "OidcSettings", "check_address"]
+
+SCOPES: Final = ("profile", "email")
+USER_CLAIMS: Final = ("email", "preferred_username", "sub")
+_MOST_BYTES: Final = 1024 * 1024
+_SECONDS: Final = 10.0
+_KEYS_SECONDS: Final = 600.0
+_RETRY_SECONDS: Final = 10.0
+_LOGIN_SECONDS: Final = 600.0
+_MOST_LOGINS: Final = 1000
+_MOST_GROUPS: Final = 1000
+_ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class OidcSettings:
+    """The issuer, and this server as its client; `callback` is the address that a browser comes back to.
+
+    `user_claims` are tried in their order. Raises UsageError for an address that is not HTTPS (loopback may be HTTP).
+    """
+
+    issuer: str
+    client: str
+    callback: str
+    secret: str = field(default="", repr=False)
+    scopes: Sequence[str] = SCOPES
+    user_claims: Sequence[str] = USER_CLAIMS
+    groups_claim: str = "groups"
+    tls: ssl.SSLContext | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.client:
+            raise UsageError("a login needs --oidc-client-id")
+        for url in (self.issuer, self.callback):
+            check_address(url)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    nonce: str
+    verifier: str
+    seconds: float
+
+
+class OidcLogins:
+    """Begins and ends logins; belongs to one event loop. `close` it at the end."""
+
+    def __init__(self, settings: OidcSettings, *, now: Callable[[], float] = time.time) -> None:
+        """Take the settings; `now` returns seconds since 1970."""
+        self._settings = settings
+        self._now = now
+        self._session: aiohttp.ClientSession | None = None
+        self._described: Mapping[str, str] | None = None
+        self._keys: tuple[float, Sequence[JSONObject]] | None = None
+        self._begun: OrderedDict[str, _Begun] = OrderedDict()
+        self._turn = asyncio.Lock()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def begin(self) -> tuple[str, str]:
+        """Return the address to send a browser to, and the state that it must come back with; raises HostError."""
+        described = await self.describe()
+        state, begun = (
+            secrets.token_urlsafe(32),
+            _Begun(secrets.token_urlsafe(32), secrets.token_urlsafe(48), self._now()),
+        )
+        while len(self._begun) >= _MOST_LOGINS:
+            self._begun.popitem(last=False)
+        self._begun[state] = begun
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
+        query = {
+            "response_type": "code",
+            "client_id": self._settings.client,
+            "redirect_uri": self._settings.callback,
+            "scope": " ".join(dict.fromkeys(("openid", *self._settings.scopes))),
+            "state": state,
+            "nonce": begun.nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        endpoint = described["authorization_endpoint"]
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state
+
+    async def end(self, state: str, code: str) -> Identity:
+        """Return who came back with a code; raises AccessDeniedError, HostError."""
+        begun = self._begun.pop(state, None)
+        if begun is None or self._now() - begun.seconds > _LOGIN_SECONDS:
+            raise AccessDeniedError("this login has expired, or was never begun: log in again")
+        described = await self.describe()
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self._settings.callback,
+            "client_id": self._settings.client,
+            "code_verifier": begun.verifier,
+        }
+        if self._settings.secret:
+            form["client_secret"] = self._settings.secret
+        answer = await self._ask(described["token_endpoint"], form)
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise AccessDeniedError("the issuer answered without an ID token: is `openid` among the scopes it allows?")
+        return self.identity(await self.claims(token, begun.nonce))
+
+    async def claims(self, token: str, nonce: str) -> JSONObject:
+        """Return the claims of a token; keys are read again, now and then, for one that is signed with a new key."""
+        for is_last in (False, True):
+            keys, is_new = await self._read_keys(again=is_last)
+            try:
+                return check_id_token(
+                    token,
+                    keys,
+                    issuer=self._settings.issuer,
+                    audience=self._settings.client,
+                    nonce=nonce,
+                    now=self._now(),
+                )
+            except AccessDeniedError as error:
+                if is_last or is_new or "no key" not in error.message:
+                    raise
+        raise AssertionError("unreachable")  # pragma: no cover
+
+    def identity(self, claims: JSONObject) -> Identity:
+        """Return whom claims are about; raises AccessDeniedError naming the claims that there are, never a value."""
+        for name in self._settings.user_claims:
+            user = claims.get(name)
+            if not isinstance(user, str) or not user:
+                continue
+            if name == "email" and claims.get("email_verified") is False:
+                raise AccessDeniedError("the e-mail address is not verified by the issuer")
+            return Identity(user, self._groups(claims))
+        found = ", ".join(sorted(claims))
+        raise AccessDeniedError(f"no claim `{'`, `'.join(self._settings.user_claims)}` in the token: it has {found}")
+
+    def _groups(self, claims: JSONObject) -> tuple[str, ...]:
+        found = claims.get(self._settings.groups_claim)
+        listed = found if isinstance(found, list) else [found] if found else []
+        return tuple(str(each) for each in listed[:_MOST_GROUPS] if isinstance(each, str))
+
+    async def describe(self) -> Mapping[str, str]:
+        """Return the endpoints of the issuer; raises HostError when it describes itself wrongly."""
+        async with self._turn:
+            if self._described is None:
+                found = await self._ask(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+                if found.get("issuer") != self._settings.issuer:
+                    raise HostError(
+                        f"the issuer names itself `{str(found.get('issuer'))[:200]}`: give --oidc-issuer the same text"
+                    )
+                endpoints = {name: str(found.get(name, "")) for name in _ENDPOINTS}
+                for name, url in endpoints.items():
+                    _check_endpoint(name, url)
+                self._described = endpoints
+            return self._described
+
+    async def keys(self) -> Sequence[JSONObject]:
+        """Return the keys of the issuer; raises HostError."""
+        return (await self._read_keys(again=False))[0]
+
+    async def _read_keys(self, *, again: bool) -> tuple[Sequence[JSONObject], bool]:
+        described = await self.describe()
+        async with self._turn:
+            age = None if self._keys is None else self._now() - self._keys[0]
+            if self._keys is None or age is None or age > (_RETRY_SECONDS if again else _KEYS_SECONDS):
+                found = (await self._ask(described["jwks_uri"])).get("keys")
+                keys = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+                self._keys = (self._now(), keys)
+                return keys, True
+            return self._keys[1], False
+
+    async def _ask(self, url: str, form: Mapping[str, str] | None = None) -> JSONObject:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS))
+        what = urlsplit(url)._replace(query="").geturl()
+        try:
+            async with self._session.request(
+                "GET" if form is None else "POST",
+                url,
+                data=form,
+                ssl=self._settings.tls or True,
+                allow_redirects=False,
+                headers={"Accept": "application/json", "Accept-Encoding": "identity"},
+            ) as response:
+                body = await response.content.read(_MOST_BYTES + 1)
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise HostError(f"{what} does not answer: {type(error).__name__}") from error
+        if len(body) > _MOST_BYTES:
+            raise HostError(f"{what} answers with more than {_MOST_BYTES} bytes")
+        found = _decode(body)
+        if status != 200:
+            code = found.get("error") if isinstance(found, dict) else None
+            reason = f" ({code[:100]})" if isinstance(code, str) and code.isascii() else ""
+            raise HostError(f"{what} answers {status}{reason}")
+        if not isinstance(found, dict):
+            raise HostError(f"{what} does not answer with a JSON object")
+        return found
+
+
+def check_address(url: str) -> None:
+    """Raise UsageError for an address that is not HTTPS, unless it is this machine's own."""
+    parts = urlsplit(url)
+    is_plain = parts.scheme == "http" and parts.hostname in _LOOPBACK
+    if (parts.scheme != "https" and not is_plain) or not parts.hostname or parts.username is not None:
+        raise UsageError(f"`{url}` must be an address that begins with https://")
+
+
+def _check_endpoint(name: str, url: str) -> None:
+    try:
+        check_address(url)
+    except UsageError as error:
+        raise HostError(f"the issuer's `{name}` is wrong: {error.message}") from error
+
+
+def _decode(body: bytes) -> JSON:
+    try:
+        return decode(body)
+    except DocumentError:
+        return None

@@ -1,0 +1,71 @@
+"""Sessions of persons who logged in: random names in a cookie, everything else in the memory of this server."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from pyverno.ui.access.identity import Identity
+
+__all__ = ["Sessions"]
+
+_MOST: Final = 10_000
+_SECONDS: Final = 8 * 3600.0
+_IDLE_SECONDS: Final = 3600.0
+
+
+class Sessions:
+    """Finds the person of a request by its cookie; sessions end after eight hours, or an hour without a request."""
+
+    def __init__(self, *, path: str, is_secure: bool, now: Callable[[], float] = time.monotonic) -> None:
+        """Take the path of the cookie, and whether browsers reach this server by HTTPS."""
+        self._path = path or "/"
+        self._is_secure = is_secure
+        self._name = "pyverno_session"
+        self._now = now
+        self._sessions: OrderedDict[str, tuple[Identity, float, float]] = OrderedDict()
+
+    def identify(self, request: web.Request) -> Identity | None:
+        """Return who sends a request; None without a session."""
+        key = request.cookies.get(self._name, "")
+        found = self._sessions.get(key)
+        if found is None:
+            return None
+        identity, begun, used = found
+        now = self._now()
+        if now - begun > _SECONDS or now - used > _IDLE_SECONDS:
+            del self._sessions[key]
+            return None
+        self._sessions[key] = (identity, begun, now)
+        self._sessions.move_to_end(key)
+        return identity
+
+    def open(self, response: web.StreamResponse, identity: Identity) -> None:
+        """Begin a session; beyond the limit the one that was used least recently ends."""
+        while len(self._sessions) >= _MOST:
+            self._sessions.popitem(last=False)
+        key, now = secrets.token_urlsafe(32), self._now()
+        self._sessions[key] = (identity, now, now)
+        self.set_cookie(response, self._name, key, round(_SECONDS))
+
+    def close(self, request: web.Request, response: web.StreamResponse) -> None:
+        """End the session of a request."""
+        self._sessions.pop(request.cookies.get(self._name, ""), None)
+        response.del_cookie(self._name, path=self._path)
+
+    def set_cookie(self, response: web.StreamResponse, name: str, text: str, seconds: int) -> None:
+        """Set a cookie that scripts cannot read, and that other sites do not send along with changes."""
+        response.set_cookie(
+            name,
+            text,
+            max_age=seconds,
+            path=self._path,
+            httponly=True,
+            secure=self._is_secure,
+            samesite="Lax",
+        )

@@ -1,0 +1,13 @@
+"""The namespaces that questions to the store may be about; it is set around each request, and no handler names it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Final
+
+__all__ = ["SCOPE", "Scope"]
+
+Scope = frozenset[str] | None
+"""Names of namespaces (the empty name stands for objects without one); None is everything."""
+
+SCOPE: Final[ContextVar[Scope]] = ContextVar("scope", default=None)

@@ -1,0 +1,249 @@
+"""The door of the pages: logins by OpenID Connect and by a proxy, from the first request to the last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import pytest
+
+from pyverno.cli.ui.access import LoginOptions
+from pyverno.cli.ui.run import UiOptions, serving
+from pyverno.errors import UsageError
+from tests.support.issuer import CLIENT, SECRET, Issuer, serve_issuer
+from tests.unit.report.test_collected import report
+
+PUBLIC = "http://localhost"
+
+
+@asynccontextmanager
+async def site(folder: Path, **flags: object) -> AsyncIterator[tuple[Issuer, str, aiohttp.ClientSession]]:
+    """Serve the pages behind logins at an issuer, and a browser that keeps cookies and follows nothing."""
+    import yaml
+
+    (folder / "report.yaml").write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail"})))
+    (folder / "secret").write_text(f"{SECRET}\n")
+    async with serve_issuer() as issuer:
+        login = LoginOptions(
+            issuer=issuer.url,
+            client=CLIENT,
+            secret_file=str(folder / "secret"),
+            public_url=PUBLIC,
+            **flags,  # type: ignore[arg-type]
+        )
+        options = UiOptions(files=(str(folder / "report.yaml"),), port=0, login=login)
+        async with serving(options) as url, aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as browser:
+            yield issuer, url, browser
+
+
+async def walk(url: str, browser: aiohttp.ClientSession, *, change: str = "") -> aiohttp.ClientResponse:
+    """Log in as a browser does, up to the answer of the callback; `change` is put after its address."""
+    async with browser.get(f"{url}login", allow_redirects=False) as begun:
+        assert 302 == begun.status, await begun.text()
+        to_issuer = begun.headers["Location"]
+    async with browser.get(to_issuer, allow_redirects=False) as back:
+        address = back.headers["Location"]
+    assert address.startswith(f"{PUBLIC}/login/callback?")
+    response = await browser.get(f"{url}login/callback?{urlsplit(address).query}{change}", allow_redirects=False)
+    await response.read()
+    return response
+
+
+def test_a_login_opens_the_pages_and_a_logout_closes_them(tmp_path: Path) -> None:
+    """Nothing before, everything in between, nothing after."""
+
+    async def play() -> list[object]:
+        seen: list[object] = []
+        async with site(tmp_path) as (_, url, browser):
+            for path in ("api/v1/results", "v2/namespaces", "api/v1/events", "api/v1/config"):
+                async with browser.get(f"{url}{path}") as response:
+                    seen.append(response.status)
+            async with browser.get(url, allow_redirects=False) as response:
+                seen.append(response.headers.get("Location"))
+            response = await walk(url, browser)
+            seen.append((response.status, response.headers["Location"]))
+            cookie = response.headers.getall("Set-Cookie")[0]
+            seen.append([each in cookie for each in ("HttpOnly", "SameSite=Lax", "Path=/")])
+            async with browser.get(f"{url}api/v1/config") as response:
+                seen.append((await response.json())["user"])
+            async with browser.get(f"{url}api/v1/results") as response:
+                seen.append((await response.json())["total"])
+            async with browser.post(f"{url}logout", json={}) as response:
+                seen.append(response.status)
+            async with browser.get(f"{url}api/v1/results") as response:
+                seen.append(response.status)
+        return seen
+
+    assert [
+        *[401] * 4,
+        "/login",
+        (302, "/"),
+        [True] * 3,
+        "ann@example.org",
+        1,
+        200,
+        401,
+    ] == asyncio.run(play())
+
+
+def test_a_login_that_another_browser_began_is_refused(tmp_path: Path) -> None:
+    """Else a link could log somebody in as somebody else."""
+
+    async def play() -> tuple[int, str, int]:
+        async with site(tmp_path) as (_, url, browser):
+            async with browser.get(f"{url}login", allow_redirects=False) as begun:
+                query = parse_qs(urlsplit(begun.headers["Location"]).query)
+            address = f"{url}login/callback?code=x&state={query['state'][0]}"
+            async with aiohttp.ClientSession() as victim, victim.get(address) as response:
+                first = (response.status, (await response.json())["error"])
+            await walk(url, browser)
+            again = await browser.get(address, allow_redirects=False)
+            return *first, again.status
+
+    assert (403, "this login was begun in another browser: log in again", 403) == asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("flags", "claims", "reason"),
+    [
+        ({}, {"email": "", "sub": ""}, "no claim `email`, `preferred_username`, `sub`"),
+        ({}, {"email_verified": False}, "not verified"),
+        ({}, {"aud": "another"}, "for another client"),
+        ({}, {"exp": 1}, "`exp`"),
+        ({"allow_groups": ("admins",)}, {}, "`ann@example.org` may not see these pages"),
+        ({"allow_users": ("bob",)}, {"groups": "admins"}, "`ann@example.org` may not see these pages"),
+    ],
+)
+def test_who_may_not_come_in_is_told_why(
+    flags: dict[str, object], claims: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    """At the login, or at the first request after it."""
+
+    async def play() -> str:
+        async with site(tmp_path, **flags) as (issuer, url, browser):
+            issuer.claims |= claims
+            response = await walk(url, browser)
+            if response.status == 302:
+                response = await browser.get(f"{url}api/v1/results")
+            assert 403 == response.status
+            return str((await response.json())["error"])
+
+    assert reason in asyncio.run(play())
+
+
+@pytest.mark.parametrize("claims", [{"groups": ["x", "admins"]}, {"groups": "admins"}])
+def test_a_group_opens_the_pages(claims: dict[str, object], tmp_path: Path) -> None:
+    """Groups are a list, or one text."""
+
+    async def play() -> int:
+        async with site(tmp_path, allow_groups=("admins",)) as (issuer, url, browser):
+            issuer.claims |= claims
+            await walk(url, browser)
+            async with browser.get(f"{url}api/v1/results") as response:
+                return response.status
+
+    assert 200 == asyncio.run(play())
+
+
+def test_a_new_key_of_the_issuer_is_found(tmp_path: Path) -> None:
+    """Keys are read again for a token that is signed with one that is not known, but not for every bad token."""
+
+    async def play() -> tuple[int, int]:
+        async with site(tmp_path) as (issuer, url, browser):
+            issuer.key.name = "two"
+            response = await walk(url, browser)
+            return response.status, issuer.asked.count("keys")
+
+    assert (302, 1) == asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("described", "reason"),
+    [
+        ({"issuer": "https://other"}, "the issuer names itself `https://other`"),
+        ({"token_endpoint": "http://evil.example.org/token"}, "the issuer's `token_endpoint` is wrong"),
+        ({"jwks_uri": None}, "the issuer's `jwks_uri` is wrong"),
+    ],
+)
+def test_an_issuer_that_describes_itself_wrongly_is_no_login(
+    described: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    """A sentence for those who run the server."""
+
+    async def play() -> tuple[int, str]:
+        async with site(tmp_path) as (issuer, url, browser):
+            issuer.described = described
+            async with browser.get(f"{url}login", allow_redirects=False) as response:
+                return response.status, (await response.json())["error"]
+
+    status, error = asyncio.run(play())
+    assert 502 == status
+    assert reason in error
+
+
+PROXY = {"proxy_user_header": "X-Auth-User", "proxy_groups_header": "X-Auth-Groups"}
+
+
+@pytest.mark.parametrize(
+    ("peers", "headers", "status"),
+    [
+        (("127.0.0.0/8",), {"X-Auth-User": "ann", "X-Auth-Groups": "a, admins"}, 200),
+        (("127.0.0.0/8",), {"X-Auth-User": "ann", "X-Auth-Groups": "a"}, 403),
+        (("127.0.0.0/8",), {"X-Auth-Groups": "admins"}, 401),
+        (("10.0.0.0/8",), {"X-Auth-User": "ann", "X-Auth-Groups": "admins"}, 403),
+        (("10.0.0.0/8",), {"X-Auth-User": "ann", "X-Auth-Groups": "admins", "X-Forwarded-For": "10.0.0.1"}, 403),
+    ],
+)
+def test_a_proxy_is_believed_from_its_own_address(
+    peers: tuple[str, ...], headers: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    """And from no other, whatever headers say."""
+
+    async def play() -> int:
+        login = LoginOptions(**PROXY, proxy_peers=peers, allow_groups=("admins",))
+        (tmp_path / "r.yaml").write_text("apiVersion: wgpolicyk8s.io/v1alpha2\nkind: PolicyReport\nresults: []\n")
+        async with (
+            serving(UiOptions(files=(str(tmp_path / "r.yaml"),), port=0, login=login)) as url,
+            aiohttp.ClientSession() as browser,
+            browser.get(f"{url}api/v1/results", headers=headers) as response,
+        ):
+            return response.status
+
+    assert status == asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("login", "reason"),
+    [
+        (LoginOptions(issuer="https://x", client="c"), "--public-url"),
+        (LoginOptions(issuer="https://x", proxy_user_header="U", public_url="https://y"), "not both"),
+        (LoginOptions(proxy_user_header="U"), "--proxy-peers"),
+        (LoginOptions(proxy_peers=("10.0.0.0/8",)), "--proxy-user-header"),
+        (LoginOptions(allow_groups=("a",)), "need a login"),
+        (LoginOptions(rights="kubernetes"), "need a login"),
+    ],
+)
+def test_a_door_that_would_stand_open_is_an_error(login: LoginOptions, reason: str) -> None:
+    """Flags that protect nothing are a mistake."""
+    with pytest.raises(UsageError, match=reason):
+        login.check()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://login.example.org", "https://", "ftp://x", "login.example.org", "https://u:p@x"]
+)
+def test_an_issuer_without_https_is_refused(url: str, tmp_path: Path) -> None:
+    """Tokens and codes must not be read on the way."""
+
+    async def play() -> None:
+        login = LoginOptions(issuer=url, client="c", public_url="https://policy.example.org")
+        (tmp_path / "r.yaml").write_text("apiVersion: wgpolicyk8s.io/v1alpha2\nkind: PolicyReport\nresults: []\n")
+        async with serving(UiOptions(files=(str(tmp_path / "r.yaml"),), port=0, login=login)):
+            pass
+
+    with pytest.raises(UsageError, match="https://"):
+        asyncio.run(play())

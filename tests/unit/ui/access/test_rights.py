@@ -1,0 +1,96 @@
+"""What a person may look at is what the API server says that they may list."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubesandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.json import JSONObject
+from pyverno.ui.access.identity import Identity
+from pyverno.ui.access.rights import KubernetesRights
+from pyverno.ui.store.scope import Scope
+
+_GROUP = "rbac.authorization.k8s.io"
+
+
+def _rule(resource: str) -> list[JSONObject]:
+    return [{"apiGroups": ["wgpolicyk8s.io"], "resources": [resource], "verbs": ["list"]}]
+
+
+async def _grant(client: Client) -> None:
+    """Let ann list the reports of team-a, admins those of all namespaces, and auditors everything."""
+    roles, bindings = GVR(_GROUP, "v1", "clusterroles"), GVR(_GROUP, "v1", "clusterrolebindings")
+    local = GVR(_GROUP, "v1", "rolebindings")
+    for resource in ("policyreports", "clusterpolicyreports"):
+        await client.create(roles, {"metadata": {"name": resource}, "rules": _rule(resource)})
+    for name, role in (
+        ("admins", "policyreports"),
+        ("auditors", "policyreports"),
+        ("auditors", "clusterpolicyreports"),
+    ):
+        subject = {"kind": "Group", "name": name, "apiGroup": _GROUP}
+        body = {"metadata": {"name": f"{name}-{role}"}, "subjects": [subject], "roleRef": _reference(role)}
+        await client.create(bindings, body)
+    subject = {"kind": "User", "name": "ann", "apiGroup": _GROUP}
+    await client.create(
+        local, {"metadata": {"name": "ann"}, "subjects": [subject], "roleRef": _reference("policyreports")}, "team-a"
+    )
+
+
+def _reference(role: str) -> JSONObject:
+    return {"kind": "ClusterRole", "name": role, "apiGroup": _GROUP}
+
+
+def scopes(*persons: Identity, user_prefix: str = "") -> list[Scope]:
+    """Return what persons may look at in a cluster with results about three namespaces."""
+
+    async def namespaces() -> list[str]:
+        return ["team-a", "team-b", ""]
+
+    async def play() -> list[Scope]:
+        with Sandbox(Settings(controllers=False, namespaces=("team-a", "team-b"))) as sandbox:
+            async with Client(load_kubeconfig(sandbox.kubeconfig, "", {}), qps=0) as client:
+                await _grant(client)
+                rights = KubernetesRights(client, namespaces, user_prefix=user_prefix)
+                return [await rights.scope(each) for each in persons]
+
+    return asyncio.run(play())
+
+
+def test_rights_become_the_scope() -> None:
+    """One namespace, all of them, all with cluster-scoped objects, none."""
+    persons = (Identity("ann"), Identity("x", ("admins",)), Identity("x", ("auditors",)), Identity("x", ("others",)))
+    assert [frozenset({"team-a"}), frozenset({"team-a", "team-b"}), None, frozenset()] == scopes(*persons)
+
+
+def test_a_login_never_speaks_for_kubernetes_itself() -> None:
+    """An issuer that lets people name themselves must not make them masters of the cluster."""
+    persons = (Identity("x", ("system:masters",)), Identity("system:admin"), Identity("system:masters"))
+    assert [frozenset()] * 3 == scopes(*persons)
+
+
+def test_names_have_the_prefix_of_the_api_server() -> None:
+    """`oidc:ann` is another user than `ann`."""
+    assert [frozenset()] == scopes(Identity("ann"), user_prefix="oidc:")
+
+
+def test_without_an_answer_nothing_is_shown() -> None:
+    """An error, never everything."""
+
+    async def namespaces() -> list[str]:
+        return []
+
+    async def play() -> None:
+        with Sandbox(Settings(controllers=False)) as sandbox:
+            access = load_kubeconfig(sandbox.kubeconfig, "", {})
+        async with Client(access, qps=0) as client:
+            await KubernetesRights(client, namespaces).scope(Identity("ann"))
+
+    with pytest.raises(HostError):
+        asyncio.run(play())
