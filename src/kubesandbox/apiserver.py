@@ -1,4 +1,4 @@
-"""The operations of an API server: every write goes through here, whoever asks and by whichever door.
+"""The operations of an API server: every write goes through here, from any client.
 
 Order of a write: decode, default, managed fields, mutating admission, what the server fills in, validation, validating
 admission, store. A write that lost a race is tried again on the new state where the client did not insist on an old
@@ -59,7 +59,7 @@ _NO_OPTIONS = DeleteOptions()
 _TRIES = 20
 _NAME_TRIES = 8
 _PINNED = frozenset({"namespaces", CRDS})
-"""Resources whose deletion is told to webhooks with the uid of the object that is meant."""
+"""Resources whose deletion reaches webhooks with the uid of the object that is meant."""
 
 
 class ApiServer(Reads):
@@ -93,7 +93,7 @@ class ApiServer(Reads):
         self.now = clock
         """The time of this server."""
         self.on_withdrawn: Callable[[str], None] = lambda _name: None
-        """Called with the name of a definition that is gone: nobody can watch its objects any more."""
+        """Called with the name of a definition that is gone: its objects cannot be watched any more."""
         for state in store.all(CRDS):
             # what was being deleted when the process ended goes on being deleted
             self._empty_definition(state.key.name)
@@ -241,7 +241,7 @@ class ApiServer(Reads):
             if write.manager:
                 wanted = self._managers.tracked(type, current, wanted, manager=write.manager, subresource=subresource)
             attributes = write.attributes(Operation.UPDATE, wanted, current)
-            # Kubernetes: whoever may change the object sees what the client sent, not what the server knows
+            # Kubernetes: a client that may change the object sees what the client sent, not what the server knows
             wanted = wanted if is_admitted else await self.mutated(attributes, write.notes)
             wanted = identity.placed(type, write.namespace, identity.carried(wanted, current))
             if is_checked:

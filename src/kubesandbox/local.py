@@ -31,7 +31,7 @@ class LocalClient:
     """
 
     def __init__(self, server: ApiServer, user: User, *, manager: str = "") -> None:
-        """Take the server and who asks; `manager` is what managed fields name (the user's name by default)."""
+        """Take the server and the user; `manager` is what managed fields name (the user's name by default)."""
         self._server = server
         self._user = user
         self._manager = manager or user.username.rpartition(":")[2] or "unknown"

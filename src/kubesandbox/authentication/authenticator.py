@@ -1,6 +1,6 @@
-"""Who asks: client certificates, bearer tokens of a file or of service accounts, nobody, and impersonation.
+"""The user of a request: client certificates, bearer tokens of files and service accounts, anonymous, impersonation.
 
-A credential that is there but wrong is 401, never somebody else. This module must never say what a user may do, and
+A wrong credential is 401, never another user. This module must never say what a user may do, and
 never show a token in a text.
 """
 

@@ -68,7 +68,7 @@ class Authorizer(Protocol):
 
 
 class EverythingAllowed:
-    """The authorizer of a server that asks nobody for permission.
+    """The authorizer of a server that allows everything.
 
     >>> EverythingAllowed().authorize(AccessAttributes(User("x"), "get", path="/metrics")).allowed
     True

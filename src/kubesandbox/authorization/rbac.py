@@ -149,7 +149,7 @@ def _is_under(url: str, path: str) -> bool:
 
 
 def _matched(subject: JSONObject, namespace: str) -> tuple[str, str]:
-    """Return the kind and name under which users find a subject; an empty name is found by nobody."""
+    """Return the kind and name under which users find a subject; an empty name matches no user."""
     kind, name = subject.get("kind"), str(subject.get("name") or "")
     if kind in ("User", "Group"):
         return kind, name

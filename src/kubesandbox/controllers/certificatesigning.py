@@ -1,6 +1,6 @@
 """CertificateSigningRequests: those of nodes are approved, and what is approved is signed.
 
-Only for Kubernetes' own signers. This module must never sign what nobody has approved.
+Only for Kubernetes' own signers. This module must never sign what is not approved.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _EXPECTED = frozenset({"Conflict", "NotFound", "AlreadyExists"})
 
 
 class Controller(Protocol):
-    """One job of a cluster; it is told of keys and looks itself what there is to do."""
+    """One job of a cluster: it receives keys and finds out what there is to do."""
 
     @property
     def watches(self) -> Mapping[str, Keys]:

@@ -1,6 +1,6 @@
 """The end of namespaces: everything inside is deleted first, then the namespace itself may go.
 
-This module must never delete anything in a namespace that nobody asked to delete.
+This module must never delete anything in a namespace that is not being deleted.
 """
 
 from __future__ import annotations

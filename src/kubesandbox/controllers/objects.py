@@ -85,7 +85,7 @@ def key_of(resource: str, body: JSONObject) -> Key:
 
 
 def is_deleting(body: JSONObject) -> bool:
-    """Tell whether somebody has asked to delete the object."""
+    """Tell whether the deletion of the object was requested."""
     return bool(at(body, "metadata", "deletionTimestamp"))
 
 

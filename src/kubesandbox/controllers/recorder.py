@@ -24,7 +24,7 @@ KNOWN = 4096
 """How many events are remembered for counting, as upstream does."""
 SIMILAR = 10
 SIMILAR_SECONDS = 600
-"""After how many texts of one sort within which time they are told together."""
+"""How many texts of one sort within which time are combined into one event."""
 NORMAL = "Normal"
 WARNING = "Warning"
 
@@ -129,7 +129,7 @@ class Recorder:
                 try:
                     await self._write(told)
                 except PyvernoError as error:
-                    # a full or vanishing namespace refuses events; nobody waits for them
+                    # a full or vanishing namespace refuses events; nothing waits for them
                     _LOG.debug("event dropped: %s", error, extra={"component": self._component})
         finally:
             self._task = None

@@ -1,4 +1,4 @@
-"""Versions of kinds that are on their way out: what a client is told when it uses one.
+"""Versions of kinds that are on their way out: the warnings of clients that use one.
 
 This module must never refuse anything.
 """

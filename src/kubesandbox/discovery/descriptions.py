@@ -1,4 +1,4 @@
-"""The texts that explain Kubernetes' types and fields, read from the package's data when somebody asks for them.
+"""The texts that explain Kubernetes' types and fields, read from the package's data on request.
 
 Files are made by `scripts/build_schemas.py`. This module must never look at a schema.
 """

@@ -72,7 +72,7 @@ class _Connection(web.RequestHandler):
 
 
 def unmet(request: web.BaseRequest) -> web.Response | None:
-    """Answer a request that wants its body handled in a way that nobody knows here; None for all others."""
+    """Answer a request that wants its body handled in an unsupported way; None for all others."""
     expected, coding = request.headers.get("Expect", ""), request.headers.get("Transfer-Encoding", "")
     if expected and expected.lower() != "100-continue":
         return web.Response(status=HTTPStatus.EXPECTATION_FAILED)

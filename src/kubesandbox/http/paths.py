@@ -35,7 +35,7 @@ class Paths:
     """Everything beside the objects."""
 
     def __init__(self, server: ApiServer, documents: Mapping[str, Callable[[], JSONObject]]) -> None:
-        """Take the server whose types are told, and further documents by their path."""
+        """Take the server whose types are listed, and further documents by their path."""
         self._documents = documents
         self._server = server
         self._openapi: OpenApi | None = None
@@ -158,7 +158,7 @@ def _document(body: JSONObject, form: Form) -> web.Response:
 
 
 def nothing_here() -> web.Response:
-    """Answer for a path that nobody serves: a text, no Status."""
+    """Answer for a path that is not served: a text, no Status."""
     return web.Response(status=404, text="404 page not found\n", headers=NO_SNIFFING)
 
 

@@ -1,4 +1,4 @@
-"""The HTTP server: who asks, may they, what do they want, and the answer.
+"""The HTTP server: authentication, authorization, the operation, and the response.
 
 One request after another per connection, any number of connections; TLS with client certificates. Whatever goes wrong
 inside becomes an InternalError for the client and a log entry here. This module must never change an object.

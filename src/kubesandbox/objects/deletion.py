@@ -24,7 +24,7 @@ CRD_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 _POD_GRACE = 30
 _ORPHANING = frozenset({"replicationcontrollers"})
-"""Resources whose dependents stay when nobody says what to do with them."""
+"""Resources whose dependents stay unless the deletion says otherwise."""
 _FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 
 

@@ -19,7 +19,7 @@ __all__ = ["Managers"]
 
 _FIELDS = ("metadata", "spec", "status")
 _SERVER_SPECS = frozenset({"certificatesigningrequests.certificates.k8s.io"})
-"""Resources whose spec is the server's as soon as it is there: nobody manages it."""
+"""Resources whose spec is the server's as soon as it exists: it has no manager."""
 
 
 class Managers:
@@ -50,7 +50,7 @@ class Managers:
     ) -> JSONObject:
         """Return the object after an ordinary write with its managed fields.
 
-        `empty` is a new object of the type that says nothing: what is as in there nobody has set.
+        `empty` is a new object of the type without content: a value as in there was not set.
         """
         found = track(
             before,

@@ -37,7 +37,7 @@ async def bind(server: ApiServer, write: Write, binding: JSONObject) -> Outcome:
     async def make(current: JSONObject) -> tuple[JSONObject, bool]:
         return bound(current, binding, timestamp(server.now())), False
 
-    # the Binding has been admitted, and nobody manages what it sets
+    # the Binding has been admitted, and what it sets has no manager
     pods = server.table.versions_of("pods")[0]
     await server.rewritten(replace(write, type=pods, manager=""), make, is_admitted=True, is_checked=False)
     return Outcome(_DONE, 201)

@@ -231,7 +231,7 @@ class _Shelf:
     def since(self, revision: int) -> Sequence[Change]:
         if revision < self.oldest:
             raise TooOldError(revision, self.oldest)
-        # from the end: whoever watches asks for the last few of many
+        # from the end: watchers ask for the last few of many
         found: list[Change] = []
         for change in reversed(self.changes):
             if change.revision <= revision:

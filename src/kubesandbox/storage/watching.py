@@ -1,7 +1,7 @@
 """Watches: the changes of a resource as one client wants to see them.
 
-A watcher only holds a place among the kept changes, so a slow client holds up nobody; one that falls behind what is
-kept is told so and ends. This module must never write bytes.
+A watcher only holds a place among the kept changes, so a slow client holds up no other; one that falls behind what is
+kept gets an error and ends. This module must never write bytes.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ async def _converted(changes: Sequence[Change], convert: Convert) -> list[Change
 
 
 def _events(changes: Iterable[Change], namespace: str, chosen: Selection) -> Iterable[Event]:
-    """Yield what changes are for somebody who sees the selected objects only."""
+    """Yield what changes are for a watcher of the selected objects."""
     for change in changes:
         state, before = change.state, change.before
         if namespace and state.key.namespace != namespace:

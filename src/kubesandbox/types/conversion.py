@@ -236,7 +236,7 @@ def _note(annotations: JSONObject, key: str) -> JSON:
     try:
         return decode(text) if isinstance(text, str) else None
     except DocumentError:
-        return None  # somebody wrote into the annotation; the API server drops such text as well
+        return None  # the annotation was edited; the API server drops such text as well
 
 
 def _capitalized(value: JSON) -> JSON:

@@ -172,7 +172,7 @@ class _Tree:
     def _condition(self, node: ConditionNode, depth: int) -> Line:
         outcome = "error" if node.holds is None else "true" if node.holds else "false"
         key, value = (
-            _text(written) if _is_same(held, written) else f"{_text(written)} = {_held(held)}"
+            _render_value(written) if _is_same(held, written) else f"{_render_value(written)} = {_held(held)}"
             for written, held in ((node.key_text, node.key), (node.value_text, node.value))
         )
         tail = f" ({node.error})" if node.error else ""
@@ -248,7 +248,7 @@ def _is_same(held: Held | None, written: JSON) -> bool:
     return held is None or (not isinstance(held, Hidden) and held.value == written)
 
 
-def _text(value: JSON) -> str:
+def _render_value(value: JSON) -> str:
     return _brief(value) if isinstance(value, str) else _json(value)
 
 

@@ -1,4 +1,4 @@
-"""Certificate signing requests: who asks, who may approve and sign, and that nobody asks to be a master.
+"""Certificate signing requests: requester, permissions to approve and sign, and no request for system:masters.
 
 Permission is the verb `approve` or `sign` on the signer. This module must never sign.
 """
@@ -23,7 +23,7 @@ _CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
 
 def admit_requestor(attributes: Attributes) -> Attributes:
-    """Return the request with the user in it who sends it: approvers go by that, so nobody may write it themselves."""
+    """Return the request with its sender as the user: approvers rely on it, so no client may set it."""
     if attributes.type.key != _REQUESTS or attributes.operation is not Operation.CREATE or attributes.object is None:
         return attributes
     user = attributes.user.to_json()

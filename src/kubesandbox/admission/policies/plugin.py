@@ -255,7 +255,7 @@ class _Seen:
 
     @property
     def has_changes(self) -> bool:
-        """Tell whether a policy has put an object in place, be it the same."""
+        """Tell whether a policy has replaced the object, if only by an equal one."""
         return self._last is not None
 
     async def in_version(self, type: ResourceType) -> JSON:

@@ -122,7 +122,7 @@ async def certificate_text(error: aiohttp.ClientConnectorCertificateError, name:
 
 
 async def _certified_names(host: str, port: int, name: str) -> list[str]:
-    """Look once more, trusting nobody, at the names in a certificate."""
+    """Look once more at the names in a certificate, without trusting it."""
     from cryptography import x509
 
     context = ssl.create_default_context()

@@ -25,7 +25,7 @@ class Invoked:
     left: JSON = None
 
     def changed(self) -> None:
-        """Note that the object has changed: whoever was asked before is due again."""
+        """Note that the object has changed: webhooks that were called before are due again."""
         self.due |= self.called
         self.called = set()
 

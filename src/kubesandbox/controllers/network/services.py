@@ -50,7 +50,7 @@ class ServiceFollower:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """Services, pods, and the objects when somebody else changes them."""
+        """Services, pods, and the objects when others change them."""
         return {SERVICES: itself, "pods": self._of_pod, self._form.resource: _of_object}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -91,7 +91,7 @@ async def _write_endpoints(client: LocalClient, service: JSONObject, pods: list[
 
 
 async def _forget_endpoints(client: LocalClient, key: Key) -> None:
-    """Delete Endpoints with their Service, unless somebody else made them."""
+    """Delete Endpoints with their Service, unless others made them."""
     found = client.get(ENDPOINTS, key.name, key.namespace)
     if found is not None and labels_of(found).get("endpoints.kubernetes.io/managed-by") == "endpoint-controller":
         await client.delete(ENDPOINTS, key.name, key.namespace, uid=uid_of(found))

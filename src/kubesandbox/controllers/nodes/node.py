@@ -52,7 +52,7 @@ class NodeKeeper:
         return {"nodes": _only_node, "namespaces": _only_lease_namespace}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Register, report and renew; a node that somebody deleted stays away."""
+        """Register, report and renew; a deleted node stays away."""
         context = self._context
         now = context.clock.now()
         node = context.client.get("nodes", key.name)
@@ -79,7 +79,7 @@ class NodeKeeper:
             elif stamp_micro(now) != found["spec"].get("renewTime"):
                 await client.update(LEASES, {**found, "spec": {**found["spec"], **wanted["spec"]}})
         except StatusError as error:
-            # somebody else wrote it: the next renewal is near
+            # it was changed meanwhile: the next renewal is near
             if error.reason not in ("Conflict", "AlreadyExists", "NotFound"):
                 raise
 

@@ -89,7 +89,7 @@ def _dns(value: JSONObject, path: str, errors: Errors) -> None:
 
 
 def pod_spec(value: JSON, path: str, errors: Errors, extra_volumes: frozenset[str] = frozenset()) -> None:
-    """Check the specification of a Pod; `extra_volumes` are those that somebody else adds."""
+    """Check the specification of a Pod; `extra_volumes` are those that controllers add."""
     if value.get("terminationGracePeriodSeconds") is None:
         errors.append(required(f"{path}.terminationGracePeriodSeconds"))
     volumes = volumes_errors(value.get("volumes"), f"{path}.volumes", errors) | extra_volumes

@@ -181,7 +181,7 @@ class Adoption:
         if result.status is not Status.FAIL:
             return result
         severity = result.rule.policy.annotations.get("policies.kyverno.io/severity", "")
-        # a policy without severity fails: nobody said that it matters little
+        # a policy without severity fails: nothing shows that it matters little
         is_low = severity in _SEVERITIES and _SEVERITIES.index(severity) < self._least
         return result._replace(status=Status.WARN) if is_low else result
 

@@ -164,12 +164,12 @@ class Output:
             self._violations(judged)
             self._log.write(f"\n{summary} \n")
         else:
-            self._text(judged, summary)
+            self._print_text(judged, summary)
             return
         if not options.table:
             self._errors(judged)
 
-    def _text(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
+    def _print_text(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
         # an object that was printed before ends without a line end
         if self._has_objects and not self._options.is_machine_output:
             self._log.write("\n")

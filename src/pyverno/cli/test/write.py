@@ -132,17 +132,17 @@ def _edit(document: Document, text: str, rows: Sequence[NewRow]) -> TextEdit:
             raise UsageError(_NOT_ADDED, location=document.location((key,)))
         indent = head[: len(head) - len(head.lstrip(" "))]
         at = _end_of_item(text, start, len(indent))
-        return TextEdit(at, "", _written(rows, indent))
+        return TextEdit(at, "", _render_rows(rows, indent))
     if not key:
         at = _end_of_item(text, document.text_index(()), -1)
-        return TextEdit(at, "", f"results:\n{_written(rows, '  ')}")
+        return TextEdit(at, "", f"results:\n{_render_rows(rows, '  ')}")
     start = document.text_index((key,), key=True)
     end = text.find("\n", start)
     old = text[start:end]
     if old.split("#")[0].replace(" ", "").strip("'\"") not in ("results:", "results:[]", "results:null", "results:~"):
         raise UsageError(_NOT_ADDED, location=document.location((key,)))
     comment = f"  #{old.partition('#')[2]}" if "#" in old else ""
-    return TextEdit(start, old, f"results:{comment}\n{_written(rows, '  ').rstrip(chr(10))}")
+    return TextEdit(start, old, f"results:{comment}\n{_render_rows(rows, '  ').rstrip(chr(10))}")
 
 
 def _end_of_item(text: str, start: int, indent: int) -> int:
@@ -161,7 +161,7 @@ def _end_of_item(text: str, start: int, indent: int) -> int:
     return end
 
 
-def _written(rows: Sequence[NewRow], indent: str) -> str:
+def _render_rows(rows: Sequence[NewRow], indent: str) -> str:
     return "".join(f"{indent}{line}\n" for line in _lines(rows))
 
 

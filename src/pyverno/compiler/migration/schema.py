@@ -232,7 +232,7 @@ class SchemaBook:
             return Presence.NONZERO
         if name == "spec" and mark is not None and mark.mark == "struct" and "apiVersion" in body["properties"]:
             return Presence.REQUIRED
-        # What Go always writes may still be missing from a manifest that somebody tests with: it counts as optional.
+        # What Go always writes may still be missing from a manifest in a test: it counts as optional.
         return Presence.OPTIONAL
 
     def _read(self, written: JSONObject, presence: Presence, mark: GoField | None) -> Schema:

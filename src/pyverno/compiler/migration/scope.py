@@ -338,7 +338,7 @@ class _Reader:
         try:
             yield from self._selected(text, "")
         except UnconvertibleError:
-            return  # a kind that nobody knows excludes nothing
+            return  # an unknown kind excludes nothing
 
 
 def _target(info: KindInfo, subresource: str) -> Target:

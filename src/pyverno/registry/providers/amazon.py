@@ -82,13 +82,13 @@ class AwsIdentity:
     async def _instance(self) -> AwsKeys:
         base = (self._ambient.text("AWS_EC2_METADATA_SERVICE_ENDPOINT") or "http://169.254.169.254").rstrip("/")
         seconds = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
-        token = await self._text(CloudRequest("PUT", f"{base}/latest/api/token", _METADATA, seconds))
+        token = await self._fetch_text(CloudRequest("PUT", f"{base}/latest/api/token", _METADATA, seconds))
         headers = {"X-aws-ec2-metadata-token": token}
         place = f"{base}/latest/meta-data/iam/security-credentials/"
-        role = (await self._text(CloudRequest("GET", place, _METADATA, headers))).split("\n", 1)[0].strip()
+        role = (await self._fetch_text(CloudRequest("GET", place, _METADATA, headers))).split("\n", 1)[0].strip()
         return _keys_of(await self._ambient.ask(CloudRequest("GET", f"{place}{role}", _METADATA, headers)), _METADATA)
 
-    async def _text(self, request: CloudRequest) -> str:
+    async def _fetch_text(self, request: CloudRequest) -> str:
         reply = await self._ambient.send(request)
         if reply.status != 200 or not reply.body.isascii():
             raise HostError(f"{request.what} answers {reply.status}")

@@ -137,7 +137,7 @@ def review_texts(request: JSONObject) -> JSONObject:
     (true) every review has `rules`: what each looked at, as lines with places. `change` names one result whose smallest
     change is searched. Raises UsageError for a request of another form.
     """
-    texts = _Texts({name: _text(request, name) for name in INPUTS})
+    texts = _Texts({name: _read_text(request, name) for name in INPUTS})
     operation, change = _operation(request), read_change_wanted(request)
     explains = change is not None or request.get("explain") is True
     policies, exceptions = texts.compiled("policies"), texts.compiled("exceptions")
@@ -268,7 +268,7 @@ def _reference(ref: ResourceRef) -> JSONObject:
     return {"apiVersion": ref.api_version, "kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
 
 
-def _text(request: JSONObject, name: str) -> str:
+def _read_text(request: JSONObject, name: str) -> str:
     text = request.get(name, "")
     if not isinstance(text, str):
         raise UsageError(f"`{name}` must be a text")
@@ -276,7 +276,7 @@ def _text(request: JSONObject, name: str) -> str:
 
 
 def _operation(request: JSONObject) -> Operation | None:
-    text = _text(request, "operation")
+    text = _read_text(request, "operation")
     if not text:
         return None
     if text not in _OPERATIONS:

@@ -48,7 +48,7 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 def known_hosts(names: Collection[str]) -> Middleware:
     """Return a middleware that refuses requests for other hosts.
 
-    A site whose name resolves to this machine could else read everything with the browser of somebody who visits it.
+    A site whose name resolves to this machine could otherwise read everything with the browser of a visitor.
     """
 
     @web.middleware
