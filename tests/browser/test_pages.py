@@ -124,7 +124,10 @@ def test_an_export_page_runs_no_script(visit: Visit, tmp_path: Path) -> None:
     ],
 )
 def test_hostile_names_and_messages_stay_texts(fragment: str, visit: Visit) -> None:
-    """They are shown as written; no script of theirs runs and no element of theirs exists."""
+    """They are shown as written; no script of theirs runs and no element of theirs exists.
+
+    Register: CVE-2026-44245.
+    """
     page = visit.open(fragment)
     expect(page.get_by_text("<img src=x").first).to_be_visible()
     assert (0, 0) == (page.locator("img").count(), page.locator("main script").count())
