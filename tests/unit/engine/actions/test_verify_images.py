@@ -121,6 +121,22 @@ def test_a_tag_is_resolved_once_in_a_review(stage: ImageStage) -> None:
     assert (1, f"{stage.image()}@{digest}", True) == (len(asked), _image(review), review.decision.allowed)
 
 
+def test_each_image_of_a_pod_is_resolved_once(stage: ImageStage) -> None:
+    """However many there are, for the verification, the digest and the check of the changed Pod together."""
+    tags = [f"v{number}" for number in range(10)]
+    for tag in tags:
+        stage.sign(stage.push(tag))
+    asked: list[str] = []
+
+    async def count(request: web.Request) -> web.StreamResponse | None:
+        asked.append(request.path.rpartition("/manifests/")[2])
+        return None
+
+    stage.registry.fault = count
+    review = stage.review(stage.policy(), *map(stage.image, tags))
+    assert ([asked.count(tag) for tag in tags], review.decision.allowed) == ([1] * 10, True)
+
+
 # ------------------------------------------------------------------------------------------------------------- fails
 
 
