@@ -41,6 +41,7 @@ _CHECKS: Final[Mapping[str, Check]] = {
     "limitranges": struct({}),
     "configmaps": plain.config_map,
     "persistentvolumeclaims": storage.claim,
+    "replicationcontrollers": workloads.replication_controller,
     "pods": pods.pod,
     "secrets": plain.secret,
     "services": services.service,

@@ -1,4 +1,4 @@
-"""Checks of Deployments, ReplicaSets, StatefulSets and DaemonSets."""
+"""Checks of Deployments, ReplicaSets, ReplicationControllers, StatefulSets and DaemonSets."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ __all__ = [
     "matches",
     "replica_set",
     "replica_set_update",
+    "replication_controller",
     "spec_of",
     "stateful_set",
     "stateful_set_update",
@@ -177,6 +178,23 @@ def replica_set(body: JSON, path: str, errors: Errors) -> None:
     _COUNTS(spec, "spec", errors)
     _selector(spec, "deployment", errors)
     _template(spec, "ReplicaSet", errors)
+
+
+def replication_controller(body: JSON, path: str, errors: Errors) -> None:
+    """Check a ReplicationController, whose selector is a map of labels."""
+    spec = spec_of(body)
+    _COUNTS(spec, "spec", errors)
+    selector, template = spec.get("selector") or {}, spec.get("template")
+    if not selector:
+        errors.append(required("spec.selector", ""))
+    if template is None:
+        errors.append(required("spec.template", ""))
+        return
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if not selector.items() <= labels.items():
+        errors.append(invalid("spec.template.metadata.labels", labels, MISMATCH))
+    pod_template(template, "spec.template", errors)
+    _always_restarts(spec, "ReplicationController", errors)
 
 
 def daemon_set(body: JSON, path: str, errors: Errors) -> None:

@@ -123,15 +123,16 @@ def convert_scope(
     operations: Sequence[str] = ADMITTED,
     allowed: Sequence[str] = (),
     for_rule: bool = True,
+    root: str = "",
 ) -> Scope:
     """Return the scope of match and exclude; `operations` are those of blocks that name none.
 
     `allowed` are the only operations that the action judges, if it does not judge all; `for_rule` is False for
-    exceptions and cleanup policies.
+    exceptions and cleanup policies; `root` is the object that conditions look at, by default the one that is judged.
 
     Raises UnconvertibleError for roles, unknown kinds and whatever else CEL cannot ask.
     """
-    return _Reader(match, exclude, table, (tuple(operations), tuple(allowed)), for_rule=for_rule).read()
+    return _Reader(match, exclude, table, (tuple(operations), tuple(allowed)), for_rule=for_rule).read(root)
 
 
 class _Reader:
@@ -151,7 +152,7 @@ class _Reader:
         self.notes: list[Note] = []
         self.scope = ""
 
-    def read(self) -> Scope:
+    def read(self, given: str) -> Scope:
         if not self.blocks:
             raise UnconvertibleError("empty-match", rule_path(self.match.path), "an empty match matches nothing")
         targets, operations = self._targets(), self._operations()
@@ -160,7 +161,7 @@ class _Reader:
                 "empty-match", rule_path(self.match.path), "no request fits all blocks of match", "remove the rule"
             )
         selector = self._namespace_selector(targets)
-        root = Reference(subject_root(operations), SchemaBook().any_object())
+        root = Reference(given or subject_root(operations), SchemaBook().any_object())
         tests = [self._test(block, targets, operations, root) for block in self.blocks]
         conditions: list[Condition] = []
         if self.is_any and len(tests) > 1:

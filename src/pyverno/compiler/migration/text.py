@@ -7,10 +7,11 @@ parentheses where they need them, and texts are quoted once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import IntEnum, StrEnum
 from typing import Final
 
+from pyverno.compiler.migration.lexical import last_call, sole_equality
 from pyverno.compiler.migration.schema import ANY, Presence, Schema, Shape
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass, replace
@@ -29,13 +30,18 @@ __all__ = [
     "element",
     "literal",
     "quote",
-    "scan",
     "ternary",
 ]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _RESERVED: Final = frozenset({"true", "false", "null", "in"})
 """Words that are no names of fields after a dot; the others that CEL reserves are (`object.metadata.namespace`)."""
+
+_TESTS: Final = frozenset(
+    {"has", "hasValue", "all", "exists", "exists_one", "startsWith", "endsWith", "contains", "matches", "isQuantity"}
+    | {"isSemver", "isURL", "isSorted", "isIP", "isCIDR", "containsIP", "isLessThan", "isGreaterThan"}
+)
+"""Functions that return a truth value."""
 
 _ESCAPES: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -114,10 +120,20 @@ class Cel:
         if self.level is Level.UNARY and self.text.startswith("!"):
             inner = self.text[1:]
             return Cel(inner, CelType.BOOL, Level.UNARY if inner.startswith("!") else Level.PRIMARY)
-        if self.level is Level.RELATION and (found := _sole_equality(self.text)) is not None:
+        if self.level is Level.RELATION and (found := sole_equality(self.text)) is not None:
             left, operator, right = found
             return replace(self, text=f"{left} {'!=' if operator == '==' else '=='} {right}")
         return Cel(f"!{self.within(Level.UNARY)}", CelType.BOOL, Level.UNARY)
+
+    def as_condition(self) -> Cel:
+        """Return a truth value whose type CEL knows: a field of the object is anything until it is compared.
+
+        >>> str(Cel("object.a.?b.orValue(false)").as_condition()), str(Cel("has(a.b)").as_condition())
+        ('object.a.?b.orValue(false) == true', 'has(a.b)')
+        """
+        if self.level is Level.PRIMARY and self.text not in ("true", "false") and last_call(self.text) not in _TESTS:
+            return compare(self, "==", TRUE)
+        return self
 
     def method(self, name: str, *arguments: Cel, returns: CelType = CelType.DYN) -> Cel:
         """Return the call of a function on this value.
@@ -387,40 +403,3 @@ def _join(parts: Iterable[Cel], word: str, level: Level, *, neutral: Cel, absorb
     if len(kept) == 1:
         return next(iter(kept.values()))
     return Cel(word.join(each.within(level) for each in kept.values()), CelType.BOOL, level)
-
-
-def _sole_equality(text: str) -> tuple[str, str, str] | None:
-    """Split `a == b` where no other relation stands beside it."""
-    depth, found = 0, None
-    for index, character, is_quoted in scan(text):
-        if is_quoted:
-            continue
-        depth += (character in "([{") - (character in ")]}")
-        if depth:
-            continue
-        if text[index : index + 4] in (" == ", " != "):
-            found = index if found is None else -1
-        elif character in "<>" or text[index : index + 4] == " in ":
-            return None
-    if found is None or found < 0:
-        return None
-    return text[:found], text[found + 1 : found + 3], text[found + 4 :]
-
-
-def scan(text: str) -> Sequence[tuple[int, str, bool]]:
-    """Return every character of an expression with its place and whether it belongs to a string literal."""
-    found, quoted, index = [], "", 0
-    while index < len(text):
-        character = text[index]
-        if quoted:
-            found.append((index, character, True))
-            if character == "\\":
-                index += 1
-                found.append((index, text[index : index + 1], True))
-            elif character == quoted:
-                quoted = ""
-        else:
-            quoted = character if character in "'\"" else ""
-            found.append((index, character, bool(quoted)))
-        index += 1
-    return found

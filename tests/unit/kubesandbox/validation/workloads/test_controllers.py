@@ -62,3 +62,15 @@ def test_a_claim_of_a_stateful_set_is_a_volume() -> None:
     assert [] == errors_of(_workload("StatefulSet", template=template, volumeClaimTemplates=claims_))
     missing = errors_of(_workload("StatefulSet", template=template))
     assert ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'] == missing
+
+
+def test_a_replication_controller_needs_a_valid_template() -> None:
+    """Its selector is the labels of the template unless it is written; its containers need images like all others."""
+    body: JSONObject = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "w"}}
+    good = {**body, "spec": {"template": POD}}
+    bad = {**body, "spec": {"template": {**POD, "spec": {"containers": [{"name": "a"}]}}}}
+    other = {**body, "spec": {"template": POD, "selector": {"x": "y"}}}
+    assert [] == errors_of(good)
+    assert ["spec.template.spec.containers[0].image: Required value"] == errors_of(bad)
+    mismatch = '{"a":"b"}: `selector` does not match template `labels`'
+    assert [f"spec.template.metadata.labels: Invalid value: {mismatch}"] == errors_of(other)

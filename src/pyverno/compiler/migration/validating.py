@@ -1,0 +1,256 @@
+"""Validate rules as validations of a ValidatingPolicy: pattern, anyPattern, deny, foreach, podSecurity, CEL.
+
+An update of an object that failed before passes where the rule allows existing violations and enforces; the variable
+`failedBefore` judges the old object then. Preconditions become match conditions, or a guard where they read variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from pyverno.compiler.migration.frame import Frame, frame_of
+from pyverno.compiler.migration.outcome import Note, UnconvertibleError
+from pyverno.compiler.migration.patterns import any_holds, parts_of
+from pyverno.compiler.migration.patterns.verdict import Context
+from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.compiler.migration.scope import ADMITTED, ANY_OPERATION, Condition, convert_scope
+from pyverno.compiler.migration.scopetests import Target, one_of
+from pyverno.compiler.migration.text import Cel, CelType, Reference, all_of, any_of, compare, literal
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.failureaction import FailureAction
+from pyverno.policy.rule import Rule
+from pyverno.policy.validate import Cel as WrittenCel
+from pyverno.policy.validate import Validate
+from pyverno.value import dataclass, field, replace
+
+__all__ = ["RulePart", "convert_validate"]
+
+Roots: TypeAlias = Sequence[tuple[tuple[Target, ...], Reference]]
+_KIND: Final = Cel("request.kind.kind", CelType.STRING)
+_LONG: Final = 110
+_CONNECT_TOO: Final = (*ANY_OPERATION, "CONNECT")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RulePart:
+    """What one rule becomes: the frame, match conditions, variables and validations of a policy."""
+
+    frame: Frame
+    conditions: tuple[Condition, ...]
+    variables: tuple[tuple[str, str], ...]
+    validations: tuple[JSONObject, ...]
+    audit_annotations: tuple[JSONObject, ...] = ()
+    notes: tuple[Note, ...] = field(default_factory=tuple)
+
+
+def convert_validate(policy: ClusterPolicy, rule: Rule, book: SchemaBook, *, assumes_types: bool = False) -> RulePart:
+    """Convert a validate rule; raises UnconvertibleError."""
+    validate = rule.action
+    if not isinstance(validate, Validate):
+        raise TypeError(type(validate).__name__)
+    _refuse_unsupported(validate)
+    judges_deleted = validate.deny is not None or bool(validate.foreach) or validate.cel is not None
+    frame = frame_of(
+        policy,
+        rule,
+        book,
+        operations=_CONNECT_TOO if judges_deleted else ADMITTED,
+        allowed=() if judges_deleted else ADMITTED,
+    )
+    return _Converter(policy, rule, validate, frame, Context(assumes_types=assumes_types)).convert()
+
+
+def _refuse_unsupported(validate: Validate) -> None:
+    if validate.manifests is not None:
+        raise UnconvertibleError(
+            "manifests", "validate.manifests", "CEL cannot verify the signature of a manifest", "keep the rule"
+        )
+    forms = (validate.pattern, validate.any_pattern, validate.deny, validate.foreach or None)
+    if all(each is None for each in (*forms, validate.pod_security, validate.cel)):
+        raise UnconvertibleError("assert", "validate", "the rule checks nothing since Kyverno 1.19", "remove the rule")
+
+
+class _Converter:
+    def __init__(self, policy: ClusterPolicy, rule: Rule, validate: Validate, frame: Frame, context: Context) -> None:
+        self.policy, self.rule, self.validate, self.frame, self.context = policy, rule, validate, frame, context
+        self.notes: list[Note] = [*frame.scope.notes]
+        self.variables: list[tuple[str, str]] = []
+        self.conditions: list[Condition] = []
+
+    def convert(self) -> RulePart:
+        if self.validate.cel is not None:
+            return self._written_in_cel(self.validate.cel)
+        if self.rule.report_properties:
+            self.notes.append(Note("report-properties", "reportProperties", "report properties are not carried over"))
+        guard = self._preconditions()
+        parts = self._parts(self.frame.roots)
+        excuse = self._excuse(parts)
+        validations = []
+        message = self._message()
+        for part in self._grouped(parts):
+            test = part if guard is None else any_of([guard.not_(), part])
+            if excuse is not None:
+                test = any_of([test, excuse])
+            validations.append({"expression": test.as_condition().text, **message})
+        return self._part(tuple(validations))
+
+    def _part(self, validations: tuple[JSONObject, ...], audits: tuple[JSONObject, ...] = ()) -> RulePart:
+        texts = [
+            *(str(value) for each in (*validations, *audits) for value in each.values()),
+            *(expression for _, expression in self.variables),
+        ]
+        pods = [(each.name, each.expression) for each in self.frame.pod_variables(texts)]
+        conditions = (*self.frame.scope.conditions, *self.conditions)
+        return RulePart(
+            self.frame, conditions, (*pods, *self.variables), validations, audits, tuple(dict.fromkeys(self.notes))
+        )
+
+    def _grouped(self, parts: Sequence[Cel]) -> list[Cel]:
+        """Return one expression, or one for each part where together they are long."""
+        joined = all_of(parts)
+        return [joined] if len(joined.text) <= _LONG or len(parts) > 12 else list(parts)
+
+    # --------------------------------------------------------------------------------------------------------- checks
+
+    def _parts(self, roots: Roots, *, is_old: bool = False) -> list[Cel]:
+        """Return the expressions that must all be true, for every group of kinds."""
+        found: dict[tuple[str, ...], tuple[list[Target], tuple[Cel, ...]]] = {}
+        for targets, root in roots:
+            parts = tuple(self._check(root, is_old=is_old))
+            entry = found.setdefault(tuple(each.text for each in parts), ([], parts))
+            entry[0].extend(targets)
+        if len(found) == 1:
+            return list(next(iter(found.values()))[1])
+        joined = []
+        for group, parts in found.values():
+            is_kind = one_of(_KIND, [each.kind for each in group])
+            joined.append(any_of([is_kind.not_(), all_of(parts)]))
+        return joined
+
+    def _check(self, root: Reference, *, is_old: bool) -> Sequence[Cel]:
+        validate = self.validate
+        # the engine takes the first that is written
+        if validate.pod_security is not None:
+            return self._pod_security(root)
+        if validate.deny is not None:
+            return [self._denied(validate.deny.conditions, root, is_old=is_old).not_()]
+        if validate.pattern is not None:
+            self._refuse_template_fields(validate.pattern, "validate.pattern")
+            return parts_of(validate.pattern, root, "validate.pattern", self.context)
+        if validate.any_pattern is not None:
+            if not isinstance(validate.any_pattern, list):
+                raise UnconvertibleError("pattern", "validate.anyPattern", "anyPattern is no list", "mend the rule")
+            for index, each in enumerate(validate.any_pattern):
+                self._refuse_template_fields(each, f"validate.anyPattern[{index}]")
+            return [any_holds(validate.any_pattern, root, "validate.anyPattern", self.context)]
+        return self._foreach(root, is_old=is_old)
+
+    def _refuse_template_fields(self, pattern: JSON, path: str) -> None:
+        if not self.frame.has_pods or not isinstance(pattern, dict):
+            return
+        for key in pattern:
+            if not any(key in (name, f"=({name})", f"({name})", f"<({name})") for name in ("spec", "metadata")):
+                raise UnconvertibleError(
+                    "autogen-field",
+                    f"{path}.{key}",
+                    "the copies for pod controllers look for this field in the template, which has none",
+                    "match controllers in a rule of their own, or switch autogen off",
+                )
+
+    def _pod_security(self, root: Reference) -> Sequence[Cel]:
+        raise UnconvertibleError("pod-security", "validate.podSecurity", "not converted yet", "use the labels of PSA")
+
+    def _denied(self, conditions: JSON, root: Reference, *, is_old: bool) -> Cel:
+        raise UnconvertibleError("deny", "validate.deny", "not converted yet")
+
+    def _foreach(self, root: Reference, *, is_old: bool) -> Sequence[Cel]:
+        raise UnconvertibleError("foreach", "validate.foreach", "not converted yet")
+
+    # --------------------------------------------------------------------------------------------------- around checks
+
+    def _preconditions(self) -> Cel | None:
+        """Add the preconditions to the match conditions; return them where they must be a guard."""
+        if self.rule.preconditions is not None or self.rule.context:
+            raise UnconvertibleError("preconditions", "preconditions", "not converted yet")
+        for each in self.rule.cel_preconditions:
+            self.conditions.append(Condition(each.name, Cel(each.expression, CelType.BOOL)))
+        return None
+
+    def _excuse(self, parts: Sequence[Cel]) -> Cel | None:
+        """Return the test that an update is excused because the old object failed too, None where it never is."""
+        validate, scope = self.validate, self.frame.scope
+        action = validate.failure_action or self.policy.spec.failure_action
+        if not validate.allow_existing_violations or action is not FailureAction.ENFORCE:
+            return None
+        if "UPDATE" not in scope.operations or "CREATE" not in scope.operations or scope.reads_users:
+            return None
+        if any("request.operation" in each.text or "oldObject" in each.text for each in parts):
+            raise UnconvertibleError(
+                "existing-violations",
+                "validate.allowExistingViolations",
+                "the rule enforces, reads the operation or the old object, and excuses updates of what failed before",
+                "set allowExistingViolations: false, which the policy in CEL then also does",
+            )
+        old = self._parts(self.frame.old_roots, is_old=True)
+        matched = [each.expression for each in self._old_conditions()]
+        failed = all_of([compare(Cel("request.operation"), "==", literal("UPDATE")), *matched, all_of(old).not_()])
+        self.variables.append(("failedBefore", failed.text))
+        return Cel("variables.failedBefore", CelType.BOOL)
+
+    def _old_conditions(self) -> Sequence[Condition]:
+        """Return the conditions of match and exclude as they are for the object before the update."""
+        if self.frame.has_pods or not any("object." in each.expression.text for each in self.frame.scope.conditions):
+            found: Sequence[Condition] = [
+                each for each in self.frame.scope.conditions if "object." in each.expression.text
+            ]
+            if not found:
+                return ()
+        scope = convert_scope(
+            self.rule.match, self.rule.exclude, self.frame.book.schemas.kinds, allowed=ADMITTED, root="oldObject"
+        )
+        return [each for each in scope.conditions if "oldObject" in each.expression.text]
+
+    def _message(self) -> JSONObject:
+        text = self.validate.message.strip()
+        if not text:
+            return {"message": f"rule {self.rule.name} failed"}
+        return {"message": text}
+
+    # ------------------------------------------------------------------------------------------------------------- CEL
+
+    def _written_in_cel(self, cel: WrittenCel) -> RulePart:
+        """Take over `validate.cel`; copies for controllers replace the same texts as autogen does."""
+        self.frame = replace(self.frame, subject="object")
+        if cel.param_kind is not None or cel.param_ref is not None:
+            raise UnconvertibleError(
+                "params",
+                "validate.cel.paramKind",
+                "a ValidatingPolicy has no parameters",
+                "read the object with resource.Get, or write a ValidatingAdmissionPolicy",
+            )
+        self._preconditions()
+        rewrite: Callable[[str], str] = self._rewritten if self.frame.has_pods else str
+        self.variables += [(each.name, rewrite(each.expression)) for each in cel.variables]
+        fallback = self._message()
+        validations = []
+        for each in cel.expressions:
+            entry: JSONObject = {"expression": rewrite(each.expression)}
+            if each.message_expression:
+                entry["messageExpression"] = rewrite(each.message_expression)
+            if each.message or not each.message_expression:
+                entry["message"] = each.message or fallback["message"]
+            if each.reason:
+                entry["reason"] = each.reason
+            validations.append(entry)
+        audits = tuple(
+            {"key": each.key, "valueExpression": rewrite(each.value_expression)} for each in cel.audit_annotations
+        )
+        return self._part(tuple(validations), audits)
+
+    def _rewritten(self, expression: str) -> str:
+        for name, pod in (("oldObject", "oldPod"), ("object", "pod")):
+            for part in ("spec", "metadata"):
+                expression = expression.replace(f"{name}.{part}", f"variables.{pod}.{part}")
+        return expression
