@@ -9,6 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from pyverno.compiler.migration.conditions.blocks import conditions_test
+from pyverno.compiler.migration.expressions import Names, Value, names_of, translate
+from pyverno.compiler.migration.expressions.concatenation import as_text
+from pyverno.compiler.migration.expressions.value import of_reference
+from pyverno.compiler.migration.foreach import elements_pass
 from pyverno.compiler.migration.frame import Frame, frame_of
 from pyverno.compiler.migration.outcome import Note, UnconvertibleError
 from pyverno.compiler.migration.patterns import any_holds, parts_of
@@ -16,8 +21,10 @@ from pyverno.compiler.migration.patterns.verdict import Context
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ADMITTED, ANY_OPERATION, Condition, convert_scope
 from pyverno.compiler.migration.scopetests import Target, one_of
-from pyverno.compiler.migration.text import Cel, CelType, Reference, all_of, any_of, compare, literal
+from pyverno.compiler.migration.text import Cel, CelType, Level, Reference, all_of, any_of, compare, literal
+from pyverno.compiler.migration.variables import variables_of
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.rule import Rule
@@ -72,11 +79,23 @@ def _refuse_unsupported(validate: Validate) -> None:
         raise UnconvertibleError("assert", "validate", "the rule checks nothing since Kyverno 1.19", "remove the rule")
 
 
+def _without_braces(text: str) -> str:
+    """Return a message that nothing fills in, with the names of its variables.
+
+    >>> _without_braces("no {{ request.name }} here")
+    'no request.name here'
+    """
+    return regex(r"\{\{\s*(.*?)\s*\}\}").sub(lambda found: found[1], text)
+
+
 class _Converter:
     def __init__(self, policy: ClusterPolicy, rule: Rule, validate: Validate, frame: Frame, context: Context) -> None:
         self.policy, self.rule, self.validate, self.frame, self.context = policy, rule, validate, frame, context
         self.notes: list[Note] = [*frame.scope.notes]
         self.variables: list[tuple[str, str]] = []
+        self.context_variables: list[tuple[str, str]] | None = None
+        self.known: dict[tuple[str, str, bool], Names] = {}
+        self.all_names: list[Names] = []
         self.conditions: list[Condition] = []
 
     def convert(self) -> RulePart:
@@ -94,6 +113,8 @@ class _Converter:
             if excuse is not None:
                 test = any_of([test, excuse])
             validations.append({"expression": test.as_condition().text, **message})
+        self.variables[:0] = self.context_variables or []
+        self.notes += [note for names in self.all_names for note in names.notes]
         return self._part(tuple(validations))
 
     def _part(self, validations: tuple[JSONObject, ...], audits: tuple[JSONObject, ...] = ()) -> RulePart:
@@ -116,9 +137,13 @@ class _Converter:
 
     def _parts(self, roots: Roots, *, is_old: bool = False) -> list[Cel]:
         """Return the expressions that must all be true, for every group of kinds."""
+        return self._by_kind(lambda root: self._check(root, is_old=is_old), roots)
+
+    def _by_kind(self, convert: Callable[[Reference], Sequence[Cel]], roots: Roots) -> list[Cel]:
+        """Return what holds for the objects of every group of kinds, once where it is the same for all."""
         found: dict[tuple[str, ...], tuple[list[Target], tuple[Cel, ...]]] = {}
         for targets, root in roots:
-            parts = tuple(self._check(root, is_old=is_old))
+            parts = tuple(convert(root))
             entry = found.setdefault(tuple(each.text for each in parts), ([], parts))
             entry[0].extend(targets)
         if len(found) == 1:
@@ -163,20 +188,77 @@ class _Converter:
         raise UnconvertibleError("pod-security", "validate.podSecurity", "not converted yet", "use the labels of PSA")
 
     def _denied(self, conditions: JSON, root: Reference, *, is_old: bool) -> Cel:
-        raise UnconvertibleError("deny", "validate.deny", "not converted yet")
+        names = self._names(root, is_old=is_old)
+        return conditions_test(conditions, names, "validate.deny.conditions", strict=False).cel
 
     def _foreach(self, root: Reference, *, is_old: bool) -> Sequence[Cel]:
-        raise UnconvertibleError("foreach", "validate.foreach", "not converted yet")
+        entries = self.validate.raw.get("foreach") or []
+        return [elements_pass(entries, self._names(root, is_old=is_old), "validate.foreach")]
 
     # --------------------------------------------------------------------------------------------------- around checks
 
     def _preconditions(self) -> Cel | None:
         """Add the preconditions to the match conditions; return them where they must be a guard."""
-        if self.rule.preconditions is not None or self.rule.context:
-            raise UnconvertibleError("preconditions", "preconditions", "not converted yet")
         for each in self.rule.cel_preconditions:
             self.conditions.append(Condition(each.name, Cel(each.expression, CelType.BOOL)))
+        if self.rule.preconditions is None:
+            return None
+        found = all_of(self._by_kind(self._precondition, self.frame.roots))
+        if found.text == "true":
+            return None
+        if "variables." in found.text:
+            # match conditions cannot read variables
+            self.variables.append(("applies", found.as_condition().text))
+            return Cel("variables.applies", CelType.BOOL)
+        self.conditions.append(Condition("preconditions", found.as_condition()))
         return None
+
+    def _precondition(self, root: Reference) -> Sequence[Cel]:
+        return [conditions_test(self.rule.preconditions, self._names(root), "preconditions").cel]
+
+    def _names(self, root: Reference, *, is_old: bool = False) -> Names:
+        """Return the names that expressions of the rule can read, entries of its context included."""
+        key = (root.root, root.root_schema.definition, is_old)
+        found = self.known.get(key)
+        if found is not None:
+            return found
+        names = self._request_names(root, is_old=is_old)
+        written = self.rule.raw.get("context") or []
+        if written:
+            if is_old:
+                raise UnconvertibleError(
+                    "existing-violations",
+                    "validate.allowExistingViolations",
+                    "the rule excuses updates of what failed before, which reads its context a second time",
+                    "set allowExistingViolations: false, or use Audit",
+                )
+            names, made = variables_of(written, names, "context")
+            entries = [(each.name, each.expression.text) for each in made]
+            if self.context_variables is not None and self.context_variables != entries:
+                raise UnconvertibleError(
+                    "context-kinds", "context", "the entries differ by the kind of the object", "split the rule by kind"
+                )
+            self.context_variables = entries
+        self.known[key] = names
+        self.all_names.append(names)
+        return names
+
+    def _request_names(self, root: Reference, *, is_old: bool) -> Names:
+        frame = self.frame
+        if not frame.has_pods:
+            target = root.root_schema
+            return names_of(root, None if is_old else Reference("oldObject", target))
+        whole = Reference("oldObject" if is_old else frame.root, frame.book.any_object())
+        old_pod = Reference("variables.oldPod", root.root_schema)
+        guard = Cel("oldObject != null", CelType.BOOL, Level.RELATION)
+        parts = ("spec", "metadata")
+        extra: dict[tuple[str, ...], Value] = {
+            ("request", "object", part): of_reference(root.field(part)) for part in parts
+        }
+        if not is_old:
+            for part in parts:
+                extra["request", "oldObject", part] = of_reference(old_pod.field(part), guard)
+        return names_of(whole, None if is_old else Reference("oldObject", frame.book.any_object()), extra)
 
     def _excuse(self, parts: Sequence[Cel]) -> Cel | None:
         """Return the test that an update is excused because the old object failed too, None where it never is."""
@@ -216,7 +298,20 @@ class _Converter:
         text = self.validate.message.strip()
         if not text:
             return {"message": f"rule {self.rule.name} failed"}
-        return {"message": text}
+        if "{{" not in text:
+            return {"message": text}
+        try:
+            found = {self._message_expression(text, root).text for _, root in self.frame.roots}
+        except UnconvertibleError as error:
+            self.notes.append(Note("message", "validate.message", f"variables stay as they are: {error.message}"))
+            return {"message": _without_braces(text)}
+        if len(found) != 1:
+            self.notes.append(Note("message", "validate.message", "variables differ by kind and stay as they are"))
+            return {"message": _without_braces(text)}
+        return {"messageExpression": found.pop()}
+
+    def _message_expression(self, text: str, root: Reference) -> Cel:
+        return as_text(translate(text, self._names(root), "validate.message"), "validate.message")
 
     # ------------------------------------------------------------------------------------------------------------- CEL
 
