@@ -460,6 +460,7 @@ UNREACHED: Mapping[str, str] = {
             "ImageHost.image_payload",
             "ImageHost.verify_image",
             "_first_pass",
+            "failed_checks",
             "verified_images",
         )
     },
