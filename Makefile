@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 CORPUS ?= ../shared/conformance
+SEEDS ?= 1-20
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help venv demo test smoke e2e check bench docs charts snapshots conformance nightly lock clean
+.PHONY: help venv demo test smoke e2e check bench docs charts snapshots conformance differential nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +64,9 @@ snapshots: venv ## rewrite tests/cases/**/expected.yaml and tests/deploy/renders
 
 conformance: venv ## run the public corpora found at CORPUS
 	$(BIN)/python -m tests.conformance --corpus $(CORPUS)
+
+differential: venv ## compare with the Kyverno executable KYVERNO_EXECUTABLE on the batches of SEEDS=1-20
+	$(BIN)/python -m tests.differential --seeds $(SEEDS) --workers $(WORKERS)
 
 nightly: venv ## property tests with at least 100,000 inputs each; every security test without its guard
 	PYVERNO_NIGHTLY=1 $(BIN)/python -m pytest -n $(WORKERS) tests/property

@@ -5,6 +5,7 @@ Every front door makes its reports here; the caller gives the times.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from pyverno.engine.effects import CreateEffect
@@ -17,7 +18,7 @@ from pyverno.engine.result import (
     RuleType,
     Status,
 )
-from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.json import JSONObject
 from pyverno.report.summary import Summary, reported_status
 from pyverno.value import dataclass
 
@@ -39,6 +40,7 @@ _OVERRIDES = {
     "skip": "skipMessage",
 }
 _SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
+_FAILED = (Status.FAIL, Status.ERROR)
 OPEN_REPORTS = "openreports.io/v1alpha1"
 _CLI_SCOPE_KIND = "ClusterReport"
 
@@ -120,8 +122,9 @@ def _properties(result: RuleResult) -> JSONObject:
         if result.detail.checks:
             properties["controls"] = ",".join(sorted(str(check["id"]) for check in result.detail.checks))
             checks = result.detail.checks
-            listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"]} for check in checks]
-            properties["controlsJSON"] = encode(listed)
+            listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"] or None} for check in checks]
+            # in the order of Kyverno's fields, as users compare texts
+            properties["controlsJSON"] = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     properties = {**_cel_properties(result), **properties}
     if result.target is not None and result.effects:
         properties["patched-target"] = _format_gvk(result.target)
@@ -139,7 +142,7 @@ def _cel_properties(result: RuleResult) -> JSONObject:
     if isinstance(detail, CelDetail | AdmissionDetail) and detail.binding:
         return {"binding": detail.binding}
     is_policy = result.rule.policy.kind.endswith("ValidatingPolicy")
-    if isinstance(detail, CelDetail) and is_policy and result.status is Status.FAIL and detail.position >= 0:
+    if isinstance(detail, CelDetail) and is_policy and result.status in _FAILED and detail.position >= 0:
         return {"cel.validationIndex": str(detail.position)}
     return {}
 
@@ -163,6 +166,8 @@ def build_report(
         "apiVersion": OPEN_REPORTS,
         "kind": kind,
         "metadata": metadata,
+        # Kyverno: the report has results of several sources, and its field none
+        "source": "",
         "results": [result_object(entry, audit_warn=audit_warn) for entry in ordered],
         "summary": summary.to_json(),
     }

@@ -72,9 +72,14 @@ def test_a_result_has_all_its_fields() -> None:
         (result(properties={"team": "a"}), "team", "a"),
         (result(properties={"failMessage": "x"}), "failMessage", "x"),
         (result(kind="ValidatingPolicy", detail=CelDetail(1)), "cel.validationIndex", "1"),
-        (result(kind="ValidatingPolicy", detail=CelDetail(1), status=Status.ERROR), "cel.validationIndex", None),
+        (result(kind="ValidatingPolicy", detail=CelDetail(1), status=Status.ERROR), "cel.validationIndex", "1"),
         (result(detail=CelDetail(1)), "cel.validationIndex", None),
         (result(kind="ValidatingAdmissionPolicy", detail=CelDetail(0, "bound", ("Deny",))), "binding", "bound"),
+        (
+            result(Status.PASS, kind="ValidatingAdmissionPolicy", detail=CelDetail(binding="bound")),
+            "binding",
+            "bound",
+        ),
     ],
 )
 def test_properties(said: RuleResult, key: str, expected: str | None) -> None:
@@ -130,6 +135,7 @@ def test_results_stand_in_order_and_are_counted() -> None:
     assert [("p", "r", "a"), ("p", "r", "z"), ("p", "s", "a"), ("q", "r", "a")] == order
     assert {"pass": 1, "fail": 1, "skip": 1, "error": 1, "warn": 0} == report["summary"]
     assert ("openreports.io/v1alpha1", {"name": "x", "namespace": "y"}) == (report["apiVersion"], report["metadata"])
+    assert report["source"] == ""
 
 
 def test_namespaced_policies_have_reports_of_their_own() -> None:

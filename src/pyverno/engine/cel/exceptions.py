@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyverno.engine.cel.session import CelCondition, CelSession, first_unmet, request_bindings
+from pyverno.engine.result import RuleType
 from pyverno.engine.rule import RuleInfo, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, HostUnavailableError
 from pyverno.kube.json import JSON
@@ -74,7 +75,9 @@ class CompiledCelException:
             raise
         if unmet is not None and unmet.errors and not ignores_errors:
             # Kyverno: an exception that cannot be judged is an error of the policy, never "no exception"
-            raise EvaluationError(f"error: {'; '.join(unmet.errors)}")
+            is_check = run.rule.info.type is RuleType.VALIDATION
+            text = "failed to load context" if is_check else "failed to evaluate policy"
+            raise EvaluationError(f"{text}: {'; '.join(unmet.errors)}")
         return unmet is None
 
     def _in_force(self, run: Run) -> bool:

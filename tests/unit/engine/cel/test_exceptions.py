@@ -36,7 +36,7 @@ PASSED = [("pass", "rule is passed due to policy exception: team/let")]
         ({"matchConditions": conditions("object.metadata.name == 'settings'", "true")}, SKIPPED),
         ({"matchConditions": conditions("object.metadata.name == 'settings'", "false")}, DENIED),
         ({"matchConditions": conditions(ERROR, "false")}, DENIED),
-        ({"matchConditions": conditions(ERROR)}, [("error", "error: no such key: missing")]),
+        ({"matchConditions": conditions(ERROR)}, [("error", "failed to load context: no such key: missing")]),
     ],
 )
 def test_an_exception_exempts_when_all_its_conditions_are_true(spec, expected):

@@ -141,9 +141,13 @@ class AdmissionValidation(SkippedByException):
             validation.message_program is not None for validation in self.validations
         ):
             return NO_FAST_TIER
-        passed = RuleResult.of(info, failure_action, Verdict(Status.PASS, self.passed))
+        success = Verdict(Status.PASS, self.passed)
+        passed = tuple(
+            RuleResult.of(info, failure_action, success._replace(detail=self._detail(binding, success)))
+            for binding in bindings
+        )
         validations = [validation.program for validation in self.validations]
-        return cel_fast_tier(self.conditions, self.variables, validations, (passed,) * len(bindings))
+        return cel_fast_tier(self.conditions, self.variables, validations, passed)
 
     def _bound(self, binding: Binding, run: Run) -> Iterator[Verdict]:
         try:
@@ -168,11 +172,14 @@ class AdmissionValidation(SkippedByException):
             passed = Verdict(Status.PASS, self.passed)
             verdicts = (next((each for each in verdicts if each.status is not Status.PASS), passed),)
         for verdict in verdicts:
-            if verdict.status in _BAD:
-                position = verdict.detail.position if isinstance(verdict.detail, CelDetail) else -1
-                yield verdict._replace(detail=CelDetail(position, binding.name, binding.actions))
-            else:
-                yield verdict
+            yield verdict._replace(detail=self._detail(binding, verdict))
+
+    def _detail(self, binding: Binding, verdict: Verdict) -> CelDetail | None:
+        if verdict.status not in _BAD:
+            return CelDetail(binding=binding.name) if binding.name else None
+        position = verdict.detail.position if isinstance(verdict.detail, CelDetail) else -1
+        is_ignored = verdict.status is Status.ERROR and self.ignores_errors
+        return CelDetail(position, binding.name, () if is_ignored else binding.actions)
 
     def _all_of(self, binding: str, param: JSON, run: Run) -> AdmissionDetail | None:
         """Return the results for one parameter, None where match conditions are false."""
@@ -182,14 +189,16 @@ class AdmissionValidation(SkippedByException):
             if unmet is not None:
                 text = _aggregated(unmet) if unmet.errors else ""
                 return AdmissionDetail(binding, self._erred(text)) if text else None
-            denials = tuple(self._denials(session))
+            denials = tuple(
+                denial for denial in self._denials(session) if not self.ignores_errors or not denial.is_error
+            )
             annotations, errors = self._annotated(session)
         except BudgetExceededError:
             return AdmissionDetail(binding, self._erred(_OUT_OF_BUDGET))
         return AdmissionDetail(binding, denials, () if self.ignores_errors else errors, annotations)
 
     def _denials(self, session: CelSession) -> Iterator[Denial]:
-        """Evaluate every validation, then yield what is wrong; raises BudgetExceededError.
+        """Evaluate every validation, then yield denials and errors, ignored ones too; raises BudgetExceededError.
 
         Messages are rendered one by one, as denials are read.
         """
@@ -210,10 +219,10 @@ class AdmissionValidation(SkippedByException):
             text = f"failed messageExpression: {_OUT_OF_BUDGET}"
             found = [(position, errors.get(position, text)) for position in range(len(self.validations))]
         for position, text in found:
-            if not text:
-                yield Denial(position, _message(messages, self.validations[position]))
-            elif not self.ignores_errors:
+            if text:
                 yield Denial(position, text, is_error=True)
+            else:
+                yield Denial(position, _message(messages, self.validations[position]))
 
     def _annotated(self, session: CelSession) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
         """Return audit annotations that are not empty, and the errors of others; raises BudgetExceededError."""
@@ -260,19 +269,27 @@ class AdmissionValidation(SkippedByException):
             _, errors = self._annotated(session)
         except BudgetExceededError:
             return self._failed(_OUT_OF_BUDGET)
-        if not errors or self.ignores_errors or decision.status is Status.FAIL:
+        if not errors or self.ignores_errors or decision.status is not Status.PASS:
             return decision
         return self._failed(errors[0])
 
     def _decided(self, session: CelSession) -> Verdict:
-        """Evaluate every validation; the first one denied decides and gives the message."""
+        """Evaluate every validation; the first one denied decides and gives the message.
+
+        An error that the failurePolicy ignores decides only where nothing is denied: it allows the request, but is
+        no success.
+        """
+        ignored = ""
         try:
-            first = next(self._denials(session), None)
+            for denial in self._denials(session):
+                if not denial.is_error:
+                    return Verdict(Status.FAIL, denial.message, CelDetail(denial.position))
+                if not self.ignores_errors:
+                    return self._failed(denial.message)
+                ignored = ignored or denial.message
         except BudgetExceededError:
             return self._failed(_OUT_OF_BUDGET)
-        if first is None:
-            return Verdict(Status.PASS, self.passed)
-        return self._failed(first.message) if first.is_error else Verdict(Status.FAIL, first[1], CelDetail(first[0]))
+        return Verdict(Status.ERROR, ignored) if ignored else Verdict(Status.PASS, self.passed)
 
     def _may_run_out(self, session: CelSession) -> bool:
         """Tell whether message expressions could use up the budget, if each costs as much as one may."""

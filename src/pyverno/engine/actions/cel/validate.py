@@ -27,6 +27,7 @@ class CelValidation:
     reason: str = ""
 
 
+_DECIDED = (Status.PASS, Status.FAIL)
 _PASSED = Verdict(Status.PASS, "success")
 SKIPPED = (Verdict(Status.SKIP, "skip"),)
 """What a policy says of a request that its match conditions leave out."""
@@ -85,8 +86,8 @@ class ValidatingCheck:
         return cel_fast_tier(self.conditions, self.variables, validations, passed)
 
     def properties(self, run: Run, verdict: Verdict) -> Mapping[str, str]:
-        """Return the audit annotations of a request, none where it is exempt; raises what their evaluation raises."""
-        if verdict.exceptions:
+        """Return the audit annotations of a request that was judged; raises what their evaluation raises."""
+        if verdict.exceptions or verdict.status not in _DECIDED:
             return {}
         return annotated(self._session(run, no_exceptions()), self.annotations)
 

@@ -30,7 +30,7 @@ def verdicts(*documents, **how):
         ("Fail", {"matchConditions": conditions("namespaceObject == null")}, ("pass", "")),
         ("Fail", {"validations": validations("namespaceObject.metadata.name == 'team'")}, ("pass", "")),
         ("Fail", {"validations": validations(ERROR)}, ("error", FAILED)),
-        ("Ignore", {"validations": validations(ERROR)}, ("pass", "")),
+        ("Ignore", {"validations": validations(ERROR)}, ("error", FAILED)),
         ("Ignore", {"validations": validations(ERROR, "false")}, ("fail", "failed expression: false")),
         ("Fail", {"validations": validations("false", ERROR)}, ("fail", "failed expression: false")),
         ("Fail", {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.missing)"}]}, ("error", None)),
@@ -347,7 +347,7 @@ def test_messages_that_use_up_the_budget_deny_whatever_was_found(expression):
     policy = native(validations=one * 10)
     assert [("error", f"failed messageExpression: {OVER}")] == verdicts(policy, resource=LARGE)
     ignoring = native(validations=one * 10, failurePolicy="Ignore")
-    assert [("pass", "")] == verdicts(ignoring, resource=LARGE)
+    assert [("error", f"failed messageExpression: {OVER}")] == verdicts(ignoring, resource=LARGE)
 
 
 def told(*documents):

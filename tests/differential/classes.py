@@ -1,0 +1,219 @@
+"""Classes of differences: each is a rule that recognises one paragraph of docs/differences.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.differential.compare import ABSENT, Difference
+
+__all__ = ["CLASSES", "DifferenceClass", "classify"]
+
+Holds = Callable[[Difference], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceClass:
+    """A class; `paragraph` is a text that docs/differences.md contains."""
+
+    name: str
+    paragraph: str
+    holds: Holds
+
+
+def classify(difference: Difference) -> DifferenceClass | None:
+    """Return the first class that explains a difference; None for one that nothing explains."""
+    return next((each for each in CLASSES if each.holds(difference)), None)
+
+
+# --- conditions of classes --------------------------------------------------------------------------------------------
+
+
+def _texts(*, ours: str, theirs: str) -> Holds:
+    """Hold where the status is the same and both texts contain a pattern."""
+    mine, other = re.compile(ours), re.compile(theirs)
+
+    def holds(found: Difference) -> bool:
+        if found.aspect != "text" or found.key.kind == "object":
+            return False
+        return bool(mine.search(found.ours.text)) and bool(other.search(found.theirs.text))
+
+    return holds
+
+
+def _all(*several: Holds) -> Holds:
+    return lambda found: all(each(found) for each in several)
+
+
+def _ours_fails(text: str) -> Holds:
+    """Hold where the statuses differ and ours is an error with such a text."""
+    wanted = re.compile(text)
+    return lambda found: (
+        found.aspect == "status" and found.ours.status == "error" and bool(wanted.search(found.ours.text))
+    )
+
+
+def _family(*names: str) -> Holds:
+    return lambda found: found.batch.family in names
+
+
+def _has_loop(found: Difference) -> bool:
+    return "foreach" in found.rule.get("validate", {})
+
+
+def _has_pattern(found: Difference) -> bool:
+    validate = found.rule.get("validate", {})
+    return any(key in part for part in (validate, *validate.get("foreach", ())) for key in ("pattern", "anyPattern"))
+
+
+def _projects(found: Difference) -> bool:
+    return bool(_PROJECTION.search(f"{found.key.rule} {found.ours.text} {json.dumps(found.rule)}"))
+
+
+_PROJECTION = re.compile(r"\[\?|\[\]|\[\*\]|\.\*|map\(&|\[1:\]")
+
+
+def _same_reasons(found: Difference) -> bool:
+    mine, other = (sorted(text.split("(Forbidden reason: ")) for text in (found.ours.text, found.theirs.text))
+    return len(mine) > 1 and [part.rstrip() for part in mine] == [part.rstrip() for part in other]
+
+
+def _without(found: Difference, name: str) -> bool:
+    """Hold where the details are equal but for one property that ours have."""
+    if found.aspect != "details" or " + " in found.ours.details:
+        return False
+    mine, other = json.loads(found.ours.details), json.loads(found.theirs.details)
+    return mine.get("properties", {}).pop(name, None) is not None and mine == other
+
+
+def _is_unchanged(found: Difference) -> bool:
+    return found.key.kind == "object" and found.ours == ABSENT and json.loads(found.theirs.text) == found.resource
+
+
+def _is_selected(found: Difference) -> bool:
+    """Hold for an admission policy with an object selector, which Kyverno leaves out."""
+    spec = found.policy.get("spec", {})
+    return "objectSelector" in spec.get("matchConstraints", {}) or "resourceRules" in spec.get("matchConstraints", {})
+
+
+def _is_later_rule(found: Difference) -> bool:
+    rules = found.policy.get("spec", {}).get("rules", ())
+    return found.key.kind == "result" and found.theirs == ABSENT and found.rule in rules[1:]
+
+
+def _both_refuse(found: Difference) -> bool:
+    return found.key.kind == "policy" and ABSENT not in (found.ours, found.theirs)
+
+
+# --- the classes ------------------------------------------------------------------------------------------------------
+
+_DESCRIBED = (
+    r"\((a|an|the) \w+( of [\d,]+ \w+)?\)|argument #\d|a list|an object|a string|a number|a boolean|invalid operand"
+)
+
+CLASSES: tuple[DifferenceClass, ...] = (
+    DifferenceClass(
+        "every problem of a policy is reported",
+        "Every problem of a policy is reported, with file, line, column and field path",
+        _both_refuse,
+    ),
+    DifferenceClass(
+        "expressions that end the run",
+        "Operators and functions that get a value of another type than they expect are an error of the rule",
+        lambda found: found.key.kind == "policy" and found.theirs.text.startswith("panic:"),
+    ),
+    DifferenceClass(
+        "errors of functions describe operands",
+        "Errors of JMESPath functions, nested variables and patches name the function",
+        _texts(ours=_DESCRIBED, theirs="JMESPath query failed|JMESPath function|Invalid type for"),
+    ),
+    DifferenceClass(
+        "errors of patches describe values",
+        "Errors of JMESPath functions, nested variables and patches name the function",
+        _texts(ours="failed to patch resource", theirs="failed to patch resource"),
+    ),
+    DifferenceClass(
+        "pattern mismatches name only the path",
+        "The message of a pattern mismatch names only the path",
+        _all(
+            _has_pattern, _texts(ours="does not match|failed to resolve|different structures", theirs="does not match")
+        ),
+    ),
+    DifferenceClass(
+        "messages of patterns that cannot be resolved",
+        "if the message of a `pattern` cannot be resolved, it names the variable without a value",
+        _all(_has_pattern, _texts(ours="failed to resolve", theirs="variables substitution error in rule")),
+    ),
+    DifferenceClass(
+        "preconditions of an element that fail",
+        "An element of `validate.foreach` whose preconditions cannot be evaluated is an error of the rule",
+        _all(_has_loop, _ours_fails("failed to evaluate preconditions")),
+    ),
+    DifferenceClass(
+        "lists of a loop that cannot be read",
+        "If the `list` of a `validate.foreach` reads an entry with an error",
+        _all(_has_loop, _ours_fails("failed to evaluate list|failed to load context")),
+    ),
+    DifferenceClass(
+        "errors under projections",
+        "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
+        _all(
+            _projects,
+            lambda found: found.ours.status == "error" and found.aspect != "details" and "JMESPath" in found.ours.text,
+        ),
+    ),
+    DifferenceClass(
+        "denials without a message",
+        "A failed `deny` whose message cannot be resolved has the message",
+        lambda found: found.ours.status == "fail" == found.theirs.status and found.theirs.text == "",
+    ),
+    DifferenceClass(
+        "order of the reasons of podSecurity",
+        "The reasons of a `podSecurity` failure are in the order of the controls",
+        lambda found: found.aspect == "text" and _same_reasons(found),
+    ),
+    DifferenceClass(
+        "generated objects in results",
+        "Results of generation name the generated objects, and why a rule was skipped",
+        lambda found: (
+            _without(found, "generated-resources")
+            or (found.batch.family == "generate" and found.ours.status == "skip" == found.theirs.status)
+        ),
+    ),
+    DifferenceClass(
+        "objects of GeneratingPolicies",
+        "Objects of a GeneratingPolicy are printed once, with the labels that they get in a cluster",
+        lambda found: found.key.resource == "generated" and found.policy.get("kind") == "GeneratingPolicy",
+    ),
+    DifferenceClass(
+        "objects whose mutation fails",
+        "An object whose mutation fails is neither printed nor written",
+        lambda found: (found.key.kind == "object" and found.theirs.text == "{}") or _is_later_rule(found),
+    ),
+    DifferenceClass(
+        "objects that no MutatingPolicy changes",
+        "An object that no policy in CEL changes is neither printed nor written",
+        lambda found: found.batch.family == "celmutate" and _is_unchanged(found),
+    ),
+    DifferenceClass(
+        "constraints of admission policies with bindings",
+        "Offline, a ValidatingAdmissionPolicy with bindings applies to objects that its `matchConstraints` select",
+        lambda found: found.batch.family == "admission" and found.ours == ABSENT and _is_selected(found),
+    ),
+    DifferenceClass(
+        "denials behind ignored errors",
+        "a validation of a ValidatingAdmissionPolicy that is false is a fail, whatever errors come before it",
+        lambda found: (
+            found.batch.family == "admission"
+            and found.policy.get("spec", {}).get("failurePolicy") == "Ignore"
+            and (found.ours.status, found.theirs.status) == ("fail", "error")
+        ),
+    ),
+    DifferenceClass(
+        "numbers of resources",
+        "Integers stay integers",
+        _texts(ours=r"types\.Int", theirs=r"types\.Double"),
+    ),
+)

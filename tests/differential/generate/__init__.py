@@ -1,0 +1,1 @@
+"""Generators: policies, resources and expressions that depend on nothing but a seed."""

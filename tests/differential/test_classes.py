@@ -1,0 +1,60 @@
+"""Classes of differences and the summary of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.differential.classes import CLASSES, classify
+from tests.differential.compare import ABSENT, Difference, differences
+from tests.differential.generate.batches import Batch
+from tests.differential.runs import Answer, Key
+from tests.differential.summary import Summary
+
+DIFFERENCES = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
+RULE = {"name": "v0", "validate": {"pattern": {"metadata": {"name": "a*"}}}}
+POLICY = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [RULE]}}
+BATCH = Batch(1, "rules", (POLICY,), ({"kind": "Pod", "metadata": {"name": "r0"}},))
+KEY = Key("result", "p00", "autogen-v0", "Pod/r0")
+
+
+def difference(ours: Answer, theirs: Answer) -> Difference:
+    """Return a difference about one rule with a pattern."""
+    return Difference(BATCH, KEY, ours, theirs)
+
+
+def test_every_class_names_a_paragraph_that_is_there() -> None:
+    """A class without its paragraph explains nothing."""
+    text = DIFFERENCES.read_text(encoding="utf-8")
+    assert [] == [each.name for each in CLASSES if each.paragraph not in text]
+
+
+def test_a_documented_text_is_explained_and_another_verdict_never_is() -> None:
+    """Texts of pattern mismatches may differ; pass and fail may not."""
+    ours = Answer("skip", "conditional anchor mismatch: resource value does not match pattern at path /a/")
+    theirs = Answer("skip", "conditional anchor mismatch: resource value 'x' does not match 'a' at path /a/")
+    found = classify(difference(ours, theirs))
+    assert found is not None
+    assert found.name == "pattern mismatches name only the path"
+    assert classify(difference(Answer("pass", ours.text), Answer("fail", theirs.text))) is None
+    assert classify(difference(ABSENT, Answer("fail", theirs.text))) is None
+
+
+def test_results_of_a_policy_that_one_side_refuses_count_once() -> None:
+    """The refusal is the difference, not each result that is missing."""
+    ours = {Key("policy", "p00"): Answer("refused", "no such operator")}
+    theirs = {KEY: Answer("pass"), Key("result", "p01", "v0", "Pod/r0"): Answer("pass")}
+    found = [(str(each.key), each.aspect) for each in differences(BATCH, ours, theirs)]
+    assert [("policy p00", "status"), ("result p01 v0 Pod/r0", "status")] == found
+
+
+def test_a_summary_counts_and_prints_what_is_unexplained() -> None:
+    """Counts by family and class, one group for like differences, with policy and resource."""
+    summary = Summary([1])
+    same = [difference(Answer("pass"), Answer("fail", f"value {number}")) for number in (1, 2)]
+    explained = difference(Answer("fail", "rule failed"), Answer("fail", ""))
+    summary.add("rules", 10, [*same, explained])
+    found = summary.as_json()
+    assert (10, 7, 2) == (found["total"], found["equal"], summary.unexplained)
+    assert [("denials without a message", 1)] == [(each["name"], each["count"]) for each in found["classes"]]
+    assert [(2, "result p00 autogen-v0 Pod/r0")] == [(each["count"], each["key"]) for each in found["unexplained"]]
+    assert "unexplained: 2 in 1 groups" in summary.as_text()
