@@ -8,11 +8,11 @@ from pyverno.podsecurity.pod import Container, Pod
 from pyverno.podsecurity.setters import named_containers
 from pyverno.podsecurity.versions import since
 
-__all__ = ["CAPABILITIES"]
+__all__ = ["BINDING", "CAPABILITIES", "DEFAULT"]
 
 _ADD = "securityContext.capabilities.add"
 _DROP = "securityContext.capabilities.drop"
-_DEFAULT = frozenset(
+DEFAULT = frozenset(
     {
         "AUDIT_WRITE",
         "CHOWN",
@@ -29,11 +29,11 @@ _DEFAULT = frozenset(
         "SYS_CHROOT",
     }
 )
-_BINDING = frozenset({"NET_BIND_SERVICE"})
+BINDING = frozenset({"NET_BIND_SERVICE"})
 
 
 def _judge_baseline(pod: Pod) -> Finding | None:
-    errors = _added_beyond(pod, _DEFAULT)
+    errors = _added_beyond(pod, DEFAULT)
     if not errors:
         return None
     names = _names(errors)
@@ -42,7 +42,7 @@ def _judge_baseline(pod: Pod) -> Finding | None:
 
 def _judge_restricted(pod: Pod) -> Finding | None:
     missing = tuple(_not_dropped(each) for each in pod.containers if "ALL" not in each.security.dropped)
-    adding = _added_beyond(pod, _BINDING)
+    adding = _added_beyond(pod, BINDING)
     if not missing and not adding:
         return None
     details = []
@@ -88,7 +88,7 @@ CAPABILITIES = Control(
     reach=Reach.CONTAINER,
     fields=(*container_fields(_ADD), *container_fields(_DROP)),
     allowed=(
-        f"baseline: add unset or any of {', '.join(sorted(_DEFAULT))}; "
+        f"baseline: add unset or any of {', '.join(sorted(DEFAULT))}; "
         "restricted: drop contains ALL, add unset or NET_BIND_SERVICE"
     ),
     checks=(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyverno.podsecurity.control import Check, Control, Judge, Level, Reach, Variant
 from pyverno.podsecurity.finding import FieldError, Finding
 from pyverno.podsecurity.pod import Pod
-from pyverno.podsecurity.versions import since
+from pyverno.podsecurity.versions import Version, since
 
-__all__ = ["SYSCTLS"]
+__all__ = ["SAFE", "SYSCTLS"]
 
 _SAFE = frozenset(
     {
@@ -26,6 +26,14 @@ _SAFE_1_29 = _SAFE_1_27 | {
     "net.ipv4.tcp_keepalive_time",
 }
 _SAFE_1_32 = _SAFE_1_29 | {"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
+
+SAFE: tuple[tuple[Version, frozenset[str]], ...] = (
+    (since(0), _SAFE),
+    (since(27), _SAFE_1_27),
+    (since(29), _SAFE_1_29),
+    (since(32), _SAFE_1_32),
+)
+"""The allowed names, by the version that they are allowed since."""
 
 
 def _judge_by(safe: frozenset[str]) -> Judge:

@@ -7,9 +7,9 @@ from pyverno.podsecurity.finding import FieldError, Finding, plural, quoted, sor
 from pyverno.podsecurity.pod import Pod, Volume
 from pyverno.podsecurity.versions import since
 
-__all__ = ["VOLUME_TYPES"]
+__all__ = ["ALLOWED", "VOLUME_TYPES"]
 
-_ALLOWED = frozenset(
+ALLOWED = frozenset(
     {
         "configMap",
         "csi",
@@ -48,7 +48,7 @@ _RESTRICTED = (
 
 
 def _judge(pod: Pod) -> Finding | None:
-    bad = [(index, each) for index, each in enumerate(pod.volumes) if each.sources.isdisjoint(_ALLOWED)]
+    bad = [(index, each) for index, each in enumerate(pod.volumes) if each.sources.isdisjoint(ALLOWED)]
     if not bad:
         return None
     errors = tuple(FieldError(f"spec.volumes[{index}].{_type(each)}") for index, each in bad)
@@ -70,7 +70,7 @@ VOLUME_TYPES = Control(
     why="Other types reach storage systems or the node directly, with credentials and rights of their own.",
     reach=Reach.POD,
     fields=tuple(f"spec.volumes[*].{name}" for name in _RESTRICTED),
-    allowed=", ".join(sorted(_ALLOWED)),
+    allowed=", ".join(sorted(ALLOWED)),
     checks=(Check("restrictedVolumes", Level.RESTRICTED, (Variant(since(0), _judge),)),),
 )
 """Allows only the nine core volume types."""

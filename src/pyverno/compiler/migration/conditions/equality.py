@@ -31,7 +31,7 @@ from pyverno.lang.pattern.operators_values import duration_of, integer_of, quant
 
 __all__ = ["equals", "not_equals"]
 
-_QUANTITY_START: Final = re.compile(r"[-+.0-9*?]")
+_MAYBE_QUANTITY: Final = re.compile(r"[-+.0-9eEimnukMKGTP*?]*")
 _COLLECTIONS: Final = (Shape.LIST, Shape.MAP, Shape.OBJECT)
 _TEXTS: Final = (Shape.STRING, Shape.TIME)
 
@@ -154,7 +154,7 @@ def _text_test(cel: Cel, text: str, key: Value) -> Cel:
     if duration is not None:
         return any_of([compare(cel, "==", literal(text)), same_duration])
     matches = fits(cel, text)
-    if _QUANTITY_START.match(text) is None:
+    if _MAYBE_QUANTITY.fullmatch(text) is None:
         return matches
     if text.strip("*") in ("", "?") and key.schema.presence is Presence.NONZERO and text.strip("*") == "?":
         matches = TRUE

@@ -161,6 +161,9 @@ class PathTranslator:
             raise self.refuse("computed-index", "an index that is computed")
         if current.is_null or current.shape not in (Shape.LIST, Shape.ANY):
             return NOTHING
+        if current.is_constant:
+            items = current.constant
+            return constant(items[number] if -len(items) <= number < len(items) else None)
         schema = self.element_schema(current)
         if current.sequence is not None and current.sequence.element.is_constant:
             schema = current.sequence.element.schema
