@@ -149,7 +149,7 @@ def _oci() -> click.Command:
 
 
 def _migrate() -> click.Command:
-    from pyverno.cli.migrate import migrate
+    from pyverno.cli.migrate.command import migrate
 
     return migrate
 
@@ -184,7 +184,7 @@ COMMANDS: Mapping[str, Row] = {
     "docs": Row(_docs, "Write the reference of the command line as Markdown."),
     "fix": Row(_fix, "Rewrite policies and tests to the current schema."),
     "oci": Row(_oci, "Push and pull policies as OCI artifacts."),
-    "migrate": Row(_migrate, "Store objects again at a new version."),
+    "migrate": Row(_migrate, "Convert policies to CEL, and show that they decide as before."),
 }
 """Every command of the command line, in the order of the help."""
 

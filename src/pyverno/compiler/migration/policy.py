@@ -8,7 +8,7 @@ the old policy.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.compiler.autogen.patterns import ANNOTATION, autogen_controllers
@@ -27,7 +27,7 @@ from pyverno.policy.clusterpolicy import ApplyRules, ClusterPolicy, FailurePolic
 from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.rule import Rule
 from pyverno.policy.validate import Validate
-from pyverno.value import dataclass, replace
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["MIGRATED_FROM", "SOURCE_DIGEST", "PolicyConversion", "RuleOutcome", "convert_policy", "digest_of"]
 
@@ -39,12 +39,16 @@ _ACTIONS: Final = {FailureAction.ENFORCE: ["Deny"], FailureAction.AUDIT: ["Audit
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What became of one rule: the names of the policies that hold it, or why it stays."""
+    """What became of one rule: the names of the policies that hold it, or why it stays.
+
+    `counts` are the validations that it has in each of them.
+    """
 
     rule: str
     policies: tuple[str, ...] = ()
     refused: Refused | None = None
     notes: tuple[Note, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,10 @@ def convert_policy(
         except UnconvertibleError as error:
             outcomes[rule.name] = RuleOutcome(rule.name, (), error.refused)
     documents, names = _documents(policy, list(drafts.values()), others)
-    rules = tuple(replace(each, policies=tuple(names.get(each.rule, ()))) for each in outcomes.values())
+    rules = tuple(
+        replace(each, policies=tuple(names.get(each.rule, {})), counts=names.get(each.rule, {}))
+        for each in outcomes.values()
+    )
     left = [each.rule for each in rules if each.refused is not None]
     return PolicyConversion(policy.raw, documents, _remaining(policy, left), rules)
 
@@ -238,10 +245,10 @@ def _named(conditions: Iterable[Condition]) -> list[JSONObject]:
 
 def _documents(
     policy: ClusterPolicy, drafts: Sequence[_Draft], others: dict[str, tuple[JSONObject, ...]]
-) -> tuple[tuple[JSONObject, ...], dict[str, list[str]]]:
-    """Return the documents, and by rule the names of those that hold it."""
+) -> tuple[tuple[JSONObject, ...], dict[str, dict[str, int]]]:
+    """Return the documents, and by rule the names of those that hold it with the number of its validations."""
     documents: list[JSONObject] = []
-    names: dict[str, list[str]] = {}
+    names: dict[str, dict[str, int]] = {}
     taken: set[str] = set()
     is_only = len({tuple(draft.rules) for draft in drafts}) == 1 and not others
     for draft in drafts:
@@ -257,8 +264,8 @@ def _documents(
             spec["auditAnnotations"] = audits
         spec = _with_pod_spec(spec)
         documents.append({**_marked(policy_head(policy, "ValidatingPolicy", name), policy, draft.rules), "spec": spec})
-        for rule in draft.rules:
-            names.setdefault(rule, []).append(name)
+        for rule, part in zip(draft.rules, draft.parts, strict=True):
+            names.setdefault(rule, {})[name] = len(part.validations)
     for rule, made in others.items():
         for document in made:
             metadata = document["metadata"]
@@ -266,7 +273,7 @@ def _documents(
                 policy.name if len(others) == 1 and not drafts else metadata["name"], "", taken
             )
             documents.append(_marked(document, policy, [rule]))
-            names.setdefault(rule, []).append(metadata["name"])
+            names.setdefault(rule, {})[metadata["name"]] = 0
     return tuple(documents), names
 
 

@@ -1,0 +1,106 @@
+"""What was tried to tell a policy from its conversion: the comparison, its record, and the annotation made of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pyverno.compiler import compile_documents
+from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
+from pyverno.compiler.equivalence.material import material_of
+from pyverno.engine.engine import Engine
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Operation
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.yaml.documents import Document
+from pyverno.offline.host import OfflineHost
+from pyverno.value import dataclass
+from pyverno.version import __version__
+
+__all__ = ["CERTIFICATE", "Settings", "certified", "digest", "record_of", "verify"]
+
+CERTIFICATE: Final = "policies.pyverno.io/certificate"
+_OPERATIONS: Final = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
+
+Admit = Callable[[JSONObject], JSONObject | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much is tried, from which seed, by the schemas of which Kubernetes, beginning with which objects."""
+
+    objects: int
+    seed: int
+    kube_version: str
+    admit: Admit
+    seeds: tuple[JSONObject, ...] = ()
+
+
+def verify(old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings) -> Comparison:
+    """Judge generated objects by both sides; raises PyvernoError when a side does not compile."""
+    return compare(
+        Pair(_engine(old), _engine(new), settings.admit),
+        material_of((*old, *new)),
+        seeds=settings.seeds,
+        count=settings.objects,
+        seed=settings.seed,
+        operations=_OPERATIONS,
+    )
+
+
+def _engine(documents: Sequence[JSONObject]) -> Engine:
+    compilation = compile_documents(Document(body, "-", index) for index, body in enumerate(documents))
+    errors: Sequence[PyvernoError] = compilation.errors
+    if errors:
+        raise errors[0]
+    return Engine(PolicySet(compilation.policies, compilation.exceptions, asks_all=True), OfflineHost())
+
+
+def digest(documents: Sequence[JSONObject]) -> str:
+    """Return the digest by which `pyverno equivalent --check` knows the policies of a side."""
+    return hashlib.sha256("\n".join(sorted(encode(each) for each in documents)).encode()).hexdigest()
+
+
+def certified(document: JSONObject, comparison: Comparison, settings: Settings) -> JSONObject:
+    """Return a converted policy with what was tried as an annotation."""
+    metadata = dict(document["metadata"])
+    annotations = {**(metadata.get("annotations") or {}), CERTIFICATE: _summary(comparison, settings)}
+    return {**document, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _summary(comparison: Comparison, settings: Settings) -> str:
+    total = sum(comparison.requests.values())
+    tried = f"{total} requests, seed {settings.seed}, admitted by Kubernetes {settings.kube_version}"
+    if comparison.counterexample is not None:
+        return f"differs; found among {tried}; pyverno {__version__}"
+    if comparison.blind:
+        return f"void, {'; '.join(comparison.blind)}; {tried}; pyverno {__version__}"
+    verdicts = "; ".join(
+        f"{name} side " + ", ".join(f"{count} {word}" for word, count in sorted(side.items()))
+        for name, side in (("old", comparison.first), ("new", comparison.second))
+    )
+    return f"no difference found in {tried}; {verdicts}; pyverno {__version__}"
+
+
+def record_of(
+    sides: tuple[tuple[str, Sequence[JSONObject]], tuple[str, Sequence[JSONObject]]],
+    comparison: Comparison,
+    settings: Settings,
+) -> JSONObject:
+    """Return the record of a comparison in the form of `pyverno equivalent --certificate`."""
+    (old, old_documents), (new, new_documents) = sides
+    return {
+        "tool": f"pyverno {__version__}",
+        "old": {"source": old, "sha256": digest(old_documents), "verdicts": dict(sorted(comparison.first.items()))},
+        "new": {"source": new, "sha256": digest(new_documents), "verdicts": dict(sorted(comparison.second.items()))},
+        "seed": settings.seed,
+        "objects": settings.objects,
+        "kubeVersion": settings.kube_version,
+        "domain": "objects as an API server admits them: decoded, with defaults, valid",
+        "requests": dict(sorted(comparison.requests.items())),
+        "refusedByTheSchema": comparison.refused,
+        "saysNothingBecause": list(comparison.blind) if comparison.counterexample is None else [],
+        "result": "different" if comparison.counterexample is not None else "no difference found",
+    }

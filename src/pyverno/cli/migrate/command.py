@@ -1,0 +1,89 @@
+"""`pyverno migrate`: the flags of the command."""
+
+from __future__ import annotations
+
+import click
+
+from pyverno.cli.args.flags import Flag, number, repeated, switch, value
+from pyverno.cli.args.sections import command
+from pyverno.cli.errors import Exit
+
+__all__ = ["migrate"]
+
+_HELP = """Convert policies to CEL, and show that they decide as before.
+
+POLICIES are files, folders, or `-` for stdin, with ClusterPolicies, Policies, CleanupPolicies or PolicyExceptions. What
+they become goes to stdout, nothing else does; the report goes to stderr, one line for each rule: converted (tested),
+converted but different (only with --unsafe), or not convertible, with the field, the reason and the next step. A rule
+that has no equal in CEL stays in the old policy.
+
+Every conversion is judged beside its source on generated objects that an API server admits. What was tried becomes an
+annotation, and with --write a file that `pyverno equivalent --check` and `--check` read again.
+
+The exit code is 0 when everything was converted and tested, 1 when something was not, and 2 for unusable input.
+
+With --resource the objects of CustomResourceDefinitions in a cluster are stored again at their storage version.
+"""
+
+
+def _migrate(policies: tuple[str, ...], **flags: object) -> None:
+    from pyverno.errors import UsageError
+
+    resources = flags.pop("crds_to_store")
+    cluster = {name: flags.pop(name) for name in ("kubeconfig", "context", "dry_run")}
+    if resources:
+        if policies:
+            raise UsageError("`--resource` takes no policies")
+        from pyverno.cli.migrate.storage import store_again
+
+        raise Exit(store_again(tuple(resources), **cluster))  # type: ignore[arg-type]
+    if not policies:
+        raise UsageError("no policies: name files or folders, `-` for stdin, or `--resource` for a definition")
+    from pyverno.cli.migrate.run import MigrateOptions, run_migrate
+
+    given = {key: tuple(each) if isinstance(each, list) else each for key, each in flags.items()}
+    raise Exit(run_migrate(MigrateOptions(policies=policies, **given)))  # type: ignore[arg-type]
+
+
+migrate = command(
+    "migrate",
+    _HELP,
+    _migrate,
+    {
+        "Conversion": (
+            repeated("--select", help="Only rules of this name (wildcards allowed).", metavar="RULE", key="selected"),
+            switch("--unsafe", help="Also write what differs, and take types from patterns where no schema has them."),
+            repeated("--crd", help="File or folder with CustomResourceDefinitions.", metavar="FILE", key="crds"),
+            value("--kube-version", help="Kubernetes version whose schemas count.", default="1.35", metavar="VERSION"),
+        ),
+        "Test": (
+            number("-n", "--objects", help="Objects to generate for each policy.", default=500, least=1, most=10**6),
+            number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31),
+            repeated(
+                "-r", "--objects-from", help="Objects to begin with: a file or a folder.", metavar="FILE", key="seeds"
+            ),
+        ),
+        "Output": (
+            switch("--diff", help="Print the difference to the source."),
+            value("--write", help="Folder for the policies and their certificates.", metavar="DIR"),
+            switch("--in-place", help="Replace the policies in their files."),
+            switch("--plan", help="Print the steps of the change, each with its check."),
+            switch("--check", help="Only check that the folder of --write holds what these policies become."),
+            value("--report", help="Report.", default="text", choices=("text", "json", "markdown"), metavar="FORMAT"),
+        ),
+        "Storage versions": (
+            Flag(("--resource",), "list", "Definition whose objects are stored again.", key="crds_to_store"),
+            value("--kubeconfig", help="Kubeconfig file.", metavar="FILE"),
+            value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+            switch("--dry-run", help="Only count the objects."),
+        ),
+    },
+    click.Argument(["policies"], nargs=-1),
+    examples=(
+        "pyverno migrate clusterpolicy.yaml > validatingpolicy.yaml",
+        "pyverno migrate policies/ --write converted/ --report markdown 2> report.md",
+        "pyverno migrate policies/ --write converted/ --check",
+        "pyverno migrate clusterpolicy.yaml --plan",
+        "pyverno migrate --resource policyexceptions.kyverno.io",
+    ),
+)

@@ -1,0 +1,165 @@
+"""One document converted and tested: its new text, its certificate, and the lines of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pyverno.cli.migrate.certificate import Settings, certified, record_of, verify
+from pyverno.cli.migrate.comments import Comments, read_comments, with_rule_comments
+from pyverno.cli.migrate.report import RuleLine
+from pyverno.compiler import compile_documents
+from pyverno.compiler.equivalence.compare import Comparison, Counterexample
+from pyverno.compiler.migration.outcome import Refused
+from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
+from pyverno.compiler.migration.printer import print_policy
+from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.offline.files import read_file
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.value import dataclass, field
+
+__all__ = ["Conversion", "convert_document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What became of one document.
+
+    `documents` are new policies, `remaining` is the old one with the rules that are left. `text` is all of them as
+    YAML, an empty text where nothing was converted; `certificate` is the record of the test.
+    """
+
+    document: Document
+    lines: tuple[RuleLine, ...]
+    documents: tuple[JSONObject, ...] = ()
+    remaining: JSONObject | None = None
+    text: str = ""
+    certificate: JSONObject | None = field(default=None)
+
+    @property
+    def source(self) -> JSONObject:
+        """The old document."""
+        found: JSONObject = self.document.value
+        return found
+
+    @property
+    def name(self) -> str:
+        """The name of the old policy, as files are called."""
+        return str((self.source.get("metadata") or {}).get("name") or f"document-{self.document.index}")
+
+
+def convert_document(
+    document: Document,
+    book: SchemaBook,
+    settings: Settings,
+    *,
+    selected: Callable[[str], bool],
+    is_unsafe: bool = False,
+    is_tested: bool = True,
+    text: str | None = None,
+) -> Conversion:
+    """Convert and test one document; raises PyvernoError for one that is no valid policy.
+
+    `text` is that of the source where it is no file.
+    """
+    compilation = compile_documents([document])
+    item = compilation.items[0]
+    if compilation.errors:
+        raise compilation.errors[0]
+    if not isinstance(item.written, ClusterPolicy):
+        kind = str(document.value.get("kind", ""))
+        refused = Refused("kind", "kind", f"documents of kind {kind} are not converted", "keep it as it is")
+        return Conversion(document, (RuleLine(document.file, _name(document), "", "not convertible", refused=refused),))
+    found = convert_policy(item.written, book, assumes_types=is_unsafe, selected=selected)
+    if not found.documents:
+        return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
+    documents, record, state, reason = found.documents, None, "converted, not tested", ""
+    comparison: Comparison | None = None
+    if is_tested:
+        comparison = _verified(document, found, settings)
+        state, reason = _verdict(comparison)
+        if comparison.counterexample is not None and not is_unsafe:
+            refused = Refused("differs", "", reason, "convert the rule by hand; --unsafe shows the difference")
+            lines = tuple(
+                RuleLine(document.file, found.source["metadata"]["name"], each.rule, "not convertible", refused=refused)
+                for each in found.rules
+            )
+            return Conversion(document, lines, remaining=found.source)
+        documents = tuple(certified(each, comparison, settings) for each in documents)
+    written = _text(documents, found, _comments(document, text))
+    if comparison is not None:
+        # the record names the policies as they are read from the text
+        new = [each.value for each in load_documents(written)]
+        record = record_of(((document.file, [document.value]), ("converted", new)), comparison, settings)
+    return Conversion(document, _lines(document, found, state, reason), documents, found.remaining, written, record)
+
+
+def _verified(document: Document, found: PolicyConversion, settings: Settings) -> Comparison:
+    new = [*found.documents, *([found.remaining] if found.remaining is not None else [])]
+    return verify([document.value], new, settings)
+
+
+def _verdict(comparison: Comparison) -> tuple[str, str]:
+    if comparison.counterexample is not None:
+        return "converted, differs", _difference(comparison.counterexample)
+    if comparison.blind:
+        return "converted, not tested", "; ".join(comparison.blind)
+    return "converted (tested)", ""
+
+
+def _difference(found: Counterexample) -> str:
+    """Return the smallest difference in words, and its direction."""
+    resource = " ".join(dump_yaml(found.resource).split())
+    way = ""
+    if found.difference == "decision":
+        way = "; stricter than before" if found.second.blocks else "; weaker than before"
+    verdicts = f"old {found.first.word}, new {found.second.word}"
+    return f"{found.difference} differs on {found.operation.value} ({verdicts}{way}) of: {resource[:400]}"
+
+
+def _lines(document: Document, found: PolicyConversion, state: str, reason: str) -> tuple[RuleLine, ...]:
+    policy = found.source["metadata"]["name"]
+    return tuple(
+        RuleLine(
+            document.file,
+            policy,
+            each.rule,
+            state if each.refused is None else "not convertible",
+            each.policies,
+            reason if each.refused is None else "",
+            each.refused,
+            each.notes,
+        )
+        for each in found.rules
+    )
+
+
+def _comments(document: Document, text: str | None) -> Comments:
+    """Return the comments of the document in its file; none where the file cannot be read again."""
+    if text is None:
+        try:
+            text = read_file(Path(document.file)).decode(errors="replace")
+        except PyvernoError:
+            return Comments()
+    found = read_comments(text)
+    return found[document.index] if document.index < len(found) else Comments()
+
+
+def _text(documents: Sequence[JSONObject], found: PolicyConversion, comments: Comments) -> str:
+    parts = []
+    for number, each in enumerate(documents):
+        name = each["metadata"]["name"]
+        counts = [(rule.rule, rule.counts.get(name, 0)) for rule in found.rules]
+        printed = with_rule_comments(print_policy(each), [pair for pair in counts if pair[1]], comments)
+        parts.append("".join(f"{line}\n" for line in (comments.head if number == 0 else ())) + printed)
+    if found.remaining is not None:
+        parts.append(print_policy(found.remaining))
+    return "---\n".join(parts)
+
+
+def _name(document: Document) -> str:
+    return str((document.value.get("metadata") or {}).get("name", ""))

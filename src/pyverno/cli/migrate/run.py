@@ -1,0 +1,129 @@
+"""The work of `pyverno migrate`: convert every policy, judge it beside its source, write what the flags ask for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyverno.cli.equivalent.admission import admission_of
+from pyverno.cli.errors import report_error
+from pyverno.cli.migrate.certificate import Settings
+from pyverno.cli.migrate.conversion import Conversion, convert_document
+from pyverno.cli.migrate.output import check_folder, print_diff, write_folder, write_in_place
+from pyverno.cli.migrate.plan import plan_steps, print_steps
+from pyverno.cli.migrate.report import render_report
+from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.wildcard import compile_wildcard
+from pyverno.kube.yaml.documents import Document, expand_lists
+from pyverno.offline.files import STDIN, read_stdin
+from pyverno.offline.manifests import load_manifests
+from pyverno.offline.policies import load_policy_documents
+from pyverno.value import dataclass
+
+__all__ = ["MigrateOptions", "run_migrate"]
+
+_DONE, _LEFT, _UNUSABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateOptions:
+    """All flags of a conversion."""
+
+    policies: tuple[str, ...]
+    selected: tuple[str, ...] = ()
+    unsafe: bool = False
+    crds: tuple[str, ...] = ()
+    kube_version: str = "1.35"
+    objects: int = 500
+    seed: int = 1
+    seeds: tuple[str, ...] = ()
+    diff: bool = False
+    write: str = ""
+    in_place: bool = False
+    plan: bool = False
+    check: bool = False
+    report: str = "text"
+
+
+def run_migrate(options: MigrateOptions) -> int:
+    """Run the command and return its exit code."""
+    try:
+        _refuse_combinations(options)
+        stdin = read_stdin() if STDIN in options.policies else None
+        documents = _load(options, stdin)
+        settings = Settings(
+            options.objects,
+            options.seed,
+            options.kube_version,
+            admission_of(options.kube_version),
+            tuple(_objects(options.seeds)),
+        )
+        book = SchemaBook(options.kube_version, _objects(options.crds))
+        tests = [compile_wildcard(each) for each in options.selected]
+        found = [
+            convert_document(
+                document,
+                book,
+                settings,
+                selected=lambda rule: not tests or any(test(rule) for test in tests),
+                is_unsafe=options.unsafe,
+                is_tested=not options.check,
+                text=None if stdin is None or document.file != STDIN else stdin.decode(errors="replace"),
+            )
+            for document in documents
+        ]
+        if options.check:
+            return check_folder(found, Path(options.write))
+        _write(options, found)
+    except PyvernoError as error:
+        report_error(error)
+        return _UNUSABLE
+    lines = [line for each in found for line in each.lines]
+    sys.stderr.write(render_report(lines, options.report))
+    return _DONE if all(line.is_good for line in lines) else _LEFT
+
+
+def _refuse_combinations(options: MigrateOptions) -> None:
+    chosen = [name for name in ("diff", "write", "in_place", "plan") if getattr(options, name)]
+    if len(chosen) > 1:
+        flags = " and ".join(f"`--{name.replace('_', '-')}`" for name in chosen[:2])
+        raise UsageError(f"{flags} cannot be combined")
+    if options.check and not options.write:
+        raise UsageError("`--check` needs the folder that `--write` filled")
+    if options.in_place and STDIN in options.policies:
+        raise UsageError("`--in-place` cannot change stdin")
+
+
+def _load(options: MigrateOptions, stdin: bytes | None) -> Sequence[Document]:
+    loaded = load_policy_documents(options.policies, stdin=stdin)
+    if loaded.errors:
+        raise loaded.errors[0]
+    if not loaded.documents:
+        raise UsageError("there is no policy in " + ", ".join(f"`{each}`" for each in options.policies))
+    return loaded.documents
+
+
+def _objects(sources: Sequence[str]) -> list[JSONObject]:
+    if not sources:
+        return []
+    loaded = load_manifests(sources)
+    if loaded.errors:
+        raise loaded.errors[0]
+    return [each.value for each in expand_lists(loaded.documents)]
+
+
+def _write(options: MigrateOptions, found: Sequence[Conversion]) -> None:
+    if options.plan:
+        plans = [plan_steps(each.source, each.documents, each.remaining) for each in found if each.documents]
+        sys.stdout.write("---\n".join(print_steps(steps) for steps in plans))
+    elif options.diff:
+        sys.stdout.write("".join(print_diff(each) for each in found))
+    elif options.write:
+        write_folder(found, Path(options.write))
+    elif options.in_place:
+        write_in_place(found)
+    else:
+        sys.stdout.write("---\n".join(each.text for each in found if each.text))

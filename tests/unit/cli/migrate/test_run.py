@@ -1,0 +1,193 @@
+"""`pyverno migrate`: what goes to stdout and stderr, exit codes, folders, and their check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyverno.kube.yaml.documents import load_documents
+from tests.support.commandline import Run
+
+POLICY = """\
+# images come from us
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: images}
+spec:
+  rules:
+  # latest moves
+  - name: no-latest
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      failureAction: Enforce
+      message: no latest
+      pattern: {spec: {containers: [{image: "!*:latest"}]}}
+"""
+ROLES = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: roles}
+spec:
+  background: false
+  rules:
+  - name: admins
+    match: {any: [{resources: {kinds: [Pod]}, clusterRoles: [admin]}]}
+    validate:
+      message: not by role
+      pattern: {spec: {hostNetwork: true}}
+"""
+CUSTOM = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: widgets}
+spec:
+  rules:
+  - name: size
+    match: {any: [{resources: {kinds: [Widget]}}]}
+    validate:
+      message: too big
+      pattern: {spec: {size: "<=5"}}
+"""
+CRD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {size: {type: integer}}}
+"""
+FEW = ("-n", "60")
+
+
+@pytest.fixture(autouse=True)
+def files(folder: Path) -> None:
+    """The policies of these tests as files."""
+    for name, text in (("policy", POLICY), ("roles", ROLES), ("custom", CUSTOM), ("crd", CRD)):
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def test_stdout_is_the_converted_policy_and_nothing_else(cli: Run) -> None:
+    """Comments are kept, the report goes to stderr, and the exit code is 0 when everything was tested."""
+    ran = cli("migrate", "policy.yaml", *FEW)
+    document = load_documents(ran.out)[0].value
+    assert (0, "ValidatingPolicy", "images") == (ran.code, document["kind"], document["metadata"]["name"])
+    assert ran.out.startswith("# images come from us\n")
+    assert "\n  # latest moves\n  - expression: " in ran.out
+    assert ran.err == "images/no-latest: converted (tested) -> images\n1 of 1 converted and tested\n"
+    annotations = document["metadata"]["annotations"]
+    assert annotations["policies.pyverno.io/certificate"].startswith("no difference found in ")
+    assert annotations["policies.pyverno.io/migrated-from"] == "ClusterPolicy/images: no-latest"
+
+
+def test_stdin_is_a_file_too(cli: Run) -> None:
+    """`-` as everywhere."""
+    ran = cli("migrate", "-", *FEW, stdin=POLICY)
+    assert (0, True) == (ran.code, ran.out.startswith("# images come from us\n"))
+
+
+def test_what_has_no_equal_is_reported_and_stays(cli: Run) -> None:
+    """With field, code and next step; nothing goes to stdout."""
+    ran = cli("migrate", "roles.yaml", *FEW)
+    assert (1, "") == (ran.code, ran.out)
+    assert (
+        "roles/admins: not convertible because of match.any[0].clusterRoles: CEL has no list of the user's roles "
+        "(roles); next: match users or groups instead\n0 of 1 converted and tested\n"
+    ) == ran.err
+
+
+def test_unusable_input_ends_with_2(cli: Run) -> None:
+    """A missing file, a broken policy, flags that exclude each other."""
+    runs = [
+        cli("migrate", "nothing.yaml"),
+        cli("migrate", "invalid.yaml"),
+        cli("migrate", "policy.yaml", "--diff", "--in-place"),
+        cli("migrate", "policy.yaml", "--check"),
+    ]
+    assert [2, 2, 2, 2] == [ran.code for ran in runs]
+    assert "`--diff` and `--in-place` cannot be combined" in runs[2].err
+
+
+def test_a_folder_holds_policies_and_certificates_that_can_be_checked(cli: Run, folder: Path) -> None:
+    """The check fails when either side has changed, without a new comparison."""
+    assert 0 == cli("migrate", "policy.yaml", "--write", "new", *FEW).code
+    checked = cli("migrate", "policy.yaml", "--write", "new", "--check")
+    assert (0, "1 policies are converted as they are now, and tested\n") == (checked.code, checked.out)
+    assert 0 == cli("equivalent", "policy.yaml", "new/images.yaml", "--check", "new/images.certificate.json").code
+    certificate = json.loads((folder / "new" / "images.certificate.json").read_text())
+    assert ("no difference found", []) == (certificate["result"], certificate["saysNothingBecause"])
+    written = (folder / "new" / "images.yaml").read_text()
+    (folder / "new" / "images.yaml").write_text(written.replace(":latest", ":newest"))
+    changed = cli("migrate", "policy.yaml", "--write", "new", "--check")
+    assert (1, True) == (changed.code, "has changed since it was tested" in changed.out)
+    (folder / "policy.yaml").write_text(POLICY.replace(":latest", ":newest"))
+    changed = cli("migrate", "policy.yaml", "--write", "new", "--check")
+    assert (1, True) == (changed.code, "has changed since it was converted" in changed.out)
+
+
+def test_in_place_keeps_what_was_not_converted(cli: Run, folder: Path) -> None:
+    """Of two documents in one file, one has no equal."""
+    (folder / "both.yaml").write_text(ROLES + "---\n" + POLICY)
+    assert 1 == cli("migrate", "both.yaml", "--in-place", *FEW).code
+    text = (folder / "both.yaml").read_text()
+    assert text.startswith(ROLES)
+    assert ["ClusterPolicy", "ValidatingPolicy"] == [each.value["kind"] for each in load_documents(text)]
+
+
+def test_a_diff_shows_the_change(cli: Run) -> None:
+    """As a patch of the source."""
+    ran = cli("migrate", "policy.yaml", "--diff", *FEW)
+    assert "-kind: ClusterPolicy\n" in ran.out
+    assert "+kind: ValidatingPolicy\n" in ran.out
+
+
+def test_reports_for_programs_and_pull_requests(cli: Run) -> None:
+    """JSON and markdown, on stderr."""
+    rows = json.loads(cli("migrate", "policy.yaml", "roles.yaml", "--report", "json", *FEW).err)["rules"]
+    assert [("images", "converted (tested)", None), ("roles", "not convertible", "roles")] == [
+        (row["policy"], row["state"], row.get("code")) for row in rows
+    ]
+    assert (
+        "| images | no-latest | converted (tested) | images |  |"
+        in cli("migrate", "policy.yaml", "--report", "markdown", *FEW).err
+    )
+
+
+def test_a_selection_leaves_the_other_rules_behind(cli: Run) -> None:
+    """They are named, and the old policy keeps them."""
+    ran = cli("migrate", "policy.yaml", "--select", "other*", *FEW)
+    assert (1, "", True) == (ran.code, ran.out, "not-selected" in ran.err)
+
+
+def test_custom_kinds_need_their_definition(cli: Run) -> None:
+    """Without it the rule is refused; with it it is converted, but no object of the kind can be generated."""
+    without, given = cli("migrate", "custom.yaml"), cli("migrate", "custom.yaml", "--crd", "crd.yaml", *FEW)
+    assert (1, True) == (
+        without.code,
+        "(unknown-kind); next: give its CustomResourceDefinition with --crd" in without.err,
+    )
+    assert "expression: has(object.spec) && object.spec.?size.orValue(0) <= 5" in given.out
+    assert (1, True) == (given.code, "converted, not tested" in given.err)
+
+
+def test_the_plan_has_steps_with_checks(cli: Run) -> None:
+    """Audit beside the old policy, the switch, the removal."""
+    ran = cli("migrate", "policy.yaml", "--plan", *FEW)
+    assert ["# step 1", "# step 2", "# step 3"] == [
+        line[:8] for line in ran.out.splitlines() if line.startswith("# step")
+    ]
+    actions = [each.value["spec"].get("validationActions") for each in load_documents(ran.out)]
+    assert [["Audit"], ["Deny"], None] == actions
+    old = load_documents(ran.out)[2].value
+    assert "Audit" == old["spec"]["rules"][0]["validate"]["failureAction"]
