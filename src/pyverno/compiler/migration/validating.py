@@ -18,6 +18,7 @@ from pyverno.compiler.migration.frame import Frame, frame_of
 from pyverno.compiler.migration.outcome import Note, UnconvertibleError
 from pyverno.compiler.migration.patterns import any_holds, parts_of
 from pyverno.compiler.migration.patterns.verdict import Context
+from pyverno.compiler.migration.podsecurity import all_containers, pod_security_tests
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ADMITTED, ANY_OPERATION, Condition, convert_scope
 from pyverno.compiler.migration.scopetests import Target, one_of
@@ -96,6 +97,8 @@ class _Converter:
         self.context_variables: list[tuple[str, str]] | None = None
         self.known: dict[tuple[str, str, bool], Names] = {}
         self.all_names: list[Names] = []
+        self.titles: list[str] = []
+        self.containers: list[tuple[str, str]] = []
         self.conditions: list[Condition] = []
 
     def convert(self) -> RulePart:
@@ -108,11 +111,13 @@ class _Converter:
         excuse = self._excuse(parts)
         validations = []
         message = self._message()
-        for part in self._grouped(parts):
+        self.variables[:0] = self.containers
+        for title, part in self._titled(parts):
             test = part if guard is None else any_of([guard.not_(), part])
             if excuse is not None:
                 test = any_of([test, excuse])
-            validations.append({"expression": test.as_condition().text, **message})
+            shown = {"message": f"{message['message']} ({title})"} if title and "message" in message else message
+            validations.append({"expression": test.as_condition().text, **shown})
         self.variables[:0] = self.context_variables or []
         self.notes += [note for names in self.all_names for note in names.notes]
         return self._part(tuple(validations))
@@ -128,10 +133,12 @@ class _Converter:
             self.frame, conditions, (*pods, *self.variables), validations, audits, tuple(dict.fromkeys(self.notes))
         )
 
-    def _grouped(self, parts: Sequence[Cel]) -> list[Cel]:
-        """Return one expression, or one for each part where together they are long."""
+    def _titled(self, parts: Sequence[Cel]) -> list[tuple[str, Cel]]:
+        """Return one expression, or one for each part where together they are long; those of controls with titles."""
+        if len(self.titles) == len(parts):
+            return list(zip(self.titles, parts, strict=True))
         joined = all_of(parts)
-        return [joined] if len(joined.text) <= _LONG or len(parts) > 12 else list(parts)
+        return [("", joined)] if len(joined.text) <= _LONG or len(parts) > 12 else [("", part) for part in parts]
 
     # --------------------------------------------------------------------------------------------------------- checks
 
@@ -158,7 +165,7 @@ class _Converter:
         validate = self.validate
         # the engine takes the first that is written
         if validate.pod_security is not None:
-            return self._pod_security(root)
+            return self._pod_security(root, is_old=is_old)
         if validate.deny is not None:
             return [self._denied(validate.deny.conditions, root, is_old=is_old).not_()]
         if validate.pattern is not None:
@@ -184,8 +191,17 @@ class _Converter:
                     "match controllers in a rule of their own, or switch autogen off",
                 )
 
-    def _pod_security(self, root: Reference) -> Sequence[Cel]:
-        raise UnconvertibleError("pod-security", "validate.podSecurity", "not converted yet", "use the labels of PSA")
+    def _pod_security(self, root: Reference, *, is_old: bool) -> Sequence[Cel]:
+        written: JSONObject = self.validate.raw["podSecurity"]
+        owner = "oldObject" if is_old else self.frame.root
+        if not is_old and len(self.frame.roots) == 1:
+            self.containers = [("containers", all_containers(root).text)]
+            variable = Cel("variables.containers", CelType.LIST)
+            tests = pod_security_tests(written, root, "validate.podSecurity", owner=owner, containers=variable)
+            self.titles = [each.title for each in tests]
+        else:
+            tests = pod_security_tests(written, root, "validate.podSecurity", owner=owner)
+        return [each.passes for each in tests]
 
     def _denied(self, conditions: JSON, root: Reference, *, is_old: bool) -> Cel:
         names = self._names(root, is_old=is_old)

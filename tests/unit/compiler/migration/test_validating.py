@@ -47,6 +47,8 @@ ANY: JSONObject = {
         _with(_deny("{{ request.object.metadata.labels.team || '' }}", "Equals", "")),
         _with(FOREACH),
         _with(ANY),
+        _with({"podSecurity": {"level": "baseline", "version": "v1.30"}}),
+        _with({"podSecurity": {"level": "restricted", "version": "latest"}}, action="Enforce"),
         _with(_deny("{{ request.object.spec.replicas }}", "GreaterThan", 3), kinds=["Deployment"]),
         _with(_deny("{{ request.operation }}", "Equals", "DELETE"), kinds=["ConfigMap"]),
         rule(
