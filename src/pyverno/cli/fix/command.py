@@ -1,12 +1,14 @@
 """`pyverno fix`: rewrite policies and tests to the current schema, and list the changes.
 
-Without `--save` nothing is written. A saved file loses its comments; the old one is kept beside it as `NAME.bak`.
+Without `--save` nothing is written. A saved file keeps its comments and quotes; the old one stays beside it as
+`NAME.bak`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,12 +21,16 @@ from pyverno.cli.errors import Exit
 from pyverno.cli.fix.policy import fix_policy
 from pyverno.cli.fix.suite import fix_suite
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.kube.yaml.rewrite import rewrite
 from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.lazyregex import regex
 from pyverno.offline.files import find_yaml, read_file
 
 __all__ = ["fix"]
+
+_COMMENT = regex(r"(?:^|\s)#(.*)$")
 
 Fix = Callable[[JSONObject], tuple[JSONObject, list[str]]]
 
@@ -54,17 +60,22 @@ def _fix_files(paths: Iterable[Path], fix_document: Fix, *, what: str, save: boo
 
 def _fix_file(path: Path, fix_document: Fix, *, force: bool) -> str | None:
     """Return the new text of a file, or None when there is nothing to change."""
-    fixed: list[JSONObject] = []
+    content = read_file(path)
+    old: list[JSON] = []
+    fixed: list[JSON] = []
     changes = 0
-    for document in load_documents(read_file(path), file=str(path)):
+    for document in load_documents(content, file=str(path)):
         found, messages = fix_document(_mapping(document))
         changes += len(messages)
         for message in messages:
             _print(f"  WARNING: {message}")
+        old.append(document.value)
         fixed.append(found)
     if not fixed or not (changes or force):
         return None
-    return "---\n".join(dump_yaml(document, sort_keys=False) for document in fixed)
+    # forced: the form that pyverno writes is what is wanted
+    changed = None if force else rewrite(content.decode("utf-8", "replace"), old, fixed)
+    return changed if changed is not None else "---\n".join(dump_yaml(each, sort_keys=False) for each in fixed)
 
 
 def _mapping(document: Document) -> JSONObject:
@@ -85,8 +96,14 @@ def _save(path: Path, text: str) -> None:
         new.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
-    if b"#" in old:
-        _print(f"  WARNING: comments are not kept; the old file is {backup}")
+    lost = _comments(old.decode("utf-8", "replace")) - _comments(text)
+    if lost:
+        _print(f"  WARNING: {lost.total()} comments could not be kept; the old file is {backup}")
+
+
+def _comments(text: str) -> Counter[str]:
+    """Return what may be comments: a sign in a text is taken for one, which matters only when it is gone."""
+    return Counter(found[1].strip() for line in text.splitlines() if (found := _COMMENT.search(line)))
 
 
 def _make(path: Path, content: bytes, mode: int) -> None:
@@ -124,7 +141,7 @@ def _suites(place: Path, file_name: str) -> list[Path]:
     return sorted(Path(parent) / file_name for parent, _, names in os.walk(place) if file_name in names)
 
 
-_SAVE = "Write the files without comments; the old files are kept as NAME.bak."
+_SAVE = "Write the files; the old ones are kept as NAME.bak."
 
 
 def _folders() -> click.Argument:
@@ -134,7 +151,7 @@ def _folders() -> click.Argument:
 policy = command(
     "policy",
     "Rewrite deprecated parts of policies: flat match blocks, condition lists, failure actions of the spec.\n\n"
-    "Shows the changes; --save writes them, without comments, and keeps the old files as NAME.bak.",
+    "Shows the changes; --save writes them, keeps comments and quotes, and the old files as NAME.bak.",
     _policies,
     {"Options": (switch("--save", help=_SAVE),)},
     _folders(),
@@ -147,7 +164,7 @@ policy = command(
 test = command(
     "test",
     "Rewrite deprecated parts of test suites.\n\n"
-    "Shows the changes; --save writes them, without comments, and keeps the old files as NAME.bak.",
+    "Shows the changes; --save writes them, keeps comments and quotes, and the old files as NAME.bak.",
     _tests,
     {
         "Options": (

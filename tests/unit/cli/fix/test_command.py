@@ -94,7 +94,7 @@ def test_fields_for_existing_objects_move_into_the_rules() -> None:
 
 
 def test_fix_policy_writes_only_when_asked_and_verdicts_stay(cli: Run, folder: Path) -> None:
-    """The old file stays beside the new one, because comments are lost."""
+    """The old file stays beside the new one, which keeps its comments and quotes."""
     path = folder / "old.yaml"
     path.write_text(OLD)
     before = cli("apply", "old.yaml", "-r", "bad.yaml", "--compat", "kyverno")
@@ -104,7 +104,12 @@ def test_fix_policy_writes_only_when_asked_and_verdicts_stay(cli: Run, folder: P
     assert ran.out.endswith("Done.\n")
     ran = cli("fix", "policy", "old.yaml", "--save")
     assert "  Saving file (old.yaml)...\n" in ran.out
-    assert "  WARNING: comments are not kept; the old file is old.yaml.bak\n    OK\nDone.\n" in ran.out
+    assert ran.out.endswith("  Saving file (old.yaml)...\n    OK\nDone.\n")
+    assert path.read_text().startswith("# a comment\n")
+    assert """    preconditions:
+      all:
+      - {key: "{{ request.operation }}", operator: Equals, value: CREATE}
+""" in path.read_text()
     assert OLD == (folder / "old.yaml.bak").read_text()
     after = cli("apply", "old.yaml", "-r", "bad.yaml", "--compat", "kyverno")
     assert (before.code, before.out) == (after.code, after.out)
