@@ -159,9 +159,3 @@ def test_force_writes_files_without_changes(cli: Run, folder: Path) -> None:
     assert path.read_text().startswith("kind")
     cli("fix", "test", ".", "--file-name", "t.yaml", "--save", "--force")
     assert path.read_text().startswith("apiVersion")
-
-
-def test_migrate_waits_for_a_client(cli: Run) -> None:
-    """`migrate` checks its flags before."""
-    assert "no cluster client yet" in cli("migrate", "--resource", "a.b,c.d", "--kubeconfig", "k", "--context", "c").err
-    assert 'required flag(s) "resource" not set' in cli("migrate").err
