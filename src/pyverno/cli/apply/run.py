@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["exit_code", "run_apply"]
 
+_QUOTE = (
+    "give resources with -r. A pattern needs quotes (-r '*.yaml'): the shell writes one word for each file, and -r takes "
+    "the first of them only"
+)
+
 
 def run_apply(options: ApplyOptions, cache: DocumentCache | None = None) -> int:
     """Run the command and return its exit code; raises UsageError for unusable flags and companion files."""
@@ -61,6 +66,8 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     problems: list[PyvernoError] = [*inputs.errors, *session.errors]
     for error in problems:
         report_error(error)
+    if options.resources and not options.is_kyverno and any(error.code == "unknown-kind" for error in problems):
+        report_note(_QUOTE)
     adoption = _open_adoption(options, inputs, session)
     if options.changed_since:
         inputs = _changed_inputs(options, inputs)

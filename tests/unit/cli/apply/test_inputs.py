@@ -179,3 +179,12 @@ def test_flags_that_contradict_each_other_are_errors(cli: Run, flags: list[str],
     """Each would decide what stdout holds."""
     ran = cli("apply", "latest.yaml", "-r", "good.yaml", *flags)
     assert (1, f"Error: {error} cannot be used together, use one or the other\n", "") == (ran.code, ran.err, ran.out)
+
+
+def test_a_pattern_that_the_shell_replaced_is_explained(cli: Run, folder: Path) -> None:
+    """`-r *.yaml` becomes `-r a.yaml b.yaml`: the second file is read as a policy."""
+    ran = cli("apply", "latest.yaml", "-r", "good.yaml", "bad.yaml")
+    assert 1 == ran.code
+    assert "is not a policy kind" in ran.err
+    assert "A pattern needs quotes (-r '*.yaml')" in ran.err
+    assert "needs quotes" not in cli("apply", "latest.yaml", "bad.yaml").err
