@@ -6,7 +6,8 @@ import click
 
 from pyverno.cli.args.flags import Flag, number, repeated, switch, value
 from pyverno.cli.args.sections import command
-from pyverno.cli.errors import Exit
+from pyverno.cli.errors import Exit, report_error
+from pyverno.errors import UsageError
 
 __all__ = ["migrate"]
 
@@ -27,18 +28,16 @@ With --resource the objects of CustomResourceDefinitions in a cluster are stored
 
 
 def _migrate(policies: tuple[str, ...], **flags: object) -> None:
-    from pyverno.errors import UsageError
-
     resources = flags.pop("crds_to_store")
     cluster = {name: flags.pop(name) for name in ("kubeconfig", "context", "dry_run")}
+    if bool(resources) is bool(policies):
+        words = "`--resource` takes no policies" if policies else "name policies, `-` for stdin, or a definition"
+        report_error(UsageError(words))
+        raise Exit(2)
     if resources:
-        if policies:
-            raise UsageError("`--resource` takes no policies")
         from pyverno.cli.migrate.storage import store_again
 
         raise Exit(store_again(tuple(resources), **cluster))  # type: ignore[arg-type]
-    if not policies:
-        raise UsageError("no policies: name files or folders, `-` for stdin, or `--resource` for a definition")
     from pyverno.cli.migrate.run import MigrateOptions, run_migrate
 
     given = {key: tuple(each) if isinstance(each, list) else each for key, each in flags.items()}
