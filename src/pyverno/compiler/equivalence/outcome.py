@@ -14,22 +14,18 @@ from pyverno.engine.result import RuleType, Status
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.value import dataclass, field
 
-__all__ = ["Outcome", "outcome_of"]
+__all__ = ["UNORDERED_LISTS", "Outcome", "outcome_of"]
 
 _CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
 _BAD: Final = (Status.FAIL, Status.ERROR)
 _OWN_PREFIXES: Final = ("generate.kyverno.io/", "policies.kyverno.io/", "kyverno.io/", "app.kubernetes.io/managed-by")
-_UNORDERED: Final = {
-    "containers": "name",
-    "ephemeralContainers": "name",
-    "volumes": "name",
-    "volumeMounts": "mountPath",
-    "volumeDevices": "devicePath",
-    "imagePullSecrets": "name",
-    "hostAliases": "ip",
-    "secrets": "name",
-}
-"""Lists in which order means nothing, with the field that tells their elements apart."""
+UNORDERED_LISTS: Final = frozenset(
+    {
+        *("containers", "ephemeralContainers", "volumes", "volumeMounts", "volumeDevices", "ports"),
+        *("imagePullSecrets", "hostAliases", "topologySpreadConstraints", "secrets"),
+    }
+)
+"""Lists of objects in which order means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +93,18 @@ def _without_own(resource: JSONObject) -> JSONObject:
 
 
 def _normal(value: JSON) -> JSON:
-    """Return the value with the elements of unordered lists in order of their names.
+    """Return the value with the elements of unordered lists in the order of their texts.
 
     >>> _normal({"containers": [{"name": "b"}, {"name": "a"}], "args": ["b", "a"]})
     {'containers': [{'name': 'a'}, {'name': 'b'}], 'args': ['b', 'a']}
     """
     if isinstance(value, dict):
-        return {key: _sorted(_normal(below), _UNORDERED.get(key)) for key, below in value.items()}
+        return {key: _sorted(below) if key in UNORDERED_LISTS else _normal(below) for key, below in value.items()}
     return [_normal(each) for each in value] if isinstance(value, list) else value
 
 
-def _sorted(value: JSON, key: str | None) -> JSON:
-    if key is None or not isinstance(value, list) or len(value) < 2:
-        return value
-    names = [each.get(key) if isinstance(each, dict) else None for each in value]
-    if not all(isinstance(name, str) for name in names) or len({*names}) != len(names):
-        return value
-    return sorted(value, key=lambda each: str(each[key]))
+def _sorted(value: JSON) -> JSON:
+    found = _normal(value)
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        return sorted(found, key=encode)
+    return found
