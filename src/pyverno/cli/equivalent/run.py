@@ -152,6 +152,7 @@ def _record(options: EquivalentOptions, first: _Side, second: _Side, comparison:
         "requests": _sorted(comparison.requests),
         "refusedByTheSchema": comparison.refused,
         **({"sameUpToOrder": comparison.reordered} if comparison.reordered else {}),
+        **({"namesTwice": comparison.outside} if comparison.outside else {}),
         "saysNothingBecause": list(comparison.blind) if comparison.counterexample is None else [],
         "result": "different" if comparison.counterexample is not None else "no difference found",
     }
@@ -191,6 +192,8 @@ def _render(options: EquivalentOptions, record: JSONObject, comparison: Comparis
         lines.append(f"{name}: " + ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
     if comparison.reordered:
         lines.append(f"{comparison.reordered} objects are left with containers, volumes or the like in another order")
+    if comparison.outside:
+        lines.append(f"{comparison.outside} objects are left out: a list such as env names an element twice")
     lines += [f"this says nothing: {reason}" for reason in comparison.blind]
     return "\n".join(lines) + "\n"
 

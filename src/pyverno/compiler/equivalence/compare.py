@@ -8,7 +8,7 @@ from typing import Final
 
 from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
-from pyverno.compiler.equivalence.outcome import Outcome, outcome_of
+from pyverno.compiler.equivalence.outcome import Outcome, outcome_of, repeats_names
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import DELETING
 from pyverno.engine.request import Operation, Request, User
@@ -44,7 +44,8 @@ class Counterexample:
 class Comparison:
     """What was tried and what came of it: requests by kind and operation, verdicts of each side, a counterexample.
 
-    `reordered` counts requests after which the sides leave the same object up to the order of unordered lists.
+    `reordered` counts requests after which the sides leave the same object up to the order of unordered lists, and
+    `outside` objects on which mutations are not compared, because a list names an element twice.
     """
 
     requests: Mapping[str, int]
@@ -53,6 +54,7 @@ class Comparison:
     refused: int
     counterexample: Counterexample | None = None
     reordered: int = 0
+    outside: int = 0
 
     @property
     def blind(self) -> Sequence[str]:
@@ -81,13 +83,13 @@ class Pair:
         """Return what each side does with a request, and with the object in a cleanup run."""
         own = None if operation is Operation.CREATE else old
         request = Request.from_manifest(resource, operation=operation, old=own, user=_USER)
-        live = Request.from_live(resource) if operation is Operation.CREATE and self._cleans_up else None
+        live = Request.from_live(resource) if operation is Operation.CREATE and self.has_stage(Stage.CLEANUP) else None
         return _outcome(self.first, request, live), _outcome(self.second, request, live)
 
-    @property
-    def _cleans_up(self) -> bool:
+    def has_stage(self, *stages: Stage) -> bool:
+        """Tell whether a side has rules of these stages."""
         policies = (*self.first.policies, *self.second.policies)
-        return any(rule.stage is Stage.CLEANUP for policy in policies for rule in policy.rules)
+        return any(rule.stage in stages for policy in policies for rule in policy.rules)
 
 
 def compare(
@@ -103,12 +105,16 @@ def compare(
     maker = ObjectMaker(material, seed)
     requests: Counter[str] = Counter()
     sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    refused = reordered = 0
+    refused = reordered = outside = 0
+    mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
     previous: dict[str, JSONObject] = {}
     for body in _objects(maker, material.kinds, [*seeds], count):
         admitted = pair.admit(body)
         if admitted is None:
             refused += 1
+            continue
+        if mutates and repeats_names(admitted):
+            outside += 1
             continue
         kind = f"{admitted['apiVersion']}/{admitted['kind']}"
         for operation in operations:
@@ -123,14 +129,14 @@ def compare(
                 _count(side, outcome, admitted)
             if outcomes[0] != outcomes[1]:
                 found = _shrink(pair, admitted, old, operation)
-                return Comparison(requests, sides[0], sides[1], refused, found, reordered)
+                return Comparison(requests, sides[0], sides[1], refused, found, reordered, outside)
             reordered += not equal(outcomes[0].exact, outcomes[1].exact)
             if operation is Operation.CREATE and not equal(outcomes[0].exact, admitted):
                 again = _applied_twice(pair, outcomes[0])
                 if again is not None:
-                    return Comparison(requests, sides[0], sides[1], refused, again, reordered)
+                    return Comparison(requests, sides[0], sides[1], refused, again, reordered, outside)
         previous[kind] = admitted
-    return Comparison(requests, sides[0], sides[1], refused, None, reordered)
+    return Comparison(requests, sides[0], sides[1], refused, None, reordered, outside)
 
 
 def _outcome(engine: Engine, request: Request, live: Request | None) -> Outcome:

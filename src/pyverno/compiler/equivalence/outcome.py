@@ -14,7 +14,7 @@ from pyverno.engine.result import RuleType, Status
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.value import dataclass, field
 
-__all__ = ["UNORDERED_LISTS", "Outcome", "outcome_of"]
+__all__ = ["MAY_REPEAT", "UNORDERED_LISTS", "Outcome", "outcome_of", "repeats_names"]
 
 _CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
 _BAD: Final = (Status.FAIL, Status.ERROR)
@@ -26,6 +26,14 @@ UNORDERED_LISTS: Final = frozenset(
     }
 )
 """Lists of objects in which order means nothing."""
+
+MAY_REPEAT: Final = {
+    "env": ("name",),
+    "ports": ("containerPort", "port", "protocol"),
+    "imagePullSecrets": ("name",),
+    "hostAliases": ("ip",),
+}
+"""Lists that merge by keys although an API server admits elements with the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +116,25 @@ def _sorted(value: JSON) -> JSON:
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
         return sorted(found, key=encode)
     return found
+
+
+def repeats_names(value: JSON) -> bool:
+    """Tell whether a list that merges by a key names an element twice, or not at all; merges then depend on chance.
+
+    >>> repeats_names({"env": [{"name": "A"}, {"name": "A"}]}), repeats_names({"args": ["a", "a"]})
+    (True, False)
+    """
+    if isinstance(value, list):
+        return any(map(repeats_names, value))
+    if not isinstance(value, dict):
+        return False
+    for key, below in value.items():
+        if repeats_names(below):
+            return True
+        keys = MAY_REPEAT.get(key)
+        if keys is None or not isinstance(below, list):
+            continue
+        names = [tuple(each.get(name) for name in keys) if isinstance(each, dict) else () for each in below]
+        if len(set(names)) != len(names) or any(not any(name) for name in names):
+            return True
+    return False

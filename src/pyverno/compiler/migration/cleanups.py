@@ -14,7 +14,7 @@ from pyverno.compiler.migration.expressions.value import of_reference
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import Scope, convert_scope
-from pyverno.compiler.migration.text import Reference
+from pyverno.compiler.migration.text import Cel, CelType, Level, Reference
 from pyverno.compiler.migration.variables import variables_of
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -25,7 +25,7 @@ from pyverno.policy.kinds import KNOWN_KINDS
 
 __all__ = ["convert_cleanup"]
 
-_ONLY_OBJECT: Final = {
+_ONLY_OBJECT: Final[dict[tuple[str, ...], tuple[str, str, str]]] = {
     ("request",): ("request", "a cleanup run has no request", "use `target`"),
     ("images",): ("images-variable", "CEL has no `images`", "compare the text of the image"),
 }
@@ -33,7 +33,7 @@ _ONLY_OBJECT: Final = {
 
 def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNOWN_KINDS) -> Converted:
     """Return the DeletingPolicy of a CleanupPolicy or ClusterCleanupPolicy; raises UnconvertibleError."""
-    policy = decode(document)
+    policy = decode(document).policy
     if not isinstance(policy, CleanupPolicy):
         raise UnconvertibleError("not-a-cleanup-policy", "", "the document is no CleanupPolicy")
     scope = convert_scope(policy.spec.match, policy.spec.exclude, table, operations=("CREATE",), for_rule=False)
@@ -46,6 +46,7 @@ def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNO
         test = conditions(written["conditions"], names, "spec.conditions")
         if test.text != "true":
             found.append(("conditions", test))
+    found = [(name, _without_request(test)) for name, test in found]
     for name, test in found:
         if "request." in test.text:
             reason = "a deleting policy has no request: several kinds cannot be told apart"
@@ -64,6 +65,14 @@ def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNO
     return Converted(({**_head(document.value), "spec": spec},), tuple(notes))
 
 
+def _without_request(test: Cel) -> Cel:
+    """Return a test that reads the kind of the object, not of the request, and whose type is certainly bool."""
+    text = test.text.replace("request.kind.kind", "object.kind")
+    if test.level is Level.PRIMARY and (".orValue(" in text or not text.endswith(")")) and not text.startswith("has("):
+        return Cel(f"{text} == true", CelType.BOOL, Level.RELATION)
+    return Cel(text, CelType.BOOL, test.level)
+
+
 def _target(scope: Scope, book: SchemaBook) -> Value:
     kinds = {(each.group, each.version, each.kind) for each in scope.targets}
     schema = book.of(*next(iter(kinds))) if len(kinds) == 1 else book.any_object()
@@ -72,7 +81,7 @@ def _target(scope: Scope, book: SchemaBook) -> Value:
 
 def _constraints(scope: Scope) -> JSONObject:
     found = scope.constraints
-    rules = [{key: ["*"] if key == "operations" else value for key, value in each.items()} for each in found["resourceRules"]]
+    rules = [{**each, "operations": ["*"]} for each in found["resourceRules"]]
     return {**found, "resourceRules": rules}
 
 

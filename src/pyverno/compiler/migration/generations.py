@@ -133,7 +133,8 @@ class _Writer:
     def _clone(self, generate: JSONObject, expressions: RuleExpressions, path: str) -> Cel:
         info, clone = self._info(generate, path), generate["clone"]
         below = join_path(path, "clone")
-        name, source = (_text(clone.get(each) or "", expressions, join_path(below, each)) for each in ("name", "namespace"))
+        name = _text(clone.get("name") or "", expressions, join_path(below, "name"))
+        source = _text(clone.get("namespace") or "", expressions, join_path(below, "namespace"))
         target = _text(generate.get("name") or "", expressions, join_path(path, "name"))
         if target.text != name.text:
             reason = "the copy has another name than its source, and CEL has no function that renames an object"

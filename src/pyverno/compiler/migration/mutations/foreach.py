@@ -51,9 +51,6 @@ def convert_foreach(
 def _entry(
     entry: JSONObject, loops: Loops, expressions: Expressions, path: str, depth: int
 ) -> list[tuple[Change, ...]]:
-    if entry.get("context"):
-        reason = "variables of each element have no place outside of the loop"
-        raise UnconvertibleError("foreach-context", f"{path}.context", reason, "write their values where they are used")
     elements, place = expressions.list_of(str(entry.get("list") or ""), f"{path}.list")
     variable = _VARIABLES[depth % len(_VARIABLES)]
     index = Cel(variable, CelType.INT)
@@ -61,6 +58,8 @@ def _entry(
     root = elements if place is None else place.value()
     element = Reference(f"{root.within(Level.PRIMARY)}[{variable}]", schema)
     inner = expressions.within(element, index, depth)
+    if entry.get("context"):
+        inner = inner.with_context(entry["context"], f"{path}.context")
     condition = TRUE
     if entry.get("preconditions") is not None:
         condition = inner.conditions(entry["preconditions"], f"{path}.preconditions")
@@ -118,14 +117,13 @@ def _some(each: Each) -> Cel:
 
 def _gated(loop: Each, plan: Plan) -> list[tuple[Change, ...]]:
     condition = all_of([loop.condition, *plan.gates])
-    groups = [changes for changes in (plan.before, plan.changes) if changes]
-    return [(replace(loop, condition=condition, changes=changes),) for changes in groups]
+    return [(replace(loop, condition=condition, changes=plan.changes),)] if plan.changes else []
 
 
 def _own_element(overlay: JSONObject, root: Place, loop: Each, path: str) -> tuple[Place, JSONObject, str] | None:
     """Return the element itself where the overlay names it by `{{ element.name }}` in the list of the loop."""
-    place, value = root, overlay
-    below = path
+    place, below = root, path
+    value: JSON = overlay
     while isinstance(value, dict) and len(value) == 1:
         ((key, value),) = value.items()
         place, below = place.field(key), f"{below}.{key}"

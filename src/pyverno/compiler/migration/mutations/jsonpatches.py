@@ -153,13 +153,16 @@ def _wrapped(place: Place, value: Cel, path: str) -> Cel:
 
 
 def _find(target: str, root: Place, expressions: Expressions, path: str) -> _Spot:
-    place, steps = root, []
+    place = root
+    steps: list[tuple[Place, Cel]] = []
     names = target.split("/")[1:]
     for number, written in enumerate(names):
         is_last = number == len(names) - 1
         is_list = place.value.schema.shape is Shape.LIST
         name = written if has_variable(written) else unescape_key(written)
         if _INDEX.fullmatch(written):
+            if expressions.value("{{ element }}", path).text.rpartition("[")[0] == place.value.value().text:
+                steps = [(each, TRUE) for each, _ in steps]  # inside of a loop over this list
             place = place.element(expressions.value(written, path))
             steps.append((place, TRUE))
         elif has_variable(written):

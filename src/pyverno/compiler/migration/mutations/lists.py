@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from pyverno.compiler.equivalence.outcome import UNORDERED_LISTS
+from pyverno.compiler.equivalence.outcome import MAY_REPEAT, UNORDERED_LISTS
 from pyverno.compiler.migration.mutations.changes import Change, Each, Operation, Pointer, when
 from pyverno.compiler.migration.mutations.overlays import Additions, Overlay, Plan, fresh, without_conditions
 from pyverno.compiler.migration.mutations.values import has_variable, write_text
@@ -29,8 +29,6 @@ __all__ = ["merge_list", "note_order"]
 _VARIABLES: Final = "ijklmn"
 _DIRECTIVE: Final = "$patch"
 _ANCHORS: Final = CONDITIONS | {Modifier.ADD_IF_ABSENT}
-_MAY_REPEAT: Final = frozenset({"env", "imagePullSecrets", "hostAliases", "ports"})
-"""Lists that merge by a key of which an API server admits several elements with the same one."""
 
 
 def merge_list(overlay: Overlay, items: list[JSON], place: Place, path: str) -> Plan:
@@ -109,7 +107,7 @@ def _plain_elements(overlay: Overlay, items: list[tuple[JSONObject, str]], place
         variable = _variable(overlay)
         element = place.element(Cel(variable, CelType.INT))
         inner = overlay.inside(overlay.expressions, variable).map(rest, element, below) if rest else Plan()
-        if inner.gates or inner.before:
+        if inner.gates:
             raise UnconvertibleError("conditions", below, "a condition in an element that is found by its name")
         moves = (Operation("move", place.pointer.index(literal(0)), source=element.pointer),) if is_ordered else ()
         changes += _each(place, variable, _is_named(element, identity), (*inner.changes, *moves))
@@ -119,22 +117,10 @@ def _plain_elements(overlay: Overlay, items: list[tuple[JSONObject, str]], place
         if inner.changes and not is_ordered:
             note_order(overlay.notes, below)
     made = Operation("add", place.pointer, overlay.new([fresh(item) for item, _ in items], path))
-    before = tuple(_without_duplicates(overlay, place))
-    return Plan((*changes, *inserted), (), before).under(place.value.is_set(), [made])
-
-
-def _without_duplicates(overlay: Overlay, place: Place) -> list[Change]:
-    """Return what removes all elements of a name but the first: a merge of the old dialect keeps only that."""
-    if _last_name(place.pointer) not in _MAY_REPEAT or place.merge is None:
-        return []
-    variable = _variable(overlay)
-    element = place.element(Cel(variable, CelType.INT))
-    other = _as_variable(place, f"{place.value.value().text}[k]")
-    present = [element.field(key).value.is_present() for key in place.merge.keys]
-    same = all_of(compare(_text_of(other.field(key)), "==", _text_of(element.field(key))) for key in place.merge.keys)
-    again = Cel(f"lists.range({variable})", CelType.LIST).macro("exists", "k", same)
-    again = all_of([*present, again])
-    return [Each(place.value.value(), variable, again, (Operation("remove", element.pointer),), is_reversed=True)]
+    if _last_name(place.pointer) in MAY_REPEAT:
+        text = "where the list names an element twice, the old rule drops one of them"
+        overlay.notes.append(Note("repeated-names", path, text))
+    return Plan((*changes, *inserted)).under(place.value.is_set(), [made])
 
 
 def _identity_of(overlay: Overlay, item: JSONObject, place: Place, path: str) -> dict[str, Cel]:
@@ -205,8 +191,7 @@ def _anchored(overlay: Overlay, item: JSONObject, place: Place, path: str) -> Pl
     elif fits.text != "true" or inner.gates:
         note_order(overlay.notes, path)
     condition = all_of([fits, *inner.gates])
-    changes, before = (_each(place, variable, condition, each) for each in (inner.changes, inner.before))
-    return Plan(tuple(changes), (), tuple(before)).under(place.value.is_set())
+    return Plan(tuple(_each(place, variable, condition, inner.changes))).under(place.value.is_set())
 
 
 def _fits(overlay: Overlay, item: JSONObject, element: Place, path: str) -> Cel:
@@ -251,7 +236,7 @@ def _additions(value: JSONObject, path: str, above: tuple[str, ...]) -> Iterator
             yield below, (*above, name)
         elif anchor is not None:
             reason = "a condition below `+( )` fields of a list element decides element by element"
-            if has_anchor_keys(each, {Modifier.ADD_IF_ABSENT}) or above:
+            if has_anchor_keys(each, frozenset({Modifier.ADD_IF_ABSENT})) or above:
                 raise UnconvertibleError("nested-condition", below, reason, "write the mutation with foreach")
         elif isinstance(each, dict):
             yield from _additions(each, below, (*above, name))

@@ -36,22 +36,18 @@ Holds = Callable[[JSON, Place, str], Cel]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a part of an overlay changes, and the conditions under which the patch that it belongs to applies.
-
-    `before` are changes that must be made before, in a mutation of their own.
-    """
+    """What a part of an overlay changes, and the conditions under which the patch that it belongs to applies."""
 
     changes: tuple[Change, ...] = ()
     gates: tuple[Cel, ...] = ()
-    before: tuple[Change, ...] = ()
 
     def joined(self, other: Plan) -> Plan:
         """Return both plans, one after the other."""
-        return Plan((*self.changes, *other.changes), (*self.gates, *other.gates), (*self.before, *other.before))
+        return Plan((*self.changes, *other.changes), (*self.gates, *other.gates))
 
     def under(self, condition: Cel, otherwise: Iterable[Change] = ()) -> Plan:
         """Return the plan for where a condition holds."""
-        return Plan(when(condition, self.changes, otherwise), self.gates, when(condition, self.before))
+        return Plan(when(condition, self.changes, otherwise), self.gates)
 
 
 Additions = Mapping[str, Cel]
@@ -160,7 +156,7 @@ class Overlay:
             # what an element gets is decided for all of them: the parent is added if anything below it is
             needed = _added_below(value, path, additions)
             empty = Operation("add", place.pointer, Cel("{}", CelType.MAP))
-            return Plan((*when(all_of([is_there.not_(), needed]), [empty]), *inner.changes), (), inner.before)
+            return Plan((*when(all_of([is_there.not_(), needed]), [empty]), *inner.changes))
         if not (made := fresh(value)):
             return inner.under(is_there)
         return inner.under(is_there, [Operation("add", place.pointer, self.new(made, path))])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyverno.compiler.migration.expressions import Names, translate, translate_query
 from pyverno.compiler.migration.expressions.value import INTEGER, Value, of_reference
 from pyverno.compiler.migration.outcome import UnconvertibleError
 from pyverno.compiler.migration.text import Cel, CelType, Reference, literal
-from pyverno.kube.json import JSON
+from pyverno.compiler.migration.variables import inlined
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass
 
 __all__ = ["Conditions", "RuleExpressions"]
@@ -54,3 +55,7 @@ class RuleExpressions:
         """Return the expressions inside of a loop over elements."""
         names = self.names.with_element(of_reference(element), Value(index, INTEGER), depth, index.text)
         return RuleExpressions(names, self.preconditions)
+
+    def with_context(self, entries: Sequence[JSONObject], path: str) -> RuleExpressions:
+        """Return the expressions that also read the entries of a context, written out where they are used."""
+        return RuleExpressions(inlined(entries, self.names, path), self.preconditions)

@@ -14,7 +14,7 @@ from pyverno.compiler.migration.mutations.place import Place
 from pyverno.compiler.migration.mutations.values import Expressions
 from pyverno.compiler.migration.outcome import Note, UnconvertibleError
 from pyverno.compiler.migration.patterns import holds
-from pyverno.compiler.migration.patterns.maps import Context
+from pyverno.compiler.migration.patterns.verdict import Context
 from pyverno.compiler.migration.schema import Shape
 from pyverno.compiler.migration.text import Cel
 from pyverno.kube.json import JSON, JSONObject, encode
@@ -77,7 +77,7 @@ def _merge(overlay: JSON, root: Place, conversion: Overlay, path: str) -> Mutati
     plan = conversion.map(overlay, root, path)
     if not plan.changes:
         raise UnconvertibleError("empty-patch", path, "the patch changes nothing", "remove the rule")
-    return Mutations(_entries([plan.before, plan.changes]), plan.gates, tuple(conversion.notes))
+    return Mutations(_entries([plan.changes]), plan.gates, tuple(conversion.notes))
 
 
 def empty_fields(preconditions: JSON) -> frozenset[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from pyverno.compiler.migration.outcome import UnconvertibleError, join_path
 from pyverno.compiler.migration.text import Cel, CelType, Reference, literal
-from pyverno.kube.json import JSON
+from pyverno.kube.json import JSON, JSONObject
 
 __all__ = ["Expressions", "has_variable", "write_text", "write_value"]
 
@@ -28,6 +29,10 @@ class Expressions(Protocol):
 
     def within(self, element: Reference, index: Cel, depth: int) -> Expressions:
         """Return the expressions inside of a loop over elements."""
+        ...
+
+    def with_context(self, entries: Sequence[JSONObject], path: str) -> Expressions:
+        """Return the expressions that also read the entries of a context; raises UnconvertibleError."""
         ...
 
 

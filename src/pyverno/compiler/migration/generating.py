@@ -1,0 +1,63 @@
+"""Generate rules as GeneratingPolicies: the frame of the rule around its generations.
+
+Both dialects judge the trigger as it is after the request. A rule that is triggered by deletions reads the old object.
+"""
+
+from __future__ import annotations
+
+from pyverno.compiler.migration.conditions import conditions
+from pyverno.compiler.migration.expressions import names_of
+from pyverno.compiler.migration.frame import frame_of, policy_head
+from pyverno.compiler.migration.generations import convert_generate
+from pyverno.compiler.migration.mutating import settings_of
+from pyverno.compiler.migration.outcome import Converted, UnconvertibleError
+from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.compiler.migration.scope import ADMITTED
+from pyverno.compiler.migration.text import Reference
+from pyverno.compiler.migration.variables import variables_of
+from pyverno.kube.json import JSONObject
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.rule import Rule
+
+__all__ = ["convert_generating"]
+
+
+def convert_generating(policy: ClusterPolicy, rule: Rule, book: SchemaBook, name: str) -> Converted:
+    """Return the GeneratingPolicy of one rule; raises UnconvertibleError."""
+    frame = frame_of(policy, rule, book, operations=ADMITTED)
+    if "DELETE" in frame.scope.operations:
+        reason = "the rule is triggered by deletions, and the two dialects read another object then"
+        raise UnconvertibleError("generate-on-delete", "match", reason, "write operations CREATE and UPDATE")
+    if policy.is_namespaced:
+        reason = "a namespaced policy generates into its own namespace only, and CEL writes that in another form"
+        raise UnconvertibleError(
+            "namespaced-generate", "generate", reason, "write a NamespacedGeneratingPolicy by hand"
+        )
+    roots = {root.root_schema for _, root in frame.roots}
+    root = frame.roots[0][1] if len(roots) == 1 else Reference(frame.scope.subject, book.any_object())
+    names = names_of(root, Reference("oldObject", root.root_schema))
+    names, variables = variables_of(rule.raw.get("context") or (), names, "context")
+    found = convert_generate(rule.raw["generate"], names, table=book.schemas.kinds)
+    match = [{"name": each.name, "expression": each.expression.text} for each in frame.scope.conditions]
+    test = conditions(rule.raw.get("preconditions"), names, "preconditions")
+    entries = list(found.entries)
+    if test.text != "true":
+        if "variables." in test.text:
+            reason = "the preconditions read the context, which match conditions cannot"
+            raise UnconvertibleError("preconditions-with-context", "preconditions", reason, "write the values out")
+        match.append({"name": "preconditions", "expression": test.text})
+    spec: JSONObject = settings_of(policy, rule)
+    spec.pop("failurePolicy", None)
+    evaluation = {**spec.pop("evaluation", {}), **found.evaluation}
+    if evaluation:
+        spec["evaluation"] = evaluation
+    if (policy.raw.get("spec") or {}).get("useServerSideApply"):
+        spec["useServerSideApply"] = True
+    spec["matchConstraints"] = frame.scope.constraints
+    if match:
+        spec["matchConditions"] = match
+    if variables:
+        spec["variables"] = [{"name": each.name, "expression": each.expression.text} for each in variables]
+    spec["generate"] = entries
+    document = {**policy_head(policy, "GeneratingPolicy", name), "spec": spec}
+    return Converted((document,), tuple(dict.fromkeys((*frame.scope.notes, *found.notes, *names.notes))))
