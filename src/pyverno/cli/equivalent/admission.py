@@ -38,6 +38,7 @@ _NEEDED: Final[Mapping[str, JSON]] = {
     "postStart": {"exec": {"command": ["true"]}},
     "preStop": {"exec": {"command": ["true"]}},
     "selector": {"matchLabels": {"app": "a"}},
+    "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [_CONTAINER]}},
     "path": "/",
     "mountPath": "/data",
     "port": 80,
@@ -130,6 +131,8 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
             _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
             _set(changed, steps, [supported[0]] if isinstance(_at(changed, steps), list) else supported[0])
+        elif steps == ["spec", "selector"] and body.get("kind") == "ReplicationController":
+            _set(changed, steps, {"app": "a"})
         elif error.kind == "Required value":
             _set(changed, steps, deep_copy(_NEEDED.get(str(name), "a")))
         elif isinstance(name, str) and name in _ALWAYS:

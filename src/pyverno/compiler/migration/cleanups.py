@@ -12,7 +12,7 @@ from pyverno.compiler.migration.conditions import conditions
 from pyverno.compiler.migration.expressions import Names, Value
 from pyverno.compiler.migration.expressions.value import of_reference
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
-from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.compiler.migration.schema import ANY, SchemaBook
 from pyverno.compiler.migration.scope import Scope, convert_scope
 from pyverno.compiler.migration.text import Cel, CelType, Level, Reference
 from pyverno.compiler.migration.variables import variables_of
@@ -37,8 +37,7 @@ def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNO
     if not isinstance(policy, CleanupPolicy):
         raise UnconvertibleError("not-a-cleanup-policy", "", "the document is no CleanupPolicy")
     scope = convert_scope(policy.spec.match, policy.spec.exclude, table, operations=("CREATE",), for_rule=False)
-    target = _target(scope, book)
-    names = Names({("target",): target, ("request", "object"): target}, refused=_ONLY_OBJECT)
+    names = Names(_targets(scope, book), refused=_ONLY_OBJECT)
     written = document.value["spec"]
     names, variables = variables_of(written.get("context") or (), names, "spec.context")
     found = [(each.name, each.expression) for each in scope.conditions]
@@ -73,10 +72,14 @@ def _without_request(test: Cel) -> Cel:
     return Cel(text, CelType.BOOL, test.level)
 
 
-def _target(scope: Scope, book: SchemaBook) -> Value:
+def _targets(scope: Scope, book: SchemaBook) -> dict[tuple[str, ...], Value]:
+    """Return what `target` is: an object of one kind, or one of which only the metadata have known types."""
     kinds = {(each.group, each.version, each.kind) for each in scope.targets}
-    schema = book.of(*next(iter(kinds))) if len(kinds) == 1 else book.any_object()
-    return of_reference(Reference("object", schema))
+    schema = book.of(*next(iter(kinds))) if len(kinds) == 1 else ANY
+    if schema.is_known:
+        return {("target",): of_reference(Reference("object", schema))}
+    metadata = Reference("object", book.any_object()).field("metadata")
+    return {("target",): of_reference(Reference("object")), ("target", "metadata"): of_reference(metadata)}
 
 
 def _constraints(scope: Scope) -> JSONObject:

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.compiler.migration.conditions.blocks import conditions_test
 from pyverno.compiler.migration.expressions import names_of
+from pyverno.compiler.migration.mutating import names_of_any
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ANY_OPERATION, Scope, convert_scope
@@ -80,8 +81,9 @@ def _conditions(document: JSONObject, scope: Scope, book: SchemaBook) -> list[JS
     written = document["spec"].get("conditions")
     if written is not None:
         kinds = {(each.group, each.version, each.kind) for each in scope.targets}
-        schema = book.of(*next(iter(kinds))) if len(kinds) == 1 else book.any_object()
-        names = names_of(Reference(scope.subject, schema), Reference("oldObject", schema))
+        names = names_of_any(scope.subject, book)
+        if len(kinds) == 1 and (schema := book.of(*next(iter(kinds)))).is_known:
+            names = names_of(Reference(scope.subject, schema), Reference("oldObject", schema), book=book)
         test = conditions_test(written, names, "spec.conditions")
         if test.fails:
             reason = "a condition that fails exempts from nothing, and is an error of the policy in CEL"

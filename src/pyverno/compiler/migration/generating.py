@@ -9,7 +9,7 @@ from pyverno.compiler.migration.conditions import conditions
 from pyverno.compiler.migration.expressions import names_of
 from pyverno.compiler.migration.frame import frame_of, policy_head
 from pyverno.compiler.migration.generations import convert_generate
-from pyverno.compiler.migration.mutating import settings_of
+from pyverno.compiler.migration.mutating import names_of_any, settings_of
 from pyverno.compiler.migration.outcome import Converted, UnconvertibleError
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ADMITTED
@@ -34,8 +34,10 @@ def convert_generating(policy: ClusterPolicy, rule: Rule, book: SchemaBook, name
             "namespaced-generate", "generate", reason, "write a NamespacedGeneratingPolicy by hand"
         )
     roots = {root.root_schema for _, root in frame.roots}
-    root = frame.roots[0][1] if len(roots) == 1 else Reference(frame.scope.subject, book.any_object())
-    names = names_of(root, Reference("oldObject", root.root_schema))
+    root = frame.roots[0][1]
+    names = names_of(root, Reference("oldObject", root.root_schema), book=book)
+    if len(roots) > 1:
+        names = names_of_any(frame.scope.subject, book)
     names, variables = variables_of(rule.raw.get("context") or (), names, "context")
     found = convert_generate(rule.raw["generate"], names, table=book.schemas.kinds)
     match = [{"name": each.name, "expression": each.expression.text} for each in frame.scope.conditions]

@@ -23,7 +23,6 @@ from pyverno.compiler.migration.text import (
     CelType,
     Level,
     Reference,
-
     call,
     compare,
     literal,
@@ -208,6 +207,3 @@ def _unless_same(namespace: Cel, source: Cel, made: Cel) -> Cel:
     if all(each in ("'", '"') for each in both):
         return made
     return ternary(compare(namespace, "==", source), TRUE, made)
-
-
-

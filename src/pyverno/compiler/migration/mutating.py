@@ -31,7 +31,7 @@ from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
 from pyverno.value import dataclass, field
 
-__all__ = ["convert_mutating", "rule_names", "settings_of"]
+__all__ = ["convert_mutating", "names_of_any", "rule_names", "settings_of"]
 
 _POD_PATH: Final = "variables.podPath"
 _KIND: Final = Cel("request.kind.kind", CelType.STRING)
@@ -138,13 +138,19 @@ class _Converter:
 def rule_names(frame: Frame, root: Reference) -> Names:
     """Return the names that expressions of a rule may use; those of a Pod are those of the template of a controller."""
     if not frame.has_pods:
-        return names_of(root, Reference("oldObject", root.root_schema))
+        return names_of(root, Reference("oldObject", root.root_schema), book=frame.book)
     places: dict[tuple[str, ...], Value] = {
         ("request", "object", "spec"): of_reference(root.field("spec")),
         ("request", "object", "metadata"): of_reference(root.field("metadata")),
     }
-    any_object = frame.book.any_object()
-    return names_of(Reference("object", any_object), Reference("oldObject", any_object), places)
+    return names_of(Reference("object"), Reference("oldObject"), places, book=frame.book)
+
+
+def names_of_any(root: str, book: SchemaBook) -> Names:
+    """Return the names for objects of several kinds, of which only the metadata have known types."""
+    metadata = Reference(root, book.any_object()).field("metadata")
+    places: dict[tuple[str, ...], Value] = {("request", "object", "metadata"): of_reference(metadata)}
+    return names_of(Reference(root), Reference("oldObject"), places, book=book)
 
 
 def settings_of(policy: ClusterPolicy, rule: Rule) -> JSONObject:

@@ -13,8 +13,10 @@ from typing import Final
 
 from pyverno.compiler.autogen.patterns import ANNOTATION, autogen_controllers
 from pyverno.compiler.migration.frame import policy_head
+from pyverno.compiler.migration.generating import convert_generating
 from pyverno.compiler.migration.lexical import scan
-from pyverno.compiler.migration.outcome import Note, Refused, UnconvertibleError
+from pyverno.compiler.migration.mutating import convert_mutating
+from pyverno.compiler.migration.outcome import Converted, Note, Refused, UnconvertibleError
 from pyverno.compiler.migration.patterns.wildcards import text_matches
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import Condition
@@ -25,6 +27,8 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.policy.clusterpolicy import ApplyRules, ClusterPolicy, FailurePolicy
 from pyverno.policy.failureaction import FailureAction
+from pyverno.policy.generate import Generate
+from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, field, replace
@@ -150,7 +154,18 @@ def _refuse_policy(policy: ClusterPolicy) -> None:
 def _convert_other(
     policy: ClusterPolicy, rule: Rule, book: SchemaBook
 ) -> tuple[tuple[JSONObject, ...], tuple[Note, ...]]:
-    raise UnconvertibleError("rule-type", "", "rules of this type are not converted", "keep the rule")
+    convert = _OTHER_RULES.get(type(rule.action))
+    if convert is None:
+        raise UnconvertibleError("rule-type", "", "rules of this type are not converted", "keep the rule")
+    converted = convert(policy, rule, book, f"{policy.name}-{rule.name}")
+    return converted.documents, converted.notes
+
+
+_OTHER_RULES: Final[Mapping[type, Callable[[ClusterPolicy, Rule, SchemaBook, str], Converted]]] = {
+    Mutate: convert_mutating,
+    Generate: convert_generating,
+}
+"""Rules that become a policy of their own."""
 
 
 # -------------------------------------------------------------------------------------------------------------- actions
