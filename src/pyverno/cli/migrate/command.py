@@ -58,6 +58,7 @@ migrate = command(
         "Test": (
             number("-n", "--objects", help="Objects to generate for each policy.", default=500, least=1, most=10**6),
             number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31),
+            number("--workers", help="Processes that convert and test.", default=1, least=1, most=64),
             repeated(
                 "-r", "--objects-from", help="Objects to begin with: a file or a folder.", metavar="FILE", key="seeds"
             ),

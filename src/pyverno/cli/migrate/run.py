@@ -46,6 +46,7 @@ class MigrateOptions:
     plan: bool = False
     check: bool = False
     report: str = "text"
+    workers: int = 1
 
 
 def run_migrate(options: MigrateOptions) -> int:
@@ -54,27 +55,7 @@ def run_migrate(options: MigrateOptions) -> int:
         _refuse_combinations(options)
         stdin = read_stdin() if STDIN in options.policies else None
         documents = _load(options, stdin)
-        settings = Settings(
-            options.objects,
-            options.seed,
-            options.kube_version,
-            admission_of(options.kube_version),
-            tuple(_objects(options.seeds)),
-        )
-        book = SchemaBook(options.kube_version, _objects(options.crds))
-        tests = [compile_wildcard(each) for each in options.selected]
-        found = [
-            convert_document(
-                document,
-                book,
-                settings,
-                selected=lambda rule: not tests or any(test(rule) for test in tests),
-                is_unsafe=options.unsafe,
-                is_tested=not options.check,
-                text=None if stdin is None or document.file != STDIN else stdin.decode(errors="replace"),
-            )
-            for document in documents
-        ]
+        found = _converted(options, documents, stdin)
         if options.check:
             return check_folder(found, Path(options.write))
         _write(options, found)
@@ -84,6 +65,65 @@ def run_migrate(options: MigrateOptions) -> int:
     lines = [line for each in found for line in each.lines]
     sys.stderr.write(render_report(lines, options.report))
     return _DONE if all(line.is_good for line in lines) else _LEFT
+
+
+def _converted(options: MigrateOptions, documents: Sequence[Document], stdin: bytes | None) -> list[Conversion]:
+    """Convert all documents, in several processes where there is work for them."""
+    work = _Work(options, stdin)
+    if options.workers == 1 or len(documents) < options.workers * 2:
+        return [work.convert(document) for document in documents]
+    # imported for runs over many policies only
+    import multiprocessing
+    import threading
+    from concurrent.futures import ProcessPoolExecutor
+
+    # a fork starts with everything imported, but is safe only without threads
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    with ProcessPoolExecutor(options.workers, mp_context=context, initializer=_start, initargs=(work,)) as pool:
+        return list(pool.map(_convert_one, documents, chunksize=4))
+
+
+class _Work:
+    """What every process needs; schemas are read in the process that uses them."""
+
+    def __init__(self, options: MigrateOptions, stdin: bytes | None) -> None:
+        self.options = options
+        self.stdin = stdin
+        self.crds = _objects(options.crds)
+        self.seeds = _objects(options.seeds)
+        self._ready: tuple[SchemaBook, Settings] | None = None
+
+    def convert(self, document: Document) -> Conversion:
+        """Convert one document."""
+        options = self.options
+        if self._ready is None:
+            admit = admission_of(options.kube_version)
+            settings = Settings(options.objects, options.seed, options.kube_version, admit, tuple(self.seeds))
+            self._ready = SchemaBook(options.kube_version, self.crds), settings
+        book, settings = self._ready
+        tests = [compile_wildcard(each) for each in options.selected]
+        return convert_document(
+            document,
+            book,
+            settings,
+            selected=lambda rule: not tests or any(test(rule) for test in tests),
+            is_unsafe=options.unsafe,
+            is_tested=not options.check,
+            text=None if self.stdin is None or document.file != STDIN else self.stdin.decode(errors="replace"),
+        )
+
+
+_STARTED: list[_Work] = []
+"""The work of a process that was started for it."""
+
+
+def _start(work: _Work) -> None:
+    _STARTED[:] = [work]
+
+
+def _convert_one(document: Document) -> Conversion:
+    return _STARTED[0].convert(document)
 
 
 def _refuse_combinations(options: MigrateOptions) -> None:

@@ -191,3 +191,12 @@ def test_the_plan_has_steps_with_checks(cli: Run) -> None:
     assert [["Audit"], ["Deny"], None] == actions
     old = load_documents(ran.out)[2].value
     assert "Audit" == old["spec"]["rules"][0]["validate"]["failureAction"]
+
+
+def test_several_processes_give_the_same(cli: Run, folder: Path) -> None:
+    """In the same order."""
+    (folder / "many").mkdir()
+    for name in "abcd":
+        (folder / "many" / f"{name}.yaml").write_text(POLICY.replace("name: images", f"name: {name}"))
+    one, two = (cli("migrate", "many", "-n", "20", "--workers", workers) for workers in "12")
+    assert (one.code, one.out, one.err) == (two.code, two.out, two.err)
