@@ -80,6 +80,8 @@ def _converted(options: MigrateOptions, documents: Sequence[Document], stdin: by
     # a fork starts with everything imported, but is safe only without threads
     forks = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if forks else "spawn")
+    if forks:
+        work.prepare()
     with ProcessPoolExecutor(options.workers, mp_context=context, initializer=_start, initargs=(work,)) as pool:
         return list(pool.map(_convert_one, documents, chunksize=4))
 
@@ -94,14 +96,19 @@ class _Work:
         self.seeds = _objects(options.seeds)
         self._ready: tuple[SchemaBook, Settings] | None = None
 
-    def convert(self, document: Document) -> Conversion:
-        """Convert one document."""
-        options = self.options
+    def prepare(self) -> tuple[SchemaBook, Settings]:
+        """Read the schemas, once in a process."""
         if self._ready is None:
+            options = self.options
             admit = admission_of(options.kube_version)
             settings = Settings(options.objects, options.seed, options.kube_version, admit, tuple(self.seeds))
             self._ready = SchemaBook(options.kube_version, self.crds), settings
-        book, settings = self._ready
+        return self._ready
+
+    def convert(self, document: Document) -> Conversion:
+        """Convert one document."""
+        options = self.options
+        book, settings = self.prepare()
         tests = [compile_wildcard(each) for each in options.selected]
         return convert_document(
             document,
