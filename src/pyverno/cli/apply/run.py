@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["exit_code", "run_apply"]
 
 _QUOTE = (
-    "give resources with -r. A pattern needs quotes (-r '*.yaml'): the shell writes one word for each file, and -r takes "
-    "the first of them only"
+    "give resources with -r. A pattern needs quotes (-r '*.yaml'): the shell writes one word for each file, and -r "
+    "takes the first of them only"
 )
 
 
