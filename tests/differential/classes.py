@@ -69,7 +69,15 @@ def _has_pattern(found: Difference) -> bool:
 
 
 def _projects(found: Difference) -> bool:
-    return bool(_PROJECTION.search(f"{found.key.rule} {found.ours.text} {json.dumps(found.rule)}"))
+    return _has_projection(f"{found.key.rule} {found.ours.text} {json.dumps(found.rule)}")
+
+
+def _has_projection(text: str) -> bool:
+    return bool(_PROJECTION.search(text))
+
+
+def _compares_durations(found: Difference) -> bool:
+    return bool(re.search(r"[<>=] ?\d+(ms|s|m|h)\b", json.dumps(found.rule.get("validate"))))
 
 
 _PROJECTION = re.compile(r"\[\?|\[\]|\[\*\]|\.\*|map\(&|\[1:\]")
@@ -215,5 +223,65 @@ CLASSES: tuple[DifferenceClass, ...] = (
         "numbers of resources",
         "Integers stay integers",
         _texts(ours=r"types\.Int", theirs=r"types\.Double"),
+    ),
+    DifferenceClass(
+        "integers and durations in patterns",
+        "Integers stay integers",
+        _all(_has_pattern, _compares_durations, lambda found: found.aspect == "status"),
+    ),
+    DifferenceClass(
+        "messages with errors under projections",
+        "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
+        _all(_projects, _texts(ours=r"^validation error: rule \S+ failed$", theirs=r"^(null|\[.*\]|false|true|\d+)$")),
+    ),
+    DifferenceClass(
+        "objects generated with errors under projections",
+        "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
+        lambda found: (
+            found.key.resource == "generated" and found.ours == ABSENT and _has_projection(json.dumps(found.policy))
+        ),
+    ),
+    DifferenceClass(
+        "generating rules and admission policies that fail",
+        "A generating rule whose object cannot be made, and a MutatingAdmissionPolicy that fails, are errors",
+        lambda found: (
+            found.ours.status == "error"
+            and (found.batch.family, found.theirs.status) in (("generate", "pass"), ("celmutate", "none"))
+        ),
+    ),
+    DifferenceClass(
+        "texts of JSON patches",
+        "`patchesJson6902` texts are parsed once",
+        lambda found: found.ours.status == "pass" and "failed to decode patches" in found.theirs.text,
+    ),
+    DifferenceClass(
+        "order of the values of a map",
+        "`keys` and `values` are in the order of sorted keys",
+        lambda found: (
+            found.aspect == "text"
+            and bool(re.search(r"\.\*|values\(|keys\(|items\(", json.dumps(found.rule)))
+            and sorted(found.ours.text) == sorted(found.theirs.text)
+        ),
+    ),
+    DifferenceClass(
+        "audit annotations that fail",
+        "An audit annotation of a ValidatingAdmissionPolicy that cannot be evaluated is an error",
+        lambda found: (
+            found.batch.family == "admission"
+            and found.ours.status == "error"
+            and any(
+                found.ours.text.startswith(f"expression '{each['valueExpression']}'")
+                for each in found.policy.get("spec", {}).get("auditAnnotations", ())
+            )
+        ),
+    ),
+    DifferenceClass(
+        "items without a merge key",
+        "Items of lists that a strategic merge patch does not touch stay as they are",
+        lambda found: (
+            found.batch.family == "mutate"
+            and (found.ours.status, found.theirs.status) == ("skip", "pass")
+            and "patchStrategicMerge" in found.rule.get("mutate", {})
+        ),
     ),
 )

@@ -116,15 +116,14 @@ def _properties(result: RuleResult) -> JSONObject:
             properties["process"] = process
     if result.exceptions:
         properties["exceptions"] = ",".join(key.rpartition("/")[2] for key in result.exceptions)
-    if isinstance(result.detail, PodSecurityDetail):
+    if isinstance(result.detail, PodSecurityDetail) and result.detail.checks:
+        checks = result.detail.checks
         properties["standard"] = result.detail.level
         properties["version"] = result.detail.version
-        if result.detail.checks:
-            properties["controls"] = ",".join(sorted(str(check["id"]) for check in result.detail.checks))
-            checks = result.detail.checks
-            listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"] or None} for check in checks]
-            # in the order of Kyverno's fields, as users compare texts
-            properties["controlsJSON"] = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
+        properties["controls"] = ",".join(sorted(str(check["id"]) for check in checks))
+        listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"] or None} for check in checks]
+        # in the order of Kyverno's fields, as users compare texts
+        properties["controlsJSON"] = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     properties = {**_cel_properties(result), **properties}
     if result.target is not None and result.effects:
         properties["patched-target"] = _format_gvk(result.target)

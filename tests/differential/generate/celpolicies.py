@@ -53,10 +53,12 @@ def validating_policy(random: Random, name: str, sample: JSONObject) -> JSONObje
 
 
 def admission_policy(random: Random, name: str, sample: JSONObject) -> list[JSONObject]:
-    """Return a ValidatingAdmissionPolicy with its binding."""
+    """Return a ValidatingAdmissionPolicy, mostly with its binding."""
     spec = _validations(random, sample)
     spec["failurePolicy"] = random.choice(("Fail", "Ignore"))
     policy = _document("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", name, spec)
+    if chance(random, 0.4):
+        return [policy]
     bound: JSONObject = {"policyName": name, "validationActions": [random.choice(("Audit", "Deny", "Warn"))]}
     if chance(random, 0.2):
         bound["matchResources"] = {"objectSelector": {"matchLabels": {"app": "web"}}}

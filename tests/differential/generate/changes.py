@@ -102,7 +102,7 @@ def _case_constraints(random: Random, kind: str, name: str) -> JSONObject:
 
 
 def mutating_policy(random: Random, name: str, sample: JSONObject, *, admission: bool = False) -> list[JSONObject]:
-    """Return a MutatingPolicy; with `admission` a MutatingAdmissionPolicy with its binding."""
+    """Return a MutatingPolicy; with `admission` a MutatingAdmissionPolicy."""
     spec: JSONObject = {
         "matchConstraints": _case_constraints(random, sample["kind"], name),
         "mutations": [_cel_mutation(random, sample) for _ in range(random.randint(1, 2))],
@@ -117,15 +117,8 @@ def mutating_policy(random: Random, name: str, sample: JSONObject, *, admission:
         ]
     version = "admissionregistration.k8s.io/v1alpha1"
     spec |= {"failurePolicy": "Fail", "reinvocationPolicy": "Never"}
-    return [
-        {"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec},
-        {
-            "apiVersion": version,
-            "kind": "MutatingAdmissionPolicyBinding",
-            "metadata": {"name": name},
-            "spec": {"policyName": name},
-        },
-    ]
+    # without a binding, because with one Kyverno's command ignores the constraints
+    return [{"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}]
 
 
 def _cel_mutation(random: Random, sample: JSONObject) -> JSONObject:

@@ -122,9 +122,10 @@ def _deny(random: Random, sample: JSONObject) -> JSONObject:
 
 
 def _show(random: Random, sample: JSONObject) -> JSONObject:
-    """Deny always; the message holds the value of an expression."""
+    """Deny what has a value; the message shows it."""
     shown = expression(random, "request.object", sample)
-    return {"message": "{{ to_string(" + shown + ") }}", "deny": {}}
+    condition = {"key": "{{ " + shown + " }}", "operator": "NotEquals", "value": "never"}
+    return {"message": "{{ to_string(" + shown + ") }}", "deny": {"conditions": {"all": [condition]}}}
 
 
 def _foreach(random: Random, sample: JSONObject) -> JSONObject:

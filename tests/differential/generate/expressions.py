@@ -26,7 +26,7 @@ _LITERALS = (
 )  # fmt: skip
 _ONE = (
     "length", "type", "to_string", "to_number", "to_array", "keys", "values", "sort", "reverse", "max", "min", "sum",
-    "avg", "abs", "ceil", "floor", "not_null", "join(',', {})", "to_upper", "to_lower", "trim_space", "base64_encode",
+    "avg", "abs", "ceil", "floor", "not_null", "join(',', {})", "to_upper", "to_lower", "base64_encode",
     "base64_decode", "parse_json", "parse_yaml", "items({}, 'k', 'v')", "object_from_lists({0}, {0})", "to_boolean",
     "path_canonicalize", "semver_compare({}, '>=1.0.0')", "sha256", "sha1", "md5", "lookup({}, `0`)",
     "lookup({}, 'a')", "split({}, ',')", "truncate({}, `3`)", "round({}, `1`)", "is_external_url",
@@ -41,7 +41,7 @@ _ONE = (
 )  # fmt: skip
 _TWO = (
     "add", "subtract", "multiply", "divide", "modulo", "contains", "starts_with", "ends_with", "join",
-    "equal_fold", "compare", "split", "semver_compare", "regex_match", "pattern_match", "not_null", "zip",
+    "equal_fold", "compare", "split", "semver_compare", "regex_match", "pattern_match", "not_null",
     "object_from_lists", "lookup",
 )  # fmt: skip
 

@@ -93,7 +93,7 @@ def _overlay_of_map(random: Random, value: JSONObject, depth: int) -> JSONObject
             found[f"({key})"] = pattern_of(random, value[key], anchors=0)
         elif roll < 0.2:
             found[f"+({key})"] = overlay_of(random, value[key], depth=depth + 1)
-        elif roll < 0.27:
+        elif roll < 0.27 and depth > 0:
             found[key] = None
         else:
             found[key] = overlay_of(random, value[key], depth=depth + 1)
@@ -109,7 +109,8 @@ def _overlay_of_map(random: Random, value: JSONObject, depth: int) -> JSONObject
 def _overlay_of_item(random: Random, item: JSON, depth: int) -> JSON:
     if not isinstance(item, dict):
         return item
-    changed = _overlay_of_map(random, item, depth + 1)
+    # what null and equal merge keys do to items is in the list of differences
+    changed = {key: value for key, value in _overlay_of_map(random, item, depth + 1).items() if value is not None}
     if "name" in item:
         roll = random.random()
         if roll < 0.4:

@@ -98,7 +98,7 @@ def container(random: Random, name: str) -> JSONObject:
             for side in some(random, ("limits", "requests"), 0, 2)
         }
     if chance(random, 0.5):
-        found["ports"] = [_port(random) for _ in range(random.randint(0, 2))]
+        found["ports"] = [_port(random, number) for number in some(random, (80, 8080, 443, 22), 0, 2)]
     if chance(random, 0.5):
         found["env"] = [
             {"name": f"E{index}", "value": random.choice(("1", "", "a b"))} for index in range(random.randint(0, 3))
@@ -114,8 +114,8 @@ def container(random: Random, name: str) -> JSONObject:
     return found
 
 
-def _port(random: Random) -> JSONObject:
-    port: JSONObject = {"containerPort": random.choice((80, 8080, 443, 22))}
+def _port(random: Random, number: int) -> JSONObject:
+    port: JSONObject = {"containerPort": number}
     if chance(random, 0.2):
         port["hostPort"] = random.choice((0, 80, 8080))
     return port
@@ -190,7 +190,7 @@ def _cronjob(random: Random) -> JSONObject:
 def _service(random: Random) -> JSONObject:
     spec: JSONObject = {
         "type": random.choice(("ClusterIP", "NodePort", "LoadBalancer")),
-        "ports": [{"port": random.choice((80, 443)), "name": f"p{index}"} for index in range(random.randint(1, 2))],
+        "ports": [{"port": port, "name": f"p{port}"} for port in some(random, (80, 443), 1, 2)],
     }
     if chance(random, 0.4):
         spec["externalIPs"] = some(random, ("10.0.0.1", "192.168.1.5"), 0, 2)

@@ -54,7 +54,12 @@ def test_a_result_has_all_its_fields() -> None:
             "controls",
             "a,x",
         ),
-        (result(detail=PodSecurityDetail("baseline", "latest")), "standard", "baseline"),
+        (
+            result(detail=PodSecurityDetail("baseline", "latest", ({"id": "x", "name": "X", "images": []},))),
+            "controlsJSON",
+            '[{"ID":"x","Name":"X","Images":null}]',
+        ),
+        (result(detail=PodSecurityDetail("baseline", "latest")), "standard", None),
         (
             result(
                 Status.PASS,

@@ -39,10 +39,10 @@ class ObjectFiles:
         except OSError as error:
             raise _refusal(path, error) from error
 
-    def write_mutated(self, document: JSON) -> None:
-        """Append a changed object (`NAME-mutated.yaml` in a folder)."""
+    def write_mutated(self, document: JSON, name: str = "") -> None:
+        """Append a changed object (`NAME-mutated.yaml` in a folder); `name` is the one it had before."""
         view = Resource(document if isinstance(document, dict) else {})
-        self._append(f"{view.name or view.generate_name or 'unnamed'}-mutated", document)
+        self._append(f"{name or view.name or view.generate_name or 'unnamed'}-mutated", document)
 
     def write_generated(self, policy: str, document: JSON) -> None:
         """Append a generated object (`POLICY-generated.yaml` in a folder)."""

@@ -71,6 +71,10 @@ class Output:
         if self._options.is_machine_output or self._options.quiet:
             return
         session, rules = self._session, self.rules
+        if self._options.is_kyverno:
+            # COMPAT: Kyverno also counts the rules of policies that it skips
+            skipped = (item.policy for item in self._refused if item.policy is not None)
+            rules += sum(len(each.rules) if each.info.kind in RULE_KINDS else 1 for each in skipped)
         with_exceptions = f" with {len(session.exceptions)} exception(s)" if session.exceptions else ""
         self._line(f"\nApplying {rules} policy rule(s) to {resources} resource(s){with_exceptions}...")
 
@@ -110,7 +114,8 @@ class Output:
         is_shown = not has_failed
         if self._files is not None:
             if is_shown:
-                for document in [own, *targets]:
+                self._files.write_mutated(own, path.split("/", 2)[-1])
+                for document in targets:
                     self._files.write_mutated(document)
         elif self._options.stdin:
             for target in targets:

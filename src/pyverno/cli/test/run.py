@@ -344,6 +344,9 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
     for text in outcome.unread:
         sys.stdout.flush()
         report_error(f"{suite.name}: {text}")
+    if options.fail_only:
+        # Kyverno: what failed stands in one table at the end
+        return
     _print(options, "")
     if outcome.rows and not options.output_format:
         _print(options, _table(outcome.rows, style, options))

@@ -198,7 +198,7 @@ def _validating(policy: ValidatingPolicy, info: PolicyInfo, parser: Parser) -> C
     conditions = compiler.conditions(spec.match_conditions)
     variables = compiler.variables(spec.variables)
     check = ValidatingCheck(
-        validations=lower_validations(spec.validations, compiler),
+        validations=lower_validations(spec.validations, compiler, keeps_blanks=True),
         conditions=conditions,
         variables=variables,
         annotations=lower_annotations(spec.audit_annotations, compiler),
@@ -224,8 +224,13 @@ def lower_annotations(
     return tuple((key, program) for key, program in compiled if program is not None)
 
 
-def lower_validations(validations: Sequence[CelExpression], compiler: CelCompiler) -> tuple[CelValidation, ...]:
-    """Compile validations with their message expressions."""
+def lower_validations(
+    validations: Sequence[CelExpression], compiler: CelCompiler, *, keeps_blanks: bool = False
+) -> tuple[CelValidation, ...]:
+    """Compile validations with their message expressions.
+
+    Kubernetes removes blanks around messages; Kyverno keeps them (`keeps_blanks`).
+    """
     compiled = []
     for each in validations:
         program = compiler.compile(each.expression, (*each.path, "expression"), expected=types.BOOL)
@@ -239,7 +244,7 @@ def lower_validations(validations: Sequence[CelExpression], compiler: CelCompile
                 text = "undeclared reference to 'authorizer' (in container '')"
                 compiler.parser.report(text, (*each.path, "messageExpression"), code="cel-compile")
         if program is not None:
-            text = each.message.strip()
+            text = each.message if keeps_blanks else each.message.strip()
             compiled.append(CelValidation(program, each.expression, text, message, each.reason))
     return tuple(compiled)
 

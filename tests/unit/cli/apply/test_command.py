@@ -277,12 +277,18 @@ def test_json_payloads_are_judged_by_policies_made_for_them(
     assert (code, True, bool(said)) == (ran.code, said in ran.out, "JSON/p.json" in ran.out)
 
 
+_COMPAT = ["--compat", "kyverno"]
+
+
 def test_an_invalid_policy_is_skipped_and_counts_as_an_error(cli: Run) -> None:
     """The reasons stand on stderr with their place, and with `--compat kyverno` also in a listing."""
     ran = cli("apply", "invalid.yaml", "latest.yaml", "-r", "good.yaml", "--compat", "kyverno")
     assert (1, 1, 1) == (ran.code, summary(ran.out)["pass"], summary(ran.out)["error"])
     assert f"{'-' * 70}\nPolicies Skipped:\n1. broken: " in ran.out
     assert "Error: invalid.yaml:" in ran.err
+    outputs = (cli("apply", "invalid.yaml", "latest.yaml", "-r", "good.yaml", *more).out for more in ([], _COMPAT))
+    own, counted = (int(out.split("Applying ")[1].split()[0]) for out in outputs)
+    assert counted > own
 
 
 def test_a_document_that_is_no_policy_counts_as_an_error(cli: Run, folder: Path) -> None:
@@ -377,6 +383,17 @@ def test_output_folder_takes_objects_by_name(cli: Run, folder: Path) -> None:
     assert {"good-mutated.yaml", "quota-generated.yaml", "shop-mutated.yaml"} == set(written)
     assert 2 == written["good-mutated.yaml"].count("\n---\n\n")
     assert 0o600 == (folder / "out" / "good-mutated.yaml").stat().st_mode & 0o777
+
+
+def test_a_renamed_object_is_written_under_the_name_that_it_had(cli: Run, folder: Path) -> None:
+    """So that its file is found by the manifest."""
+    patch = '[{"op": "replace", "path": "/metadata/name", "value": "other"}]'
+    rule = {"name": "r", "match": {"any": [{"resources": {"kinds": ["Pod"]}}]}, "mutate": {"patchesJson6902": patch}}
+    policy = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "p"}}
+    (folder / "rename.yaml").write_text(yaml.safe_dump({**policy, "spec": {"rules": [rule]}}))
+    cli("apply", "rename.yaml", "-r", "good.yaml", "-o", "out")
+    written = {path.name: yaml.safe_load_all(path.read_text()) for path in (folder / "out").iterdir()}
+    assert {"good-mutated.yaml": "other"} == {name: next(found)["metadata"]["name"] for name, found in written.items()}
 
 
 @pytest.mark.parametrize(("output", "name"), [("out", "good-mutated.yaml"), ("all.yaml", "")])

@@ -92,6 +92,8 @@ ADDRESS = "network address parse error during conversion from string: "
         ("cidr('10.0.0.0/' + '01')", f'{2 * ADDRESS}netip.ParsePrefix("10.0.0.0/01"): bad bits after slash: "01"'),
         ("cidr('x/' + '8')", f'{2 * ADDRESS}netip.ParsePrefix("x/8"): ParseAddr("x"): unable to parse IP'),
         ("[dyn({'a': 1})].max()", "no such overload: max(list)"),
+        ("[dyn({'a': 1})].isSorted()", "no such overload: isSorted(list)"),
+        ("[dyn(null)].isSorted()", "no such overload: isSorted(list)"),
         ("gzip.compress(1)", "unsupported type conversion from 'int' to string"),
         (
             "listObjToMap([{'n': 'a'}, {'n': 'b'}], [{'v': 1}], 'n', 'v')",

@@ -135,7 +135,9 @@ def _patched(value: Value, document: JSON) -> JSON:
         if error.message.startswith(_FAILED_TEST):
             # Kubernetes: a failing test drops the operations of this expression
             return document
-        raise PatchError(f"JSON Patch: {error.message}") from error
+        # Kubernetes uses an older library, which begins this text with a capital letter
+        text = error.message.replace("unable to remove nonexistent", "Unable to remove nonexistent")
+        raise PatchError(f"JSON Patch: {text}") from error
     if not isinstance(patched, dict):
         raise PatchError("JSON Patch: the result must be an object")
     return patched

@@ -129,7 +129,11 @@ def test_json_patches_may_hold_objects_and_escaped_keys():
             "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: "
             ".spec.containers[0].args",
         ),
-        ("[JSONPatch{op: 'remove', path: '/spec/absent'}]", True, "JSON Patch: "),
+        (
+            "[JSONPatch{op: 'remove', path: '/spec/absent'}]",
+            True,
+            "JSON Patch: error in remove for path: '/spec/absent': Unable to remove nonexistent key: absent: ",
+        ),
         ("[JSONPatch{op: 'replace', path: '', value: 'text'}]", True, "JSON Patch: "),
         ("[JSONPatch{op: 'jump', path: '/spec'}]", True, "JSON Patch: "),
         ("[JSONPatch{op: object.spec.hostNetwork, path: '/spec'}]", True, "unexpected type"),

@@ -42,7 +42,15 @@ def is_sorted(items: Value) -> bool:
 
     CEL: [1, 2, 2].isSorted() ⇒ true
     """
+    if items:
+        _check_order(items[0], "isSorted")
     return all(compare(one, two) != 1 for one, two in pairwise(items))
+
+
+def _check_order(item: Value, name: str) -> None:
+    """Raise EvaluationError for an element that has no order, also when it is the only one."""
+    if item is None or isinstance(item, (dict, list, tuple)):
+        raise EvaluationError(f"no such overload: {name}(list)")
 
 
 _SUMMED: Final = frozenset({"int", "uint", "double", Duration.cel_type})
@@ -66,8 +74,7 @@ def _extreme(items: Value, wanted: int, name: str) -> Value:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     best = items[0]
-    if isinstance(best, (dict, list, tuple)):
-        raise EvaluationError(f"no such overload: {name}(list)")
+    _check_order(best, name)
     for item in items[1:]:
         if compare(best, item) == wanted:
             best = item
