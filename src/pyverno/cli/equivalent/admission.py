@@ -63,6 +63,11 @@ _NEEDED: Final[Mapping[str, JSON]] = {
 }
 """What fills a required field of a name; others become the text `a`."""
 
+_NEEDED_BY_KIND: Final[Mapping[tuple[str, str], JSON]] = {
+    ("ReplicationController", "selector"): {"app": "a"},
+    ("ReplicationController", "template"): {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [_CONTAINER]}},
+}
+
 _REPORTED: Final[Mapping[str, str]] = {"spec.resources[storage]": "spec.resources.requests[storage]"}
 """Fields of errors that name another place than the one that is wrong."""
 
@@ -134,7 +139,8 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         elif steps == ["spec", "selector"] and body.get("kind") == "ReplicationController":
             _set(changed, steps, {"app": "a"})
         elif error.kind == "Required value":
-            _set(changed, steps, deep_copy(_NEEDED.get(str(name), "a")))
+            needed = _NEEDED_BY_KIND.get((str(body.get("kind")), str(name)), _NEEDED.get(str(name), "a"))
+            _set(changed, steps, deep_copy(needed))
         elif isinstance(name, str) and name in _ALWAYS:
             _set(changed, steps, deep_copy(_NEEDED[name]))
         else:

@@ -9,12 +9,12 @@ from typing import Final
 from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.outcome import Outcome, outcome_of, repeats_names
+from pyverno.compiler.equivalence.supply import ObjectSupply
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import DELETING
 from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.rule import Stage
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode, equal
-from pyverno.kube.kinds import KindInfo
 from pyverno.value import dataclass
 
 __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
@@ -108,7 +108,8 @@ def compare(
     refused = reordered = outside = 0
     mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
     previous: dict[str, JSONObject] = {}
-    for body in _objects(maker, material.kinds, [*seeds], count):
+    supply = ObjectSupply(maker, material, [*seeds], count)
+    for body in supply:
         admitted = pair.admit(body)
         if admitted is None:
             refused += 1
@@ -127,6 +128,7 @@ def compare(
             outcomes = pair.judge(admitted, old, operation)
             for side, outcome in zip(sides, outcomes, strict=True):
                 _count(side, outcome, admitted)
+            supply.note(kind, is_matched=any(outcome.statuses or outcome.effects for outcome in outcomes))
             if outcomes[0] != outcomes[1]:
                 found = _shrink(pair, admitted, old, operation)
                 return Comparison(requests, sides[0], sides[1], refused, found, reordered, outside)
@@ -150,24 +152,6 @@ def _applied_twice(pair: Pair, first: Outcome) -> Counterexample | None:
         return None
     outcomes = pair.judge(body, None, Operation.CREATE)
     return None if outcomes[0] == outcomes[1] else _shrink(pair, body, None, Operation.CREATE)
-
-
-def _objects(
-    maker: ObjectMaker, kinds: Sequence[KindInfo], seeds: Sequence[JSONObject], count: int
-) -> Iterator[JSONObject]:
-    """Yield the given objects, then new ones of every kind in turn and variations of what came before."""
-    yield from seeds
-    made = [*seeds]
-    for number in range(count):
-        if made and number % 3:
-            yield maker.vary(made[(number * 7919) % len(made)])
-            continue
-        if not kinds:
-            continue
-        body = maker.make(kinds[(number // 3) % len(kinds)])
-        if body is not None:
-            made.append(body)
-            yield body
 
 
 def _count(side: Counter[str], outcome: Outcome, before: JSONObject) -> None:

@@ -6,7 +6,7 @@ Objects made of these reach the branches of a policy; random ones hardly ever do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pyverno.engine.explain.samples import samples
@@ -16,14 +16,36 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.policy.kinds import KNOWN_KINDS
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = ["Material", "material_of"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXT: Final = re.compile(r"""'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`([^`\n]*)`""")
 _NUMBER: Final = re.compile(r"(?<![\w.])-?\d{1,12}(?![\w.])")
+_MAPS: Final = ("labels", "annotations", "matchLabels", "nodeSelector", "selector", "data", "stringData", "limits")
+_KEY: Final = re.compile(
+    rf"""\b({"|".join(_MAPS)}|requests)(?:\.orValue\(\{{\}}\))?(?:\s*\|\|\s*`\{{\}}`\s*,\s*'([^']+)'|\.\??([A-Za-z_][\w]*)|\[\??['"]([^'"]+)['"]\]|\."([^"]+)")"""
+)
 _WORKLOADS: Final = ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet", "CronJob")
+_REGEX: Final = re.compile(r"\\\\|^\^|\[\^?[a-zA-Z0-9]-|\(\?s\)")
+_METHODS: Final = frozenset({"", "orValue", "exists", "all", "hasValue", "filter", "map", "optMap", "value"})
+_SCOPE_WORDS: Final = frozenset(
+    {"kinds", "operations", "apiGroups", "apiVersions", "resources", "scope", "matchPolicy"}
+)
+_RULE_WORDS: Final = frozenset(
+    {
+        "name",
+        "validationFailureAction",
+        "validationActions",
+        "failurePolicy",
+        "failureAction",
+        "background",
+        "evaluation",
+    }
+)
+_CHECK_WORDS: Final = frozenset({"message", "failureAction", "allowExistingViolations", "messageExpression"})
+_CHECKS: Final = frozenset({"pattern", "anyPattern", "deny", "foreach", "podSecurity", "expression", "cel"})
 _OPERATORS: Final = re.compile(r"^\s*[!<>]|[|&]")
 _LONGEST: Final = 200
 _MOST_KINDS: Final = 40
@@ -32,15 +54,20 @@ _WHERE_KINDS: Final = ("matchConstraints", "match", "exclude", "targetMatchConst
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Kinds that the sides match, names that they mention, and constants in the order of their first mention."""
+    """Kinds that the sides match, names that they mention, and constants in the order of their first mention.
+
+    `keys` are the keys of maps such as labels that they mention, by the name of the map.
+    """
 
     kinds: tuple[KindInfo, ...]
     names: frozenset[str]
     constants: tuple[JSON, ...]
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def material_of(documents: Iterable[JSONObject], kinds: KindTable = KNOWN_KINDS) -> Material:
     """Return what policies of any kind talk about; patterns and conditions give values that satisfy and break them."""
+    documents = [*documents]
     found_kinds: dict[KindInfo, None] = {}
     names: set[str] = set()
     constants: dict[tuple[type, str], JSON] = {}
@@ -54,7 +81,37 @@ def material_of(documents: Iterable[JSONObject], kinds: KindTable = KNOWN_KINDS)
                     constants.setdefault((type(each), str(each)), each)
     if any(info.kind == "Pod" for info in found_kinds):
         found_kinds.update(dict.fromkeys(info for kind in _WORKLOADS for info in kinds.by_kind(kind)[:1]))
-    return Material(tuple(found_kinds)[:_MOST_KINDS], frozenset(names), tuple(constants.values()))
+    keys: dict[str, dict[str, None]] = {}
+    for document in documents:
+        for holder, key in _keys(document.get("spec")):
+            keys.setdefault(holder, {})[key] = None
+    return Material(
+        tuple(found_kinds)[:_MOST_KINDS],
+        frozenset(names),
+        tuple(constants.values()),
+        {holder: tuple(found) for holder, found in keys.items()},
+    )
+
+
+def _keys(value: JSON) -> Iterator[tuple[str, str]]:
+    """Yield the keys of labels and their like: those of patterns, and those that expressions read."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            anchor = parse_anchor(key)
+            name = anchor.key if anchor is not None else key
+            if name in _MAPS and isinstance(below, dict):
+                for inner in below:
+                    found = parse_anchor(inner)
+                    yield name, (found.key if found is not None else inner).replace("*", "x").replace("?", "x")
+            yield from _keys(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _keys(below)
+    elif isinstance(value, str):
+        for match in _KEY.finditer(value):
+            key = next((each for each in match.groups()[1:] if each), "")
+            if key not in _METHODS:
+                yield match[1], key
 
 
 def _blocks(value: JSON, *, is_inside: bool = False) -> Iterator[JSONObject]:
@@ -90,22 +147,36 @@ def _texts(value: JSON) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _leaves(value: JSON, names: set[str]) -> Iterator[JSON]:
-    """Yield every scalar; names of keys, and every word of a text, count as names of fields."""
+def _leaves(value: JSON, names: set[str], *, is_scope: bool = False) -> Iterator[JSON]:
+    """Yield every scalar that can be a value of an object; names of keys, and every word of a text, count as names."""
     if isinstance(value, dict):
+        unwanted = _of_policy(value, is_scope=is_scope)
         for key, below in value.items():
+            if key in unwanted:
+                continue
             anchor = parse_anchor(key)
             names.add(anchor.key if anchor is not None else key)
             if any(each in key for each in "./*?"):
                 yield key  # labels and annotations are matched by their keys
-            yield from _leaves(below, names)
+            yield from _leaves(below, names, is_scope=is_scope or key in _WHERE_KINDS)
     elif isinstance(value, list):
         for below in value:
-            yield from _leaves(below, names)
+            yield from _leaves(below, names, is_scope=is_scope)
     else:
         if isinstance(value, str):
             names.update(_NAME.findall(value))
         yield value
+
+
+def _of_policy(holder: JSONObject, *, is_scope: bool) -> frozenset[str]:
+    """Return the keys of a map whose values are words of the policy, and no values of objects."""
+    if is_scope:
+        return _SCOPE_WORDS
+    if "operator" in holder and "key" in holder and "value" in holder:
+        return frozenset({"operator", "message"})
+    if "match" in holder or "matchConstraints" in holder or "rules" in holder:
+        return _RULE_WORDS
+    return _CHECK_WORDS if not _CHECKS.isdisjoint(holder) else frozenset()
 
 
 def _constants(value: JSON) -> Iterator[JSON]:
@@ -117,6 +188,8 @@ def _constants(value: JSON) -> Iterator[JSON]:
         # an expression: its own constants
         for found in _TEXT.finditer(value):
             text = next(each for each in found.groups() if each is not None)
+            if _REGEX.search(text):
+                continue  # a regular expression is no value
             yield text
             yield from samples(text)
         yield from (int(number) for number in _NUMBER.findall(value))

@@ -19,6 +19,7 @@ __all__ = ["ObjectMaker"]
 _DEEPEST: Final = 14
 _MENTIONED: Final = 0.65
 _OTHER: Final = 0.02
+_OTHER_KEYS: Final = 0.4
 _NAMESPACES: Final = ("default", "team-a", "prod", "kube-system")
 _PLAIN: Final[Sequence[str]] = ("a", "web", "x", "nginx", "1", "true")
 _BY_NAME: Final[dict[str, Sequence[JSON]]] = {
@@ -68,10 +69,15 @@ class ObjectMaker:
         if info.namespaced:
             metadata["namespace"] = self._chance.choice((*_NAMESPACES, *self._names()))
         if self._chance.random() < 0.6:
-            metadata["labels"] = self._map()
+            metadata["labels"] = self._map(None, "labels")
         if "annotations" in self._material.names and self._chance.random() < 0.5:
-            metadata["annotations"] = self._map()
+            metadata["annotations"] = self._map(None, "annotations")
         return {**made, "apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
+
+    @property
+    def schemas(self) -> SchemaSet:
+        """The schemas that objects are made by."""
+        return self._schemas
 
     def vary(self, body: JSONObject) -> JSONObject:
         """Return the object with a few places changed: values replaced, fields removed, elements repeated."""
@@ -127,7 +133,9 @@ class ObjectMaker:
 
     def _map(self, values: JSON = None, name: str = "", depth: int = 0) -> JSONObject:
         is_quantity = name in ("limits", "requests", "hard", "capacity")
-        keys = ("cpu", "memory", "ephemeral-storage") if is_quantity else (*_LABEL_KEYS, *self._keys())
+        usual = ("cpu", "memory", "ephemeral-storage") if is_quantity else (*_LABEL_KEYS, *self._keys())
+        mentioned = self._material.keys.get(name, ())
+        keys = (*mentioned, *mentioned, *usual) if not mentioned or self._chance.random() < _OTHER_KEYS else mentioned
         made: JSONObject = {}
         for _ in range(self._chance.choice((0, 1, 1, 2, 3))):
             key = self._chance.choice(keys)

@@ -183,16 +183,16 @@ def _equals_amount(key: Value, text: str) -> Cel:
 
 def _equals_int_or_text(operands: Operands, key: Value, text: str) -> Cel:
     number: JSON = integer_of(text)
-    if has_wildcard(text) or (number is None and quantity_of(text) is not None):
-        raise operands.refuse("int-or-string", "a wildcard or quantity against a field that is a number or a text")
+    if has_wildcard(text) or duration_of(text) is not None or (number is None and quantity_of(text) is not None):
+        raise operands.refuse("int-or-string", "a wildcard, quantity or duration against a number or a text")
     if number is None:
         return equal(key, constant(text))
-    is_int = compare(call("type", key.cel), "==", Cel("int"))
-    return key.when_present(
-        lambda cel: any_of(
-            [compare(cel, "==", literal(number)), all_of([is_int.not_(), compare(cel, "==", literal(text))])]
-        )
-    )
+
+    def same(cel: Cel) -> Cel:
+        is_text = compare(call("type", cel), "==", Cel("string"))
+        return any_of([compare(cel, "==", literal(number)), all_of([is_text, _text_test(cel, text, key)])])
+
+    return key.when_present(same)
 
 
 def _equals_value(operands: Operands, key: Value, value: Value, *, is_negated: bool) -> Cel:

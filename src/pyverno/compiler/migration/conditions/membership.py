@@ -128,7 +128,8 @@ def _test(operands: Operands, operator: str, *, is_list: bool, is_deprecated: bo
         texts = [go_text(each) for each in value.constant]
         if is_deprecated and not all(isinstance(each, str) for each in value.constant):
             raise operands.refuse("deprecated-in", "In or NotIn of a list with items that are no texts")
-        return _among(texts, both_ways=not is_negated and not is_deprecated, wild=not is_deprecated)
+        both_ways = not is_negated and not is_deprecated and not is_plain_name(operands.key)
+        return _among(texts, both_ways=both_ways, wild=not is_deprecated)
     if value.parts is not None:
         return _among_parts(operands, value.parts, is_negated=is_negated)
     if value.shape is Shape.ANY:

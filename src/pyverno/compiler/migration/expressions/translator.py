@@ -190,6 +190,8 @@ _NO_FUNCTION: Final[Mapping[str, tuple[str, str]]] = {
     "path_canonicalize": ("has no form in CEL", "compare the path as it is written"),
     "x509_decode": ("gives other fields in CEL", "write the expression with x509.decode()"),
     "image_normalize": ("gives another canonical form in CEL", "write the expression with image()"),
+    "parse_json": ("gives a value of any type, whose fields JMESPath reads as null", "write it with json.unmarshal()"),
+    "parse_yaml": ("gives a value of any type, whose fields JMESPath reads as null", "write it with yaml.parse()"),
     "random": ("cannot be compared", "keep the rule"),
 }
 

@@ -200,18 +200,6 @@ def _hash(name: str) -> Translation:
     return translate
 
 
-def parse_json(translator: Translator, text: Value) -> Value:
-    """`parse_json` reads JSON; the value can be anything."""
-    cel = call("json.unmarshal", text_cel(translator, "parse_json", text))
-    return replace(made(cel, _ANYTHING, text), fails=True, nulls=())
-
-
-def parse_yaml(translator: Translator, text: Value) -> Value:
-    """`parse_yaml` reads YAML; the value can be anything."""
-    cel = call("yaml.parse", text_cel(translator, "parse_yaml", text))
-    return replace(made(cel, _ANYTHING, text), fails=True, nulls=())
-
-
 def semver_compare(translator: Translator, version: Value, versions: Value) -> Value:
     """`semver_compare` holds a version against a range, which is taken apart here; one that does not parse is 0.0.0."""
     from pyverno.compiler.migration.expressions.versions import in_range
@@ -230,8 +218,6 @@ def _scalar(translator: Translator, name: str, value: Value) -> Cel:
         return call("string", value.cel, returns=CelType.STRING)
     return text_cel(translator, name, value)
 
-
-_ANYTHING: Final = Schema(Shape.ANY, Presence.REQUIRED)
 
 FUNCTIONS: Final[Mapping[str, Translation]] = {
     "starts_with": _test("startsWith", "starts_with"),
@@ -257,7 +243,5 @@ FUNCTIONS: Final[Mapping[str, Translation]] = {
     "sha256": _hash("sha256"),
     "sha1": _hash("sha1"),
     "md5": _hash("md5"),
-    "parse_json": parse_json,
-    "parse_yaml": parse_yaml,
     "semver_compare": semver_compare,
 }

@@ -1,0 +1,200 @@
+"""Objects that differ from a plain one in one place: each field that the policies mention, with each telling value.
+
+Random objects seldom hit the boundary of a condition; these do, in a few hundred steps. They need not be valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from typing import Final
+
+from pyverno.compiler.equivalence.material import Material
+from pyverno.compiler.equivalence.variations import numbers_near, texts_near
+from pyverno.kube.json import JSON, JSONObject, deep_copy
+from pyverno.kube.kinds import KindInfo
+from pyverno.kube.schemas import SchemaSet
+from pyverno.value import dataclass
+
+__all__ = ["plain_object", "systematic_objects"]
+
+_STRUCTURE: Final = frozenset({"spec", "template", "jobTemplate", "metadata", "containers", "rules"})
+_NEVER: Final = frozenset({"managedFields", "status", "ownerReferences", "finalizers", "apiVersion", "kind"})
+_MAPS: Final = ("labels", "annotations")
+_CONTAINERS: Final = ("initContainers", "ephemeralContainers")
+_MOST_TEXTS: Final = 64
+_MOST_PATHS: Final = 48
+_DEEPEST: Final = 12
+_QUANTITIES: Final = ("0", "100m", "1", "2", "512Mi", "1Gi", "2Gi")
+
+Steps = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place of an object and the values that go there."""
+
+    steps: Steps
+    values: tuple[JSON, ...]
+
+
+def plain_object(info: KindInfo) -> JSONObject:
+    """Return the smallest object of a kind: admission fills in what is required.
+
+    >>> plain_object(next(iter(__import__("pyverno.policy.kinds").policy.kinds.KNOWN_KINDS.by_kind("Pod"))))
+    {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'a', 'namespace': 'default'}}
+    """
+    metadata: JSONObject = {"name": "a"}
+    if info.namespaced:
+        metadata["namespace"] = "default"
+    return {"apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
+
+
+def systematic_objects(material: Material, info: KindInfo, schemas: SchemaSet) -> Iterator[JSONObject]:
+    """Yield a plain object of a kind, and it with one mentioned field set to each value that tells."""
+    plain = plain_object(info)
+    yield plain
+    schema = schemas.find(info.group, info.version, info.kind)
+    if schema is None:
+        return
+    texts = _texts(material)
+    for place in (*_metadata(material, info, texts), *islice(_places(material, schema, schemas, texts), _MOST_PATHS)):
+        for value in place.values:
+            yield _with(plain, place.steps, value)
+            if "containers" in place.steps and place.steps[-1] != "containers":
+                yield from _elsewhere(plain, place.steps, value)
+
+
+def _texts(material: Material) -> list[str]:
+    """Return the constants and what is beside them, the first variations of all before the second ones."""
+    found: dict[str, None] = {}
+    constants = [each for each in material.constants if isinstance(each, str) and "\\" not in each and "\n" not in each]
+    series = [[*texts_near(each)] for each in constants]
+    for number in range(max((len(each) for each in series), default=0)):
+        found.update(dict.fromkeys(each[number] for each in series if number < len(each)))
+    return [*dict.fromkeys(("", "x", "*", *list(found)[:_MOST_TEXTS]))]
+
+
+def _metadata(material: Material, info: KindInfo, texts: Sequence[str]) -> Iterator[_Place]:
+    names = [text for text in texts if text and len(text) <= 40]
+    yield _Place(("metadata", "name"), tuple(names))
+    if info.namespaced:
+        yield _Place(("metadata", "namespace"), tuple(names))
+    for holder in _MAPS:
+        for key in material.keys.get(holder, ()):
+            yield _Place(("metadata", holder, key), tuple(texts))
+
+
+def _places(
+    material: Material, schema: JSONObject, schemas: SchemaSet, texts: Sequence[str], above: Steps = ()
+) -> Iterator[_Place]:
+    if len(above) > _DEEPEST:
+        return
+    for name, below in (schema.get("properties") or {}).items():
+        is_known = name in material.names or name in _STRUCTURE
+        if name in _NEVER or not is_known or (not above and name == "metadata"):
+            continue
+        found = schemas.followed(below)
+        if found is None:
+            continue
+        steps = (*above, name)
+        if found.get("properties"):
+            if name in material.names:
+                yield _Place(steps, ({},))
+            yield from _places(material, found, schemas, texts, steps)
+            continue
+        match _type(found):
+            case "array":
+                yield from _of_list(material, found, schemas, texts, steps)
+            case "object":
+                yield from _of_map(material, found, texts, steps)
+            case kind:
+                yield _Place(steps, _scalars(found, kind, material, texts))
+
+
+def _of_list(
+    material: Material, schema: JSONObject, schemas: SchemaSet, texts: Sequence[str], steps: Steps
+) -> Iterator[_Place]:
+    items = schemas.followed(schema.get("items") or {}) or {}
+    if items.get("properties"):
+        if steps[-1] in material.names:
+            yield _Place(steps, ([], [{}], [{}, {}], [{}, {}, {}]))
+        yield from _places(material, items, schemas, texts, (*steps, 0))
+        return
+    values = _scalars(items, _type(items), material, texts)
+    lists: list[JSON] = [[], *([each] for each in values)]
+    lists += [[first, second] for first, second in pairwise(values)]
+    yield _Place(steps, tuple(lists[:_MOST_TEXTS]))
+
+
+def _of_map(material: Material, schema: JSONObject, texts: Sequence[str], steps: Steps) -> Iterator[_Place]:
+    name = str(steps[-1])
+    values = schema.get("additionalProperties")
+    is_text = not isinstance(values, dict) or values.get("type") in ("string", None)
+    keys = [*material.keys.get(name, ()), *(("cpu", "memory") if name in ("limits", "requests") else ())]
+    for key in dict.fromkeys(keys):
+        is_amount = name in ("limits", "requests", "hard", "capacity")
+        yield _Place((*steps, key), (*_amounts(texts),) if is_amount else tuple(texts) if is_text else ())
+    yield _Place(steps, ({},))
+
+
+def _amounts(texts: Sequence[str]) -> list[str]:
+    return [*dict.fromkeys((*(text for text in texts if text[:1].isdecimal()), *_QUANTITIES))]
+
+
+def _scalars(schema: JSONObject, kind: str, material: Material, texts: Sequence[str]) -> tuple[JSON, ...]:
+    if schema.get("enum"):
+        return tuple(schema["enum"])
+    match kind:
+        case "boolean":
+            return (True, False)
+        case "integer" | "number":
+            return tuple(dict.fromkeys((0, 1, 2, *numbers_near(material.constants)[:_MOST_TEXTS])))
+    if schema.get("format") == "int-or-string" or schema.get("x-kubernetes-int-or-string"):
+        return (*texts, *dict.fromkeys((0, 1, 80, *numbers_near(material.constants)[:12])))
+    return tuple(texts)
+
+
+def _type(schema: JSONObject) -> str:
+    types = schema.get("type")
+    if isinstance(types, list):
+        return next((each for each in types if each != "null"), "")
+    return str(types or "")
+
+
+def _elsewhere(plain: JSONObject, steps: Steps, value: JSON) -> Iterator[JSONObject]:
+    """Yield the object with the value in the second container, and in the other lists of containers."""
+    at = steps.index("containers")
+    if len(steps) < at + 3:
+        return
+    yield _with(_with(plain, (*steps[: at + 1], 0, "name"), "first"), (*steps[: at + 1], 1, *steps[at + 2 :]), value)
+    for other in _CONTAINERS:
+        yield _with(plain, (*steps[:at], other, *steps[at + 1 :]), value)
+
+
+def _with(body: JSONObject, steps: Steps, value: JSON) -> JSONObject:
+    """Return a copy with a value at a place; maps and lists on the way are made."""
+    copy = deep_copy(body)
+    holder: JSON = copy
+    for step, following in pairwise(steps):
+        fresh: JSON = [] if isinstance(following, int) else {}
+        holder = _entered(holder, step, fresh)
+    _set(holder, steps[-1], deep_copy(value))
+    return copy
+
+
+def _entered(holder: JSON, step: str | int, fresh: JSON) -> JSON:
+    if isinstance(step, int):
+        while len(holder) <= step:
+            holder.append({} if len(holder) < step else fresh)
+        return holder[step]
+    if not isinstance(holder.get(step), (dict, list)):
+        holder[step] = fresh
+    return holder[step]
+
+
+def _set(holder: JSON, step: str | int, value: JSON) -> None:
+    if isinstance(step, int):
+        while len(holder) <= step:
+            holder.append(None)
+    holder[step] = value
