@@ -8,7 +8,7 @@ from pathlib import Path
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
 from pyverno.compiler.equivalence.material import material_of
-from pyverno.compiler.migration.cleanups import convert_cleanup
+from pyverno.compiler.migration.companions.cleanups import convert_cleanup
 from pyverno.compiler.migration.outcome import Refused, UnconvertibleError
 from pyverno.compiler.migration.policy import convert_policy
 from pyverno.compiler.migration.schema import SchemaBook

@@ -10,6 +10,7 @@ from pyverno.cli.migrate.comments import Comments, read_comments, with_rule_comm
 from pyverno.cli.migrate.report import RuleLine
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample
+from pyverno.compiler.migration.companions.convert import Companion, convert_companion
 from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
 from pyverno.compiler.migration.printer import print_policy
@@ -61,26 +62,29 @@ def convert_document(
     is_unsafe: bool = False,
     is_tested: bool = True,
     text: str | None = None,
+    others: Sequence[Document] = (),
 ) -> Conversion:
     """Convert and test one document; raises PyvernoError for one that is no valid policy.
 
-    `text` is that of the source where it is no file.
+    `text` is that of the source where it is no file. `others` are all documents that are converted: an exception is
+    judged together with the policies that it names.
     """
     compilation = compile_documents([document])
     item = compilation.items[0]
     if compilation.errors:
         raise compilation.errors[0]
-    if not isinstance(item.written, ClusterPolicy):
-        kind = str(document.value.get("kind", ""))
-        refused = Refused("kind", "kind", f"documents of kind {kind} are not converted", "keep it as it is")
-        return Conversion(document, (RuleLine(document.file, _name(document), "", "not convertible", refused=refused),))
-    found = convert_policy(item.written, book, assumes_types=is_unsafe, selected=selected)
+    if isinstance(item.written, ClusterPolicy):
+        found = convert_policy(item.written, book, assumes_types=is_unsafe, selected=selected)
+        companion = Companion(found)
+    else:
+        companion = convert_companion(document, item.written, book, others)
+        found = companion.conversion
     if not found.documents:
         return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
     documents, record, state, reason = found.documents, None, "converted, not tested", ""
     comparison: Comparison | None = None
     if is_tested:
-        comparison = _verified(document, found, settings)
+        comparison = _verified(document, companion, settings)
         state, reason = _verdict(comparison)
         if comparison.counterexample is not None and not is_unsafe:
             refused = Refused("differs", "", reason, "convert the rule by hand; --unsafe shows the difference")
@@ -98,9 +102,10 @@ def convert_document(
     return Conversion(document, _lines(document, found, state, reason), documents, found.remaining, written, record)
 
 
-def _verified(document: Document, found: PolicyConversion, settings: Settings) -> Comparison:
-    new = [*found.documents, *([found.remaining] if found.remaining is not None else [])]
-    return verify([document.value], new, settings)
+def _verified(document: Document, companion: Companion, settings: Settings) -> Comparison:
+    found = companion.conversion
+    new = [*companion.new, *found.documents, *([found.remaining] if found.remaining is not None else [])]
+    return verify([*companion.old, document.value], new, settings)
 
 
 def _verdict(comparison: Comparison) -> tuple[str, str]:

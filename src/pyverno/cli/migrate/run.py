@@ -69,7 +69,7 @@ def run_migrate(options: MigrateOptions) -> int:
 
 def _converted(options: MigrateOptions, documents: Sequence[Document], stdin: bytes | None) -> list[Conversion]:
     """Convert all documents, in several processes where there is work for them."""
-    work = _Work(options, stdin)
+    work = _Work(options, stdin, documents)
     if options.workers == 1 or len(documents) < options.workers * 2:
         return [work.convert(document) for document in documents]
     # imported for runs over many policies only
@@ -89,8 +89,9 @@ def _converted(options: MigrateOptions, documents: Sequence[Document], stdin: by
 class _Work:
     """What every process needs; schemas are read in the process that uses them."""
 
-    def __init__(self, options: MigrateOptions, stdin: bytes | None) -> None:
+    def __init__(self, options: MigrateOptions, stdin: bytes | None, documents: Sequence[Document]) -> None:
         self.options = options
+        self.documents = documents
         self.stdin = stdin
         self.crds = _objects(options.crds)
         self.seeds = _objects(options.seeds)
@@ -118,6 +119,7 @@ class _Work:
             is_unsafe=options.unsafe,
             is_tested=not options.check,
             text=None if self.stdin is None or document.file != STDIN else self.stdin.decode(errors="replace"),
+            others=self.documents,
         )
 
 

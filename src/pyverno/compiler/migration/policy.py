@@ -13,9 +13,9 @@ from typing import Final
 
 from pyverno.compiler.autogen.patterns import ANNOTATION, autogen_controllers
 from pyverno.compiler.migration.frame import policy_head
-from pyverno.compiler.migration.generating import convert_generating
+from pyverno.compiler.migration.generations.policy import convert_generating
 from pyverno.compiler.migration.lexical import scan
-from pyverno.compiler.migration.mutating import convert_mutating
+from pyverno.compiler.migration.mutations.policy import convert_mutating
 from pyverno.compiler.migration.outcome import Converted, Note, Refused, UnconvertibleError
 from pyverno.compiler.migration.patterns.wildcards import text_matches
 from pyverno.compiler.migration.schema import SchemaBook

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pyverno.compiler.migration.conditions import conditions
 from pyverno.compiler.migration.expressions import names_of
 from pyverno.compiler.migration.frame import frame_of, policy_head
-from pyverno.compiler.migration.generations import convert_generate
-from pyverno.compiler.migration.mutating import names_of_any, settings_of
+from pyverno.compiler.migration.generations.calls import convert_generate
+from pyverno.compiler.migration.mutations.policy import names_of_any, settings_of
 from pyverno.compiler.migration.outcome import Converted, UnconvertibleError
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ADMITTED

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from pyverno.compiler.autogen.patterns import expand
+from pyverno.compiler.migration.policy import PolicyConversion
+from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.compiler.migration.scope import convert_scope
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import dataclass
 
-__all__ = ["Successor", "Successors"]
+__all__ = ["Successor", "Successors", "successors_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +54,24 @@ class Successors:
         names = tuple(rules)
         found = sorted(rule for key, rule in self.kept if key == policy)
         return [rule for rule in found if any(wildcard_match(name, rule) for name in names)]
+
+    def joined(self, other: Successors) -> Successors:
+        """Return the successors of two sets of policies."""
+        return Successors((*self.entries, *other.entries), self.kept | other.kept)
+
+
+def successors_of(policy: ClusterPolicy, conversion: PolicyConversion, book: SchemaBook) -> Successors:
+    """Return what takes the place of the rules of a policy and of their copies for pod controllers."""
+    kinds = {each["metadata"]["name"]: str(each["kind"]) for each in conversion.documents}
+    outcomes = {each.rule: each for each in conversion.rules}
+    entries, kept = [], set()
+    for rule in expand(policy):
+        origin = next((each for each in policy.spec.rules if each.path == rule.path), rule)
+        outcome = outcomes[origin.name]
+        if outcome.refused is not None:
+            kept.add((policy.key, rule.name))
+            continue
+        scope = convert_scope(rule.match, rule.exclude, book.schemas.kinds)
+        matched = frozenset(target.kind for target in scope.targets)
+        entries += [Successor(policy.key, rule.name, name, kinds[name], matched) for name in outcome.policies]
+    return Successors(tuple(entries), frozenset(kept))

@@ -1,0 +1,100 @@
+"""`pyverno migrate` over what goes with policies: mutations, generations, cleanup policies and exceptions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyverno.kube.yaml.documents import load_documents
+from tests.support.commandline import Run
+
+POLICY = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: hosts}
+spec:
+  rules:
+  - name: no-host-network
+    match: {any: [{resources: {kinds: [Pod], operations: [CREATE, UPDATE]}}]}
+    validate:
+      failureAction: Enforce
+      allowExistingViolations: false
+      message: no host network
+      pattern: {spec: {=(hostNetwork): false}}
+"""
+EXCEPTION = """\
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: system, namespace: kyverno}
+spec:
+  exceptions: [{policyName: hosts, ruleNames: ["*"]}]
+  match: {any: [{resources: {kinds: [Pod], namespaces: [kube-system]}}]}
+"""
+CLEANUP = """\
+apiVersion: kyverno.io/v2
+kind: ClusterCleanupPolicy
+metadata: {name: few}
+spec:
+  schedule: "0 0 * * *"
+  match: {any: [{resources: {kinds: [Deployment]}}]}
+  conditions: {any: [{key: "{{ target.spec.replicas }}", operator: LessThan, value: 2}]}
+"""
+MUTATE = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: labels}
+spec:
+  rules:
+  - name: team
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {+(team): none}}}}
+"""
+GENERATE = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: quotas}
+spec:
+  rules:
+  - name: quota
+    match: {any: [{resources: {kinds: [Namespace], operations: [CREATE]}}]}
+    generate:
+      apiVersion: v1
+      kind: ResourceQuota
+      name: default
+      namespace: "{{ request.object.metadata.name }}"
+      data: {spec: {hard: {pods: "5"}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [(CLEANUP, "DeletingPolicy"), (MUTATE, "MutatingPolicy"), (GENERATE, "GeneratingPolicy")],
+    ids=["cleanup", "mutate", "generate"],
+)
+def test_other_kinds_of_rules_are_converted_and_tested(cli: Run, folder: Path, text: str, kind: str) -> None:
+    """The new policy has a certificate, and the report names it."""
+    (folder / "policy.yaml").write_text(text)
+    ran = cli("migrate", "policy.yaml", "--objects", "60")
+    (document,) = load_documents(ran.out)
+    assert (0, kind) == (ran.code, document.value["kind"])
+    assert "converted (tested)" in ran.err
+    assert any("certificate" in name for name in document.value["metadata"]["annotations"])
+
+
+def test_an_exception_is_converted_with_its_policy(cli: Run, folder: Path) -> None:
+    """Both are judged together: the reference is to the new policy."""
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "exception.yaml").write_text(EXCEPTION)
+    ran = cli("migrate", "policy.yaml", "exception.yaml", "--objects", "60")
+    policy, exception = (each.value for each in load_documents(ran.out))
+    assert 0 == ran.code
+    assert [{"name": "hosts", "kind": policy["kind"]}] == exception["spec"]["policyRefs"]
+
+
+def test_an_exception_without_its_policy_is_left(cli: Run, folder: Path) -> None:
+    """The report says what to do."""
+    (folder / "exception.yaml").write_text(EXCEPTION)
+    ran = cli("migrate", "exception.yaml")
+    assert (1, "") == (ran.code, ran.out)
+    assert "convert its policies along with it" in ran.err
