@@ -104,13 +104,12 @@ def all_containers(pod: Reference) -> Cel:
 
 
 def pod_security_tests(
-    written: JSONObject, pod: Reference, path: str, *, owner: str = "object", containers: Cel | None = None
+    written: JSONObject, pod: Reference, path: str, *, containers: Cel | None = None
 ) -> tuple[ControlTest, ...]:
     """Return the tests of a rule, one for each check that it makes.
 
-    `pod` is an object with `metadata` and `spec`, a Pod or what stands for the template of a controller. `owner` is the
-    object that was sent, `containers` a variable that holds all containers of the pod. Raises UnconvertibleError for
-    excludes without a form.
+    `pod` is an object with `metadata` and `spec`, a Pod or the template of a controller, `containers` a variable that
+    holds all containers of the pod. Raises UnconvertibleError for excludes without a form.
 
     >>> from pyverno.compiler.migration.schema import SchemaBook
     >>> pod = Reference("object", SchemaBook().of("", "v1", "Pod"))
@@ -124,7 +123,7 @@ def pod_security_tests(
         raise UnconvertibleError("pod-security", join_path(path, "version"), error.message, "mend the rule") from error
     level = str(written.get("level") or "")
     excludes = _excludes(written.get("exclude"), join_path(path, "exclude"))
-    annotations = _annotations(pod, owner)
+    annotations = pod.field("metadata").field("annotations").or_empty()
     found = []
     for check in CHECKS:
         if level == Standard.BASELINE.value and check.level is not Standard.BASELINE:
@@ -162,16 +161,6 @@ def _excludes(written: JSON, path: str) -> Mapping[str, list[tuple[str, ...] | N
             )
         found.setdefault(name, []).append(images)
     return found
-
-
-def _annotations(pod: Reference, owner: str) -> Cel:
-    """Return the annotations that are judged: of a CronJob Kyverno reads those of the job template."""
-    own = pod.field("metadata").field("annotations").or_empty()
-    if pod.root == owner:
-        return own
-    cron = Cel(f"{owner}.spec.jobTemplate.?metadata.?annotations.orValue({{}})", CelType.MAP)
-    text = f"request.kind.kind == 'CronJob' ? {cron.text} : {own.text}"
-    return Cel(text, CelType.MAP, Level.TERNARY)
 
 
 # --------------------------------------------------------------------------------------------------------------- checks

@@ -193,14 +193,13 @@ class _Converter:
 
     def _pod_security(self, root: Reference, *, is_old: bool) -> Sequence[Cel]:
         written: JSONObject = self.validate.raw["podSecurity"]
-        owner = "oldObject" if is_old else self.frame.root
         if not is_old and len(self.frame.roots) == 1:
             self.containers = [("containers", all_containers(root).text)]
             variable = Cel("variables.containers", CelType.LIST)
-            tests = pod_security_tests(written, root, "validate.podSecurity", owner=owner, containers=variable)
+            tests = pod_security_tests(written, root, "validate.podSecurity", containers=variable)
             self.titles = [each.title for each in tests]
         else:
-            tests = pod_security_tests(written, root, "validate.podSecurity", owner=owner)
+            tests = pod_security_tests(written, root, "validate.podSecurity")
         return [each.passes for each in tests]
 
     def _denied(self, conditions: JSON, root: Reference, *, is_old: bool) -> Cel:
