@@ -156,7 +156,9 @@ def _convert_other(
 ) -> tuple[tuple[JSONObject, ...], tuple[Note, ...]]:
     convert = _OTHER_RULES.get(type(rule.action))
     if convert is None:
-        raise UnconvertibleError("rule-type", "", "rules of this type are not converted", "keep the rule")
+        reason = "only a registry shows whether two policies accept the same signatures, so nothing could be tested"
+        advice = "keep the rule, or write an ImageValidatingPolicy and try it with `pyverno apply --registry`"
+        raise UnconvertibleError("verify-images", "verifyImages", reason, advice)
     converted = convert(policy, rule, book, f"{policy.name}-{rule.name}")
     return converted.documents, converted.notes
 
