@@ -50,6 +50,14 @@ migrate = command(
     _migrate,
     {
         "Conversion": (
+            value(
+                "--to",
+                help="Kinds to convert to: Kyverno's (cel), or Kubernetes' own that validate (vap) or mutate (map).",
+                default="cel",
+                choices=("cel", "vap", "map"),
+                metavar="KINDS",
+                key="target",
+            ),
             repeated("--select", help="Only rules of this name (wildcards allowed).", metavar="RULE", key="selected"),
             switch("--unsafe", help="Also write what differs, and take types from patterns where no schema has them."),
             repeated("--crd", help="File or folder with CustomResourceDefinitions.", metavar="FILE", key="crds"),

@@ -11,6 +11,7 @@ from pyverno.cli.migrate.report import RuleLine
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample
 from pyverno.compiler.migration.companions.convert import Companion, convert_companion
+from pyverno.compiler.migration.native import native_conversion
 from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
 from pyverno.compiler.migration.printer import print_policy
@@ -21,7 +22,7 @@ from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["Conversion", "convert_document"]
 
@@ -63,11 +64,12 @@ def convert_document(
     is_tested: bool = True,
     text: str | None = None,
     others: Sequence[Document] = (),
+    target: str = "cel",
 ) -> Conversion:
     """Convert and test one document; raises PyvernoError for one that is no valid policy.
 
     `text` is that of the source where it is no file. `others` are all documents that are converted: an exception is
-    judged together with the policies that it names.
+    judged together with the policies that it names. `target` is `cel`, or `vap` and `map` for Kubernetes' own kinds.
     """
     compilation = compile_documents([document])
     item = compilation.items[0]
@@ -79,6 +81,9 @@ def convert_document(
     else:
         companion = convert_companion(document, item.written, book, others)
         found = companion.conversion
+    if target != "cel" and found.documents:
+        found = native_conversion(found, target)
+        companion = replace(companion, conversion=found)
     if not found.documents:
         return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
     documents, record, state, reason = found.documents, None, "converted, not tested", ""

@@ -35,6 +35,7 @@ class MigrateOptions:
     policies: tuple[str, ...]
     selected: tuple[str, ...] = ()
     unsafe: bool = False
+    target: str = "cel"
     crds: tuple[str, ...] = ()
     kube_version: str = "1.35"
     objects: int = 500
@@ -120,6 +121,7 @@ class _Work:
             is_tested=not options.check,
             text=None if self.stdin is None or document.file != STDIN else self.stdin.decode(errors="replace"),
             others=self.documents,
+            target=options.target,
         )
 
 

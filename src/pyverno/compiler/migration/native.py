@@ -11,15 +11,18 @@ from typing import Final
 
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
+from pyverno.compiler.migration.policy import PolicyConversion, RuleOutcome
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
+from pyverno.value import replace
 
-__all__ = ["convert_native"]
+__all__ = ["convert_native", "native_conversion"]
 
 _KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "ValidatingPolicy": ("ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"),
     "MutatingPolicy": ("MutatingAdmissionPolicy", "admissionregistration.k8s.io/v1"),
 }
+_TARGETS: Final = {"vap": "ValidatingAdmissionPolicy", "map": "MutatingAdmissionPolicy"}
 _FIELDS: Final = ("matchConstraints", "matchConditions", "variables", "validations", "mutations", "auditAnnotations")
 _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "targetMatchConstraints": ("the API server changes no objects but that of the request", "keep the MutatingPolicy"),
@@ -60,6 +63,29 @@ def convert_native(policy: JSONObject) -> Converted:
     }
     _refuse_what_does_not_compile(document)
     return Converted((document, binding), (_NO_REPORT,))
+
+
+def native_conversion(found: PolicyConversion, target: str) -> PolicyConversion:
+    """Return a conversion with Kubernetes' own kinds; all rules stay where one of its policies has no such form.
+
+    `target` is `vap` for policies that validate, `map` for those that mutate.
+    """
+    documents: list[JSONObject] = []
+    notes: list[Note] = []
+    try:
+        for policy in found.documents:
+            converted = convert_native(policy)
+            if converted.documents[0]["kind"] != _TARGETS[target]:
+                reason = f"a {policy['kind']} does not become a {_TARGETS[target]}"
+                raise UnconvertibleError("native-kind", "kind", reason, "use --to cel, or the other kind")
+            documents += converted.documents
+            notes += [each for each in converted.notes if each not in notes]
+    except UnconvertibleError as error:
+        refused = error.refused
+        rules = tuple(each if each.refused is not None else RuleOutcome(each.rule, (), refused) for each in found.rules)
+        return PolicyConversion(found.source, (), found.source, rules)
+    rules = tuple(replace(each, notes=(*each.notes, *notes)) if each.refused is None else each for each in found.rules)
+    return replace(found, documents=tuple(documents), rules=rules)
 
 
 def _refuse(spec: JSONObject) -> None:

@@ -98,3 +98,26 @@ def test_an_exception_without_its_policy_is_left(cli: Run, folder: Path) -> None
     ran = cli("migrate", "exception.yaml")
     assert (1, "") == (ran.code, ran.out)
     assert "convert its policies along with it" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "kind"),
+    [(POLICY, "vap", "ValidatingAdmissionPolicy"), (MUTATE, "map", "MutatingAdmissionPolicy")],
+    ids=["vap", "map"],
+)
+def test_kinds_of_kubernetes_come_with_a_binding(cli: Run, folder: Path, text: str, target: str, kind: str) -> None:
+    """Both are judged together against the old rule."""
+    (folder / "policy.yaml").write_text(text)
+    ran = cli("migrate", "policy.yaml", "--to", target, "--objects", "60")
+    assert 0 == ran.code
+    assert [kind, f"{kind}Binding"] == [each.value["kind"] for each in load_documents(ran.out)]
+    assert "converted (tested)" in ran.err
+
+
+@pytest.mark.parametrize("text", [GENERATE, MUTATE], ids=["generate", "mutate"])
+def test_what_kubernetes_cannot_say_stays(cli: Run, folder: Path, text: str) -> None:
+    """The report names the kind that there is none for."""
+    (folder / "policy.yaml").write_text(text)
+    ran = cli("migrate", "policy.yaml", "--to", "vap", "--objects", "60")
+    assert (1, "") == (ran.code, ran.out)
+    assert "use --to cel" in ran.err
