@@ -90,10 +90,12 @@ def finding(
     *,
     audit_warn: bool = False,
     blamed: tuple[str | int, ...] | None = None,
+    rule_location: Location | None = None,
 ) -> Finding:
     """Return the finding of a result about a resource that was read from a document.
 
-    `blamed` is the path of the field at fault where the caller knows it, else that of the pattern is taken.
+    `blamed` is the path of the field at fault where the caller knows it, else that of the pattern is taken; so is
+    `rule_location` the place of the part of the rule that decided, else that of the rule.
     """
     policy = result.rule.policy
     path = result.detail.path if isinstance(result.detail, PatternDetail) else ""
@@ -113,7 +115,7 @@ def finding(
         origin=result.rule.origin,
         path=path,
         location=document.location(steps),
-        rule_location=result.rule.location,
+        rule_location=result.rule.location if rule_location is None else rule_location,
         exceptions=result.exceptions,
         properties=result.properties,
     )

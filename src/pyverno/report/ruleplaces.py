@@ -1,13 +1,18 @@
-"""Where the parts of rules were written: places in the documents of policies, for explanations."""
+"""Where the parts of rules were written: places in the documents of policies, for results and explanations."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyverno.compiler import Compilation
-from pyverno.engine.explain.nodes import FieldPath, RuleTrace
+from pyverno.engine.result import CelDetail, RuleResult
+from pyverno.engine.rule import RuleInfo
 from pyverno.errors import Location
 from pyverno.kube.json import JSON
+
+if TYPE_CHECKING:
+    # results need no explanations
+    from pyverno.engine.explain.nodes import FieldPath, RuleTrace
 
 __all__ = ["RulePlaces"]
 
@@ -26,18 +31,28 @@ class RulePlaces:
         document = self._sources.get(id(trace.rule.policy))
         if document is None:
             return None
-        root = _rule_path(document.value, trace)
+        root = _rule_path(document.value, trace.rule)
         if not place and not root:
             return trace.rule.location
         return document.location((*root, *_without_template(place, is_copy=bool(trace.rule.origin))))
 
+    def of_result(self, result: RuleResult) -> Location:
+        """Return where the rule of a result was written: the one validation in CEL, where one decided."""
+        document = self._sources.get(id(result.rule.policy))
+        detail = result.detail
+        if document is None or not isinstance(detail, CelDetail) or detail.position < 0:
+            return result.rule.location
+        root = _rule_path(document.value, result.rule)
+        path = (*root, "validate", "cel", "expressions") if root else ("spec", "validations")
+        return document.location((*path, detail.position))
 
-def _rule_path(policy: JSON, trace: RuleTrace) -> FieldPath:
+
+def _rule_path(policy: JSON, rule: RuleInfo) -> FieldPath:
     """Return the path of a rule in its document; () for policies that are one rule."""
     spec = policy.get("spec") if isinstance(policy, dict) else None
     rules = spec.get("rules") if isinstance(spec, dict) else None
     names = [rule.get("name") if isinstance(rule, dict) else None for rule in rules] if isinstance(rules, list) else []
-    name = trace.rule.origin or trace.rule.name
+    name = rule.origin or rule.name
     return ("spec", "rules", names.index(name)) if name in names else ()
 
 

@@ -11,6 +11,7 @@ from pyverno.cli.style import Style
 from pyverno.engine.result import Status
 from pyverno.offline.session import Session
 from pyverno.report.finding import Finding, finding
+from pyverno.report.ruleplaces import RulePlaces
 from pyverno.report.text import text_lines
 from pyverno.value import replace
 
@@ -22,6 +23,7 @@ _UNHAPPY = (Status.FAIL, Status.WARN, Status.ERROR)
 
 def findings_of(judged: Iterable[JudgedResource], session: Session, *, audit_warn: bool) -> Iterator[Finding]:
     """Yield every result with its locations."""
+    places = RulePlaces(session.compilation)
     for item in judged:
         ref = item.ref
         for result in item.results:
@@ -30,7 +32,14 @@ def findings_of(judged: Iterable[JudgedResource], session: Session, *, audit_war
                 blamed = item.blamed.get((result.rule.policy.key, result.rule.name))
             if blamed is None and result.status in _UNHAPPY and result.target is None:
                 blamed = session.blame(item.resource, result, is_payload=item.payload_kind == PAYLOAD)
-            yield finding(result, ref, item.document, audit_warn=audit_warn, blamed=blamed)
+            yield finding(
+                result,
+                ref,
+                item.document,
+                audit_warn=audit_warn,
+                blamed=blamed,
+                rule_location=places.of_result(result),
+            )
 
 
 def print_text(

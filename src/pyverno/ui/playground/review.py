@@ -24,6 +24,7 @@ from pyverno.offline.resources import normalise
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.report.finding import finding
+from pyverno.report.ruleplaces import RulePlaces
 from pyverno.ui.playground.compiled import compile_text, kinds_of, lint_texts, read_documents
 from pyverno.ui.playground.explaining import explain_rules, place_of, read_change_wanted
 from pyverno.value import dataclass, field
@@ -210,7 +211,8 @@ def _result(
     session: Session, result: RuleResult, ref: ResourceRef, document: Document, manifest: JSONObject
 ) -> JSONObject:
     blamed = session.blame(manifest, result) if result.status in _PROBLEMS and result.target is None else None
-    found = finding(result, result.target or ref, document, blamed=blamed)
+    place = RulePlaces(session.compilation).of_result(result)
+    found = finding(result, result.target or ref, document, blamed=blamed, rule_location=place)
     item = found.to_json()
     return {
         "policy": found.policy,
