@@ -98,7 +98,7 @@ FINDINGS = """\
 examples/guestbook/frontend.yaml:18:16 images/autogen-no-latest validation failure: write a version
     default/Deployment/frontend, rule at policies/images.yaml:7:5
 examples/guestbook/frontend.yaml:11:13 replicas at most 3 replicas
-    default/Deployment/frontend, rule at policies/replicas.yaml:6:3
+    default/Deployment/frontend, rule at policies/replicas.yaml:9:5
 
 examples/guestbook/redis.JSON:15:22 images/no-latest validation failure: write a version
     default/Pod/redis, rule at policies/images.yaml:7:5
