@@ -9,6 +9,7 @@ from pyverno.engine.result import CelDetail, RuleResult
 from pyverno.engine.rule import RuleInfo
 from pyverno.errors import Location
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.documents import Document
 
 if TYPE_CHECKING:
     # results need no explanations
@@ -25,6 +26,11 @@ class RulePlaces:
     def __init__(self, compilation: Compilation) -> None:
         """Take the compiled policies with their documents."""
         self._sources = {id(item.policy.info): item.document for item in compilation.items if item.policy}
+        self._named: dict[tuple[str, str], Document | None] = {}
+        for item in compilation.items:
+            if item.policy:
+                key = (item.policy.info.kind, item.policy.info.key)
+                self._named[key] = None if key in self._named else item.document
 
     def find(self, trace: RuleTrace, place: FieldPath) -> Location | None:
         """Return where a part of a rule was written; None for a policy of other documents."""
@@ -38,9 +44,13 @@ class RulePlaces:
 
     def of_result(self, result: RuleResult) -> Location:
         """Return where the rule of a result was written: the one validation in CEL, where one decided."""
-        document = self._sources.get(id(result.rule.policy))
         detail = result.detail
-        if document is None or not isinstance(detail, CelDetail) or detail.position < 0:
+        if not isinstance(detail, CelDetail) or detail.position < 0:
+            return result.rule.location
+        policy = result.rule.policy
+        # results of other processes have policies of their own
+        document = self._sources.get(id(policy)) or self._named.get((policy.kind, policy.key))
+        if document is None:
             return result.rule.location
         root = _rule_path(document.value, result.rule)
         path = (*root, "validate", "cel", "expressions") if root else ("spec", "validations")
