@@ -17,6 +17,7 @@ _HELP = """Show reports, and a playground for policies, in a browser.
 FILES are files or folders with PolicyReport, ClusterPolicyReport, Report or ClusterReport objects, or the output of
 `pyverno report -o json`. Without files the reports of the cluster of the kubeconfig are followed.
 `pyverno ui check-login` with the flags of a login asks the issuer, and says what is wrong with it.
+`pyverno ui test-target NAME --notifications FILE` sends a sample to one target of the file.
 """
 _SECTIONS = {
     "Source": (
@@ -37,6 +38,10 @@ _SECTIONS = {
         ),
         number("--retention-days", help="Days for which resolved results are kept.", default=90, least=1, most=36500),
         comma_list("--views", help="Files with filters that everybody is shown: views, or boards of Policy Reporter."),
+        comma_list(
+            "--notifications",
+            help="Files with targets that changes of results are sent to: our form, or Policy Reporter's.",
+        ),
         switch("--metrics", help="Serve counts of results for Prometheus at `/metrics`.", key="shows_metrics"),
         switch(
             "--insecure-no-login",
@@ -88,6 +93,10 @@ def _ui(files: tuple[str, ...], **flags: Any) -> None:
         from pyverno.cli.ui.checklogin import check_login
 
         raise Exit(check_login(options))
+    if files[:1] == ("test-target",):
+        from pyverno.cli.ui.testtarget import test_target
+
+        raise Exit(test_target(options))
     run_ui(options)
 
 
@@ -104,6 +113,8 @@ ui = command(
         "pyverno ui --context prod,staging",
         "pyverno ui check-login --oidc-issuer https://login.example.org --oidc-client-id pyverno "
         "--public-url https://policy.example.org",
+        "pyverno ui --store results.db --notifications targets.yaml",
+        "pyverno ui test-target team-a --notifications targets.yaml",
         "pyverno ui --playground",
     ),
 )

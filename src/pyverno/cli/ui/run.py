@@ -17,6 +17,7 @@ from aiohttp import web
 
 from pyverno.cli.report.sources import read_files
 from pyverno.cli.ui.access import LoginOptions, make_door
+from pyverno.cli.ui.notifications import open_notifications
 from pyverno.cluster.client import Client
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
@@ -32,6 +33,7 @@ from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
+from pyverno.ui.server.targets import TargetRoutes
 from pyverno.ui.store.filters import NO_FILTER
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
@@ -64,6 +66,7 @@ class UiOptions:
     allows_everybody: bool = False
     shows_metrics: bool = False
     views: tuple[str, ...] = ()
+    notifications: tuple[str, ...] = ()
     login: LoginOptions = field(default_factory=LoginOptions)
 
 
@@ -83,6 +86,8 @@ def _check(options: UiOptions) -> None:
         raise UsageError("give either files or --kubeconfig and --context, not both")
     if options.only_playground and options.files:
         raise UsageError("--playground reads no reports: leave out the files")
+    if options.notifications and (options.files or options.only_playground):
+        raise UsageError("--notifications follows a cluster: leave out files and --playground")
     if len(set(options.contexts)) < len(options.contexts):
         raise UsageError("--context names the same context twice")
     if options.base_path and (not options.base_path.startswith("/") or options.base_path.endswith("/")):
@@ -121,7 +126,9 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
     async with AsyncExitStack() as stack:
         path = options.store or str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "results.db")
         create_tables(path)
-        writer = Writer(path, retention_seconds=options.retention_days * _DAY)
+        notifications = open_notifications(options.notifications, path, stack)
+        recorder = notifications.recorder if notifications else None
+        writer = Writer(path, retention_seconds=options.retention_days * _DAY, recorder=recorder)
         stack.callback(writer.close)
         readers = await stack.enter_async_context(ReaderPool(path))
         workers = await stack.enter_async_context(PlaygroundWorkers())
@@ -132,14 +139,21 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             view for file in options.views for view in read_views(load_documents(read_file(Path(file)), file=file))
         ]
         source = await _fill(options, feed, tasks, stack)
+        if notifications is not None:
+            dispatcher = notifications.dispatcher(dict(zip(source.inspectors, source.clients, strict=True)))
+            feed.subscribers.append(dispatcher.wake)
+            sending = tasks.create_task(dispatcher.run())
+            stack.callback(sending.cancel)
         door = make_door(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
+        readings = (notifications.readings,) if notifications else ()
         app = build_app(
             (
                 *ResultRoutes(readers).routes(),
                 *InspectionRoutes(readers, source.inspectors).routes(),
                 *PolicyReporterRoutes(readers).routes(),
+                *TargetRoutes(notifications.targets() if notifications else ()).routes(),
                 *PlaygroundRoutes(workers).routes(),
-                *(MetricsRoute(readers).routes() if options.shows_metrics else ()),
+                *(MetricsRoute(readers, *readings).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
                 *door.routes,
             ),

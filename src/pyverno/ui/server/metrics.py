@@ -5,7 +5,7 @@ The labels are those of its mode `simple`: a series for every object would be to
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from aiohttp import web
@@ -21,12 +21,16 @@ __all__ = ["MetricsRoute"]
 _LABELS: Final = ("policy", "status", "severity", "category", "source")
 
 
+Readings = Callable[[], Awaitable[Iterable[Reading]]]
+
+
 class MetricsRoute:
     """Handler of the route."""
 
-    def __init__(self, readers: ReaderPool) -> None:
-        """Take the readers of the store."""
+    def __init__(self, readers: ReaderPool, *others: Readings) -> None:
+        """Take the readers of the store, and what gives further metrics."""
         self._readers = readers
+        self._others = others
 
     def routes(self) -> Iterable[web.RouteDef]:
         """Return the route, relative to the base path."""
@@ -34,6 +38,8 @@ class MetricsRoute:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         text = await self._readers.ask(_render)
+        for other in self._others:
+            text += render_text(await other())
         return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
 

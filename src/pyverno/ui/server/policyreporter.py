@@ -64,7 +64,6 @@ class PolicyReporterRoutes:
             "results-without-resources": lambda reader, chosen, request: _results(
                 reader, chosen.with_patterns("kind", ("",)), request
             ),
-            "targets": lambda *_: {},
         }
         scoped: Mapping[str, Question] = {
             "results": _results,

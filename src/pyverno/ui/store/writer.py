@@ -7,10 +7,11 @@ A report that says the same as before costs one look at its digest. Results keep
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -21,7 +22,7 @@ from pyverno.ui.store.rows import RESULT_COLUMNS, RESULT_TABLES, StoredResult, r
 from pyverno.ui.store.schema import connect
 from pyverno.value import dataclass, field
 
-__all__ = ["Change", "Report", "Writer", "report_of"]
+__all__ = ["Change", "ChangeRecorder", "Report", "Writer", "report_of"]
 
 _DAY: Final = 86_400
 _HASH: Final = 16
@@ -45,13 +46,27 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A result that appeared, changed its status, or was resolved; `before` or `after` is empty where there is none."""
+    """A result that appeared, changed its status, or was resolved; `before` or `after` is empty where there is none.
+
+    `labels` are those of its report.
+    """
 
     result: Collected
     cluster: str
     before: str
     after: str
     at: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class ChangeRecorder(Protocol):
+    """Writes changes elsewhere in the same file, in the transaction that makes them."""
+
+    def record(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
+        """Take the changes of one transaction."""
+
+    def synchronized(self, connection: sqlite3.Connection, cluster: str) -> None:
+        """Take note that every report of a cluster was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +94,15 @@ def report_of(cluster: str, body: JSONObject) -> Report:
 class Writer:
     """The one writer of a store; its methods belong to one thread at a time."""
 
-    def __init__(self, path: str, *, retention_seconds: int = 90 * _DAY) -> None:
-        """Open the store, whose tables must exist; resolved results are kept for `retention_seconds`."""
+    def __init__(
+        self, path: str, *, retention_seconds: int = 90 * _DAY, recorder: ChangeRecorder | None = None
+    ) -> None:
+        """Open the store, whose tables must exist; resolved results are kept for `retention_seconds`.
+
+        A `recorder` takes every change in the transaction that makes it.
+        """
         self._connection = connect(path)
+        self._recorder = recorder
         self._retention = retention_seconds
         self._numbers = Numbers(self._connection)
 
@@ -95,6 +116,7 @@ class Writer:
         with self._transaction(now) as batch:
             for report in reports:
                 changes += self._write_report(report, batch)
+            self._record_elsewhere(changes)
         return changes
 
     def remove(self, cluster: str, names: Iterable[str], now: int) -> list[Change]:
@@ -108,12 +130,17 @@ class Writer:
                 if found is not None:
                     changes += self._resolve(self._open_of(found[0]), batch)
                     self._connection.execute("DELETE FROM reports WHERE id = ?", found)
+            self._record_elsewhere(changes)
         return changes
 
     def keep_only(self, cluster: str, names: Collection[str], now: int) -> list[Change]:
         """Resolve what belongs to reports of a cluster that are not among `names`: a whole list was read."""
         known = self._connection.execute("SELECT name FROM reports WHERE cluster = ?", (cluster,)).fetchall()
-        return self.remove(cluster, [name for (name,) in known if name not in names], now)
+        changes = self.remove(cluster, [name for (name,) in known if name not in names], now)
+        if self._recorder is not None:
+            with self._transaction(now):
+                self._recorder.synchronized(self._connection, cluster)
+        return changes
 
     def end_day(self, now: int) -> None:
         """Record today's counts, and drop what is older than the retention."""
@@ -164,9 +191,9 @@ class Writer:
                 target = self._numbers.target(report.cluster, result)
                 fresh.append((identity, series, target, *texts, batch.now, batch.now))
                 batch.count(series, target, result.finding.status, 1)
-                changes.append(Change(result, report.cluster, "", result.finding.status, batch.now))
+                changes.append(Change(result, report.cluster, "", result.finding.status, batch.now, report.labels))
             else:
-                changes += self._update(report.cluster, result, known_row, (series, *texts), batch)
+                changes += self._update(report, result, known_row, (series, *texts), batch)
         self._connection.executemany(
             "INSERT INTO results (identity, series, object, message, properties, report, first_seen, changed) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -175,7 +202,7 @@ class Writer:
         return changes + self._resolve(left.values(), batch)
 
     def _update(
-        self, cluster: str, result: Collected, row: tuple[Any, ...], new: tuple[int, int, int, int], batch: _Batch
+        self, report: Report, result: Collected, row: tuple[Any, ...], new: tuple[int, int, int, int], batch: _Batch
     ) -> list[Change]:
         """Write what is new of a known result: series, message, properties and report; a resolved one is reopened."""
         number, _, *old, target, resolved, old_status = row
@@ -194,17 +221,30 @@ class Writer:
         if before == after:
             return []
         self._record(number, before, after, batch)
-        return [Change(result, cluster, before, after, batch.now)]
+        return [Change(result, report.cluster, before, after, batch.now, report.labels)]
 
     def _resolve(self, rows: Iterable[tuple[Any, ...]], batch: _Batch) -> list[Change]:
-        changes = []
-        for number, _, series, _, _, _, target, _, status in rows:
+        changes: list[Change] = []
+        labels: dict[int, Mapping[str, str]] = {}
+        for number, _, series, _, _, report, target, _, status in rows:
             self._connection.execute("UPDATE results SET resolved = ? WHERE id = ?", (batch.now, number))
             self._record(number, status, _RESOLVED, batch)
             batch.count(series, target, status, -1)
             found = self._read(number)
-            changes.append(Change(found.collected, found.cluster, status, _RESOLVED, batch.now))
+            own = labels.get(report)
+            if own is None:
+                own = labels[report] = self._labels(report)
+            changes.append(Change(found.collected, found.cluster, status, _RESOLVED, batch.now, own))
         return changes
+
+    def _labels(self, report: int) -> Mapping[str, str]:
+        row = self._connection.execute("SELECT labels FROM reports WHERE id = ?", (report,)).fetchone()
+        found: dict[str, str] = orjson.loads(row[0]) if row else {}
+        return found
+
+    def _record_elsewhere(self, changes: Sequence[Change]) -> None:
+        if self._recorder is not None and changes:
+            self._recorder.record(self._connection, changes)
 
     def _record(self, number: int, before: str, after: str, batch: _Batch) -> None:
         self._connection.execute(

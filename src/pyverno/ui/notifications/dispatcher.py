@@ -1,0 +1,173 @@
+"""Sends what is queued: one task for each target, with its rate, its digest window, and a pause after failures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from pyverno.errors import HostError, PyvernoError
+from pyverno.ui.notifications.counts import NotificationCounts
+from pyverno.ui.notifications.delivery import Delivery, DeliveryError, Target
+from pyverno.ui.notifications.namespaces import NamespaceLabels
+from pyverno.ui.notifications.options import Secrets
+from pyverno.ui.notifications.outbox import Outbox
+from pyverno.ui.notifications.settings import TargetSettings
+from pyverno.ui.notifications.targets.catalog import KINDS
+from pyverno.ui.notifications.targets.opening import open_target
+from pyverno.ui.notifications.transport import Transport
+from pyverno.ui.store.writer import Change
+from pyverno.value import replace
+
+__all__ = ["Dispatcher", "backoff"]
+
+_T = TypeVar("_T")
+_LOG: Final = logging.getLogger("pyverno.ui.notifications")
+_FIRST_PAUSE: Final = 5
+_LONGEST_PAUSE: Final = 600
+_LONGEST_TARGET_PAUSE: Final = 60
+_GIVE_UP_SECONDS: Final = 86_400
+_IDLE_SECONDS: Final = 30.0
+
+
+class Dispatcher:
+    """Empties the queue; belongs to one event loop."""
+
+    def __init__(
+        self,
+        targets: Sequence[TargetSettings],
+        outbox: Outbox,
+        *,
+        transport: Transport,
+        secrets: Secrets,
+        namespaces: NamespaceLabels,
+        counts: NotificationCounts,
+        now: Callable[[], float] = time.time,
+        first_pause: float = _FIRST_PAUSE,
+    ) -> None:
+        """Take the targets and what they need; `now` returns seconds since 1970."""
+        self._targets = targets
+        self._outbox = outbox
+        self._transport = transport
+        self._secrets = secrets
+        self._namespaces = namespaces
+        self._counts = counts
+        self._now = now
+        self._first_pause = first_pause
+        self._woken = {target.name: asyncio.Event() for target in targets}
+        self._open: dict[str, Target] = {}
+        self._turn = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        await self._ask(lambda: self._outbox.forget_others({target.name for target in self._targets}))
+        await self._ask(lambda: self._outbox.resume(int(self._now())))
+        async with asyncio.TaskGroup() as tasks:
+            for target in self._targets:
+                tasks.create_task(self._serve(target))
+
+    async def wake(self, _: Sequence[Change]) -> None:
+        """Look at the queue: results changed."""
+        for event in self._woken.values():
+            event.set()
+
+    async def queued(self) -> dict[str, int]:
+        """Return how many notices wait, by target."""
+        return await self._ask(lambda: dict(self._outbox.queued()))
+
+    async def _serve(self, target: TargetSettings) -> None:
+        while True:
+            pause = await self._deliver(target)
+            if pause is None:
+                pause = await self._wait_seconds(target.name)
+                event = self._woken[target.name]
+                try:
+                    async with asyncio.timeout(pause):
+                        await event.wait()
+                except TimeoutError:
+                    pass
+                event.clear()
+            else:
+                await asyncio.sleep(pause)
+
+    async def _wait_seconds(self, name: str) -> float:
+        due = await self._ask(lambda: self._outbox.next_due(name))
+        return _IDLE_SECONDS if due is None else min(max(due - self._now(), 0.05), _IDLE_SECONDS)
+
+    async def _deliver(self, target: TargetSettings) -> float | None:
+        """Send what is due first; return the seconds before the next delivery, None while nothing is due."""
+        kind = KINDS[target.kind]
+        most = kind.digest_most if target.digest else kind.most
+        delivery = await self._ask(lambda: self._outbox.take(target, most, int(self._now())))
+        if delivery is None:
+            return None
+        try:
+            chosen = await self._choose(target, delivery)
+            if chosen.notices:
+                await (await self._opened(target)).send(chosen)
+        except PyvernoError as error:
+            return await self._fail(target, delivery, error)
+        except Exception as error:
+            # a bug in one target must not stop the others
+            _LOG.exception("delivery failed", extra={"target": target.name, "error": type(error).__name__})
+            wrong = DeliveryError("internal error: see the log of the server", is_final=True)
+            return await self._fail(target, delivery, wrong)
+        self._counts.sent[target.name] += len(chosen.notices)
+        self._counts.problems.pop(target.name, None)
+        await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
+        return 60.0 / target.per_minute if chosen.notices else 0.0
+
+    async def _choose(self, target: TargetSettings, delivery: Delivery) -> Delivery:
+        """Leave out what the labels of its namespace keep from the target; raises HostError without the labels."""
+        test = target.filter.namespace_labels
+        if test is None:
+            return delivery
+        kept = [
+            each
+            for each in delivery.notices
+            if not each.namespace or test(await self._namespaces.labels(each.cluster, each.namespace))
+        ]
+        return replace(delivery, notices=kept)
+
+    async def _opened(self, target: TargetSettings) -> Target:
+        found = self._open.get(target.name)
+        if found is None:
+            options = await self._secrets.options(target)
+            found = self._open[target.name] = await open_target(target.kind, self._transport, options)
+        return found
+
+    async def _fail(self, target: TargetSettings, delivery: Delivery, error: PyvernoError) -> float:
+        """Repeat a delivery later, or give it up; secrets are read again before the next one."""
+        self._open.pop(target.name, None)
+        self._counts.failed[target.name] += 1
+        self._counts.problems[target.name] = error.message
+        now = self._now()
+        wait = error.wait if isinstance(error, DeliveryError) else 0.0
+        is_final = isinstance(error, DeliveryError) and error.is_final
+        is_old = now - delivery.at > _GIVE_UP_SECONDS
+        fields = {"target": target.name, "attempt": delivery.attempt, "error": error.message}
+        if is_final or is_old:
+            _LOG.error("notices are dropped", extra={**fields, "notices": len(delivery.notices)})
+            self._counts.drop(target.name, len(delivery.notices))
+            await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
+            return 60.0 / target.per_minute
+        pause: float = max(backoff(delivery.attempt, self._first_pause), wait)
+        level = logging.WARNING if isinstance(error, HostError) else logging.ERROR
+        _LOG.log(level, "delivery failed and will be repeated", extra=fields)
+        await self._ask(lambda: self._outbox.postpone(target.name, delivery.id, int(now + pause)))
+        return wait or min(pause, _LONGEST_TARGET_PAUSE)
+
+    async def _ask(self, work: Callable[[], _T]) -> _T:
+        async with self._turn:
+            return await asyncio.to_thread(work)
+
+
+def backoff(attempt: int, first: float = _FIRST_PAUSE) -> float:
+    """Return the seconds before the attempt that follows one.
+
+    >>> [backoff(each) for each in (1, 2, 3, 20)]
+    [5, 10, 20, 600]
+    """
+    return min(first * (1 << min(attempt - 1, 30)), _LONGEST_PAUSE)

@@ -1,0 +1,54 @@
+"""Labels of namespaces, for targets that are chosen by them: read when a notice goes out, and kept for a minute."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pyverno.cluster.client import Client
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.kube.status import StatusError
+
+__all__ = ["NamespaceLabels"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
+_SECONDS: Final = 60.0
+_MOST: Final = 10_000
+_NOT_FOUND: Final = 404
+
+
+class NamespaceLabels:
+    """Reads labels from the clusters; those of a deleted namespace stay what they were."""
+
+    def __init__(self, clients: Mapping[str, Client], now: Callable[[], float] = time.monotonic) -> None:
+        """Take the client of each cluster by its name."""
+        self._clients = clients
+        self._now = now
+        self._known: OrderedDict[tuple[str, str], tuple[float, Mapping[str, str]]] = OrderedDict()
+
+    async def labels(self, cluster: str, namespace: str) -> Mapping[str, str]:
+        """Return the labels of a namespace; raises HostError when they cannot be read."""
+        key = (cluster, namespace)
+        known = self._known.get(key)
+        if known is not None and self._now() - known[0] < _SECONDS:
+            return known[1]
+        client = self._clients.get(cluster)
+        if client is None:
+            raise HostError(f"labels of namespaces of `{cluster}` cannot be read: there is no such cluster")
+        try:
+            body = await client.get(_NAMESPACES, namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise HostError(f"labels of namespace `{namespace}` cannot be read: {error.message}") from error
+            found = known[1] if known is not None else {}
+        else:
+            written = (body.get("metadata") or {}).get("labels") or {}
+            found = {str(name): str(value) for name, value in written.items()}
+        self._known[key] = (self._now(), found)
+        self._known.move_to_end(key)
+        while len(self._known) > _MOST:
+            self._known.popitem(last=False)
+        return found
