@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
+from zlib import crc32
 
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.resources import ResourceType, builtin_table
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import GVK
-from pyverno.kube.json import JSON, JSONObject, deep_copy
+from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
 from pyverno.kube.status import FieldError, StatusError
 
 __all__ = ["admission_of"]
@@ -135,7 +136,9 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         elif name == "name":
             _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
-            _set(changed, steps, [supported[0]] if isinstance(_at(changed, steps), list) else supported[0])
+            # another one for another object, so that each of them comes up
+            chosen = supported[crc32(encode(body).encode()) % len(supported)]
+            _set(changed, steps, [chosen] if isinstance(_at(changed, steps), list) else chosen)
         elif steps == ["spec", "selector"] and body.get("kind") == "ReplicationController":
             _set(changed, steps, {"app": "a"})
         elif error.kind == "Required value":

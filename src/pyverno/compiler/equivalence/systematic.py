@@ -6,7 +6,7 @@ Random objects seldom hit the boundary of a condition; these do, in a few hundre
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import Final
 
 from pyverno.compiler.equivalence.material import Material
@@ -23,6 +23,8 @@ _NEVER: Final = frozenset({"managedFields", "status", "ownerReferences", "finali
 _MAPS: Final = ("labels", "annotations")
 _CONTAINERS: Final = ("initContainers", "ephemeralContainers")
 _MOST_TEXTS: Final = 64
+_MOST_FIELDS: Final = 4
+_MOST_COMBINED: Final = 144
 _MOST_PATHS: Final = 48
 _DEEPEST: Final = 12
 _QUANTITIES: Final = ("0", "100m", "1", "2", "512Mi", "1Gi", "2Gi")
@@ -119,12 +121,33 @@ def _of_list(
     if items.get("properties"):
         if steps[-1] in material.names:
             yield _Place(steps, ([], [{}], [{}, {}], [{}, {}, {}]))
+        yield _Place(steps, tuple([each] for each in _combined(material, items, schemas)))
         yield from _places(material, items, schemas, texts, (*steps, 0))
         return
     values = _scalars(items, _type(items), material, texts)
     lists: list[JSON] = [[], *([each] for each in values)]
     lists += [[first, second] for first, second in pairwise(values)]
     yield _Place(steps, tuple(lists[:_MOST_TEXTS]))
+
+
+def _combined(material: Material, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
+    """Yield elements in which two to four mentioned fields have constants at once: conditions often ask for both."""
+    constants = [each for each in material.constants if isinstance(each, str) and each and "\\" not in each]
+    choices: dict[str, tuple[JSON, ...]] = {}
+    for name, below in (schema.get("properties") or {}).items():
+        found = schemas.followed(below) or {}
+        if name not in material.names or name == "status":
+            continue
+        match _type(found):
+            case "string":
+                choices[name] = tuple(found.get("enum") or constants)
+            case "boolean":
+                choices[name] = (True, False)
+            case "array" if _type(schemas.followed(found.get("items") or {}) or {}) == "string":
+                choices[name] = tuple([each] for each in constants)
+    if 1 < len(choices) <= _MOST_FIELDS:
+        for values in islice(product(*choices.values()), _MOST_COMBINED):
+            yield dict(zip(choices, values, strict=True))
 
 
 def _of_map(material: Material, schema: JSONObject, texts: Sequence[str], steps: Steps) -> Iterator[_Place]:

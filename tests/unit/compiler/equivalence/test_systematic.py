@@ -66,6 +66,15 @@ def test_a_value_of_a_container_stands_in_every_list_of_containers() -> None:
         assert "nginx" in {at(each, "spec", *place) for each in found}
 
 
+def test_fields_of_one_element_are_set_together() -> None:
+    """A condition on kind and name of a subject is met by neither alone."""
+    binding = KNOWN_KINDS.by_kind("RoleBinding")[0]
+    key = "{{ length((request.object.subjects || `[]`)[?kind == 'Group' && name == 'system:masters']) > `0` }}"
+    found = systematic_objects(material_of([policy(key, value=True)]), binding, schema_set())
+    subjects = [at(each, "subjects", 0) for each in found]
+    assert {"kind": "Group", "name": "system:masters"} in subjects
+
+
 def test_words_of_the_policy_are_no_values() -> None:
     """Operators, messages and names of kinds never become values of fields."""
     material = material_of([policy("{{ request.object.metadata.labels.a }}", "b")])
