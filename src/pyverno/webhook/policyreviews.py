@@ -34,6 +34,9 @@ _DISABLED = "PolicyException resources would not be processed until it is enable
 Refusals = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
 """Returns reasons to reject a valid policy of the legacy kinds."""
 
+Advice = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
+"""Returns warnings about a valid policy of the legacy kinds that depend on the cluster."""
+
 MissingPermissions = Callable[[CleanupPolicy | DeletingPolicy], Awaitable[Sequence[str]]]
 """Returns the permissions that the cleanup controller lacks for a policy, as messages."""
 
@@ -55,18 +58,20 @@ class DocumentReviews:
         exceptions: ExceptionSettings,
         refusals: Refusals | None = None,
         *,
+        advice: Advice | None = None,
         missing: MissingPermissions | None = None,
         http_in_namespaces: bool = False,
     ) -> None:
         """Take the inputs of warnings about missing kinds and ineffective exceptions.
 
-        `refusals` returns further reasons to reject a valid policy, such as missing permissions; `missing` returns the
-        permissions that the cleanup controller lacks for a policy. `http_in_namespaces` lets namespaced policies call
-        services.
+        `refusals` returns further reasons to reject a valid policy, such as missing permissions; `advice` returns
+        further warnings; `missing` returns the permissions that the cleanup controller lacks for a policy.
+        `http_in_namespaces` lets namespaced policies call services.
         """
         self._kinds = kinds
         self._exceptions = exceptions
         self._refusals = refusals
+        self._advice = advice
         self._missing = missing
         self._http_in_namespaces = http_in_namespaces
 
@@ -96,6 +101,8 @@ class DocumentReviews:
             refusals = await self._refusals(compiled.written)
             if refusals:
                 return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
+        if self._advice is not None and isinstance(compiled.written, ClusterPolicy):
+            warnings = tuple(dict.fromkeys((*warnings, *await self._advice(compiled.written))))
         if self._missing is not None and isinstance(compiled.written, (CleanupPolicy, DeletingPolicy)):
             missing = tuple(await self._missing(compiled.written))
             # Kyverno: a deleting policy is stored, and leaves out what it may not delete

@@ -9,6 +9,7 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import CelDetail, FailureAction, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import NOWHERE
+from pyverno.value import replace
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}}
 REQUEST = Request.from_manifest(POD)
@@ -157,3 +158,11 @@ def test_a_denial_is_worded_alike_in_whatever_order_the_rules_ran() -> None:
     decisions = [decide(REQUEST, POD, order) for order in (failed, failed[::-1])]
     assert "Policy a failed: because; Policy b failed: because; Policy c failed: because" == decisions[0].message
     assert decisions[0] == decisions[1]
+
+
+def test_a_denied_namespace_lives_in_no_namespace() -> None:
+    """The API server puts the name of a Namespace into the request as its namespace too."""
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+    request = replace(Request.from_manifest(body), namespace="shop")
+    denied = decide(request, body, [result(Status.FAIL)])
+    assert "\n\nresource Namespace//shop was blocked" == denied.message.partition(" due")[0]

@@ -157,3 +157,36 @@ def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
     refused = answer(policy(RULE))
     assert (False, "check asks too much\nand more") == (refused.allowed, refused.message)
     assert "asks too much" not in answer(policy({**RULE, "match": {}})).message
+
+
+def test_advice_about_the_cluster_is_a_warning_of_a_valid_policy() -> None:
+    """A policy is taken although an account lacks permissions for its reports."""
+
+    async def advice(policy: ClusterPolicy) -> tuple[str, ...]:
+        return (f"{policy.name} will have no reports",)
+
+    reviews = DocumentReviews(lambda: BUILTIN_KINDS, ExceptionSettings(), advice=advice)
+    request = AdmissionRequest("admission.k8s.io/v1", "uid", review_body(policy(RULE))["request"])
+    answer = asyncio.run(reviews.review(request))
+    assert (True, "check will have no reports") == (answer.allowed, answer.warnings[-1])
+
+
+@pytest.mark.parametrize("kind", ["Deployment/scale", "Pod.exec", "*/scale", "*/*", "apps/v1/Deployment/s*"])
+def test_kinds_with_subresources_need_admission_only(kind: str) -> None:
+    """Background scans see no subresources: wildcards that match some are refused like names."""
+    rule = {**RULE, "match": {"any": [{"resources": {"kinds": [kind]}}]}}
+    body = policy(rule)
+    refused = ask(body)
+    text = f"spec.rules[0].match.any[0].resources.kinds[0]: background scan enabled with subresource {kind}"
+    assert (False, text) == (refused.allowed, refused.message)
+    assert ask({**body, "spec": {**body["spec"], "background": False}}).allowed
+
+
+@pytest.mark.parametrize("kind", ["Nonesuch", "None*", "Pod/nonesuch", "autoscaling/v1/Scale"])
+def test_a_kind_that_the_cluster_does_not_serve_is_a_warning(kind: str) -> None:
+    """In Kyverno's words; subresources and wildcards are looked up too."""
+    answer = ask(policy({**RULE, "match": {"any": [{"resources": {"kinds": [kind]}}]}}))
+    text = f"unable to convert GVK to GVR for kinds {kind}, err: resource not found"
+    assert [f"the kind defined in the all match resource is invalid: {text}"] == [
+        each for each in answer.warnings if "GVK" in each
+    ]

@@ -6,9 +6,11 @@ This module must not read a cluster; the kinds come in a table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import PyvernoError
-from pyverno.kube.gvk import GVK, parse_kind_selector
+from pyverno.kube.gvk import KindSelector, parse_kind_selector
 from pyverno.kube.json import JSON
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
@@ -65,22 +67,21 @@ def _check_wildcards(rule: Rule, block: ResourceFilter, findings: Findings, *, b
 
 def _check_known(rule: Rule, block: ResourceFilter, findings: Findings, *, background: bool, kinds: KindTable) -> None:
     for index, selector in enumerate(block.resources.kinds):
-        parsed = parse_kind_selector(selector)
-        if has_wildcard(parsed.kind):
-            continue
-        known = [
-            info
-            for info in kinds.by_kind(parsed.kind)
-            if parsed.matches(GVK(info.group, info.version, info.kind), parsed.subresource)
-        ]
-        if not known:
+        found = set(_matched_subresources(parse_kind_selector(selector), kinds))
+        if not found:
             findings.warn(
                 "the kind defined in the all match resource is invalid: "
-                f"unable to convert GVK to GVR for kinds {selector}"
+                f"unable to convert GVK to GVR for kinds {selector}, err: resource not found"
             )
-        elif parsed.subresource and background and isinstance(rule.action, Validate):
+        elif found != {""} and background and isinstance(rule.action, Validate):
             path = (*block.resources.path, "kinds", index)
             findings.error("background-subresource", path, f"background scan enabled with subresource {selector}")
+
+
+def _matched_subresources(selector: KindSelector, kinds: KindTable) -> Iterator[str]:
+    """Yield the names of the served subresources that a selector matches, "" for each resource itself."""
+    for info in kinds if has_wildcard(selector.kind) else kinds.by_kind(selector.kind):
+        yield from (name for name in ("", *info.subresources) if selector.matches(info.gvk, name))
 
 
 def _wildcard_is_about_metadata(rule: Rule) -> bool:

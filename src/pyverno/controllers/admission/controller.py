@@ -21,10 +21,12 @@ from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.deletionpermissions import DeletionPermissions
 from pyverno.controllers.state.hosts import HostFactory
-from pyverno.controllers.state.permissions import TargetPermissions
+from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions
+from pyverno.controllers.state.typechecks import cel_type_warnings
 from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
+from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import Observer, Observers
 from pyverno.webhook.cleanupreviews import cleanup_paths
@@ -166,10 +168,20 @@ class AdmissionController:
             raise HostError("there is no certificate to listen with")
         targets = TargetPermissions(self._client, settings.background_account, lambda: self._cluster.kinds)
         deletions = DeletionPermissions(self._client, settings.cleanup_account, lambda: self._cluster.kinds)
+        reading = ReadPermissions(self._client, settings.reports_account)
+
+        async def advice(policy: ClusterPolicy) -> tuple[str, ...]:
+            kinds = self._cluster.kinds
+            return (
+                *await reading.unreadable(policy, kinds),
+                *await cel_type_warnings(self._client, policy, kinds),
+            )
+
         reviews = DocumentReviews(
             lambda: self._cluster.kinds,
             settings.exceptions,
             targets.refusals,
+            advice=advice,
             missing=deletions.missing,
             http_in_namespaces=settings.hosts.allows_http_in_namespaces,
         )

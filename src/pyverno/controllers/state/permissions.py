@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeGuard
 
 from pyverno.cluster.client import Client
+from pyverno.compiler.autogen.patterns import expand
+from pyverno.controllers.state.targets import targets_of
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.kube.wildcard import has_wildcard
 from pyverno.lazyregex import regex
 from pyverno.policy.cel.constraints import MatchConstraints
 from pyverno.policy.cel.policies import CelPolicy
@@ -21,6 +24,8 @@ from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Generate
 from pyverno.policy.kinds import find_kind
 from pyverno.policy.mutate import Mutate, Target
+from pyverno.policy.rule import VerifyImages
+from pyverno.policy.validate import Validate
 
 __all__ = ["ReadPermissions", "TargetPermissions", "is_scanned", "lacks", "resources_of"]
 
@@ -60,6 +65,7 @@ class ReadPermissions:
         self._account = account
         self._granted: dict[tuple[str, str], CelPolicy] = {}
         self._listed: set[GVR] = set()
+        self._readable: set[GVR] = set()
 
     async def unlisted(self, resources: Iterable[GVR]) -> tuple[str, ...]:
         """Return a message for each resource that the account may not list; a granted one is not checked again."""
@@ -88,6 +94,38 @@ class ReadPermissions:
         if not texts:
             self._granted[place] = policy
         return tuple(texts)
+
+    async def unreadable(self, policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
+        """Return warnings about kinds of a policy that the account may not read, in Kyverno's words.
+
+        Rules that match wildcards are left out from there on. (Kyverno: pkg/policy/validate, mutate and generate)
+        """
+        texts: dict[str, None] = {}
+        for rule in expand(policy) if self._account else ():
+            if isinstance(rule.action, VerifyImages) or (isinstance(rule.action, Mutate) and rule.action.foreach):
+                continue
+            for text in dict.fromkeys(rule.match.kinds()):
+                if has_wildcard(text):
+                    break
+                lacking = await self._unreadable(text, kinds)
+                if lacking:
+                    texts[lacking] = None
+                    if isinstance(rule.action, Validate):  # Kyverno: only the first one
+                        break
+        return tuple(texts)
+
+    async def _unreadable(self, text: str, kinds: KindTable) -> str:
+        target = next(iter(targets_of(text, kinds)), None)
+        if target is None:
+            return ""  # an unknown kind has a warning of its own
+        resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+        gvr = GVR(target.group, target.version, resource)
+        if gvr in self._readable:
+            return ""
+        verbs = [verb for verb in _VERBS if await lacks(self._client, self._account, verb, gvr) is not None]
+        if not verbs:
+            self._readable.add(gvr)
+        return f"{self._account} requires permissions {','.join(verbs)} for resource {text}" if verbs else ""
 
 
 class TargetPermissions:

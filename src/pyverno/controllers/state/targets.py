@@ -11,7 +11,7 @@ from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as fits
 from pyverno.value import dataclass
 
-__all__ = ["Target", "targets_of"]
+__all__ = ["Target", "served_targets", "targets_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,33 @@ class Target:
 
 
 def targets_of(text: str, kinds: KindTable) -> tuple[Target, ...]:
-    """Return the resources that a kind selector matches, in the versions that the cluster prefers.
+    """Return the resources that a kind selector matches; one without a version matches those that the cluster prefers.
 
     >>> from pyverno.kube.kinds import BUILTIN_KINDS
     >>> [(target.group, target.resource, target.subresource) for target in targets_of("Pod/exec", BUILTIN_KINDS)]
     [('', 'pods', 'exec')]
     """
+    seen: set[tuple[str, str, str]] = set()
+    found: list[Target] = []
+    has_any_version = has_wildcard(parse_kind_selector(text).version)
+    for target in served_targets(text, kinds):
+        place = (target.group, target.resource, target.subresource)
+        if not has_any_version or place not in seen:  # the table has the preferred version first
+            seen.add(place)
+            found.append(target)
+    return tuple(found)
+
+
+def served_targets(text: str, kinds: KindTable) -> tuple[Target, ...]:
+    """Return the resources that a kind selector matches, in all versions that the cluster serves.
+
+    >>> from pyverno.kube.kinds import BUILTIN_KINDS
+    >>> [target.version for target in served_targets("HorizontalPodAutoscaler", BUILTIN_KINDS)]
+    ['v2', 'v1']
+    """
     memo = _targets(kinds)
     if text not in memo:
-        memo[text] = _find_targets(text, kinds)
+        memo[text] = tuple(_find_targets(text, kinds))
     return memo[text]
 
 
@@ -45,22 +63,15 @@ def _targets(kinds: KindTable) -> dict[str, tuple[Target, ...]]:
     return {}
 
 
-def _find_targets(text: str, kinds: KindTable) -> tuple[Target, ...]:
+def _find_targets(text: str, kinds: KindTable) -> Iterator[Target]:
     selector = parse_kind_selector(text)
     if selector.kind == "*" and (selector.group, selector.version) == ("*", "*"):
-        return (Target("*", "*", "*", selector.subresource, None),)
-    found: list[Target] = []
-    seen: set[tuple[str, str, str]] = set()
+        yield Target("*", "*", "*", selector.subresource, None)
+        return
     for info in kinds:
-        if not _fits_kind(selector, info):
-            continue
-        for subresource in _subresources(selector, info):
-            place = (info.group, info.kind, subresource)
-            if has_wildcard(selector.version) and place in seen:
-                continue  # the table has the preferred version first
-            seen.add(place)
-            found.append(Target(info.group, info.version, info.plural, subresource, info.namespaced))
-    return tuple(found)
+        if _fits_kind(selector, info):
+            for subresource in _subresources(selector, info):
+                yield Target(info.group, info.version, info.plural, subresource, info.namespaced)
 
 
 def _fits_kind(selector: KindSelector, info: KindInfo) -> bool:

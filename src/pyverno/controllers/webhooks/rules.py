@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pyverno.compiler.autogen.patterns import expand
-from pyverno.controllers.state.targets import targets_of
+from pyverno.controllers.state.targets import served_targets
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.kinds import KindTable
 from pyverno.policy.cel.constraints import ResourceRule
@@ -80,9 +80,10 @@ def webhook_types(rule: Rule) -> tuple[WebhookType, ...]:
 
 
 def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: KindTable) -> frozenset[Entry]:
-    """Return the entries of a ClusterPolicy or Policy at a door, copies for pod controllers included.
+    """Return the entries of a ClusterPolicy or Policy for a type of webhook, copies for pod controllers included.
 
-    Kinds that the cluster does not serve give no entries (see `unknown_kinds`).
+    A kind without a version gives entries for every served version; kinds that the cluster does not serve give none
+    (see `unknown_kinds`).
     """
     rules = expand(policy)
     if not any(webhook_type in webhook_types(rule) for rule in rules):
@@ -100,7 +101,7 @@ def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: Kind
 def unknown_kinds(policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
     """Return the kind selectors of a policy that no served kind fits."""
     selectors = dict.fromkeys(kind for rule in expand(policy) for kind in rule.match.kinds())
-    return tuple(text for text in selectors if not targets_of(text, kinds))
+    return tuple(text for text in selectors if not served_targets(text, kinds))
 
 
 def _matched(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:
@@ -142,7 +143,8 @@ def _generated_kinds(pattern: GeneratePattern) -> Iterator[str]:
 
 def _entries(policy: ClusterPolicy, text: str, kinds: KindTable, operations: Iterable[str]) -> Iterator[Entry]:
     wanted = tuple(operations)
-    for target in targets_of(text, kinds):
+    # Kyverno: one rule for each served version, so that a policy sees objects in the version they were sent in
+    for target in served_targets(text, kinds):
         is_namespaced = policy.is_namespaced if target.is_namespaced is None else target.is_namespaced
         scope = "Namespaced" if is_namespaced else "*"
         for operation in wanted:

@@ -7,7 +7,8 @@ that no expression uses is never loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import orjson
@@ -22,6 +23,8 @@ from pyverno.errors import (
     EvaluationError,
     ExpressionError,
     HostError,
+    HostUnavailableError,
+    NotFoundError,
     SubstitutionError,
 )
 from pyverno.kube.json import JSON, JSONObject, go_text
@@ -53,6 +56,45 @@ def _charged(run: Run, value: JSON) -> JSON:
             raise EvaluationError(f"a context entry cannot be written as JSON: {error}") from error
     run.runtime.budget.charge_context(size)
     return value
+
+
+@contextmanager
+def _prefix_answers(prefix: str) -> Iterator[None]:
+    """Put a prefix in front of the text with which a host answered; one that has no answer is left as it is."""
+    try:
+        yield
+    except HostUnavailableError:
+        raise
+    except HostError as error:
+        raise _same_kind(error)(prefix + error.message) from error
+
+
+def _same_kind(error: HostError) -> type[HostError]:
+    """Return the class that an error keeps: what a host cannot answer is another case than a refusal."""
+    return next(each for each in (NotFoundError, HostUnavailableError, HostError) if isinstance(error, each))
+
+
+@contextmanager
+def _prefix_errors(prefix: str) -> Iterator[None]:
+    """Put a prefix in front of the text of an error of an expression or of the host."""
+    try:
+        yield
+    except HostError as error:
+        raise _same_kind(error)(f"{prefix}: {error.message}") from error
+    except ExpressionError as error:
+        raise ContextEntryError(f"{prefix}: {error.message}", is_missing=error.is_missing) from error
+
+
+def _apply_query(query: ExpressionText, value: JSON, run: Run, name: str, prefix: str = "") -> JSON:
+    """Evaluate the `jmesPath` of an entry on its data."""
+    try:
+        return query.evaluate(value, run.scope, run.runtime, delete_request=run.is_delete)
+    except SubstitutionError as error:
+        text = f"failed to substitute variables in context entry {name} JMESPath {query.text}: {error.message}"
+        raise ContextEntryError(f"{prefix}{text}", is_missing=error.is_missing) from error
+    except ExpressionError as error:
+        text = f"failed to apply JMESPath {query.text} for context entry {name}: {error.message}"
+        raise ContextEntryError(f"{prefix}{text}", is_missing=error.is_missing) from error
 
 
 def _rendered(template: Template, run: Run, entry: str) -> JSON:
@@ -190,8 +232,13 @@ class ConfigMapBinding:
         )
         namespace = namespace or run.rule.info.policy.namespace or "default"
         used = ((self.config_map, name), *(() if self.namespace is None else ((self.namespace, namespace),)))
-        found = redact_errors(lambda: run.broker.config_map(namespace, name), *used)
+        with _prefix_errors(f"failed to retrieve config map for context entry {self.name}"):
+            found = redact_errors(lambda: self._read(run, namespace, name), *used)
         return {"data": found.get("data") or {}, "metadata": found.get("metadata") or {}}
+
+    def _read(self, run: Run, namespace: str, name: str) -> JSONObject:
+        with _prefix_answers(f"failed to get configmap {namespace}/{name} : "):
+            return run.broker.config_map(namespace, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,20 +267,17 @@ class ApiCallBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        try:
+        with _prefix_errors("failed to fetch data for APICall"):
             send = self._prepared(run)
-        except ContextEntryError as error:
-            text = f"failed to fetch data for APICall: {error.message}"
-            raise ContextEntryError(text, is_missing=error.is_missing) from error
-        try:
-            answer = send()
-        except HostError:
-            if self.default is None or self.name in run.supplied:
-                raise
-            return _rendered(self.default, run, self.name)
+            try:
+                answer = send()
+            except HostError:
+                if self.default is None or self.name in run.supplied:
+                    raise
+                return _rendered(self.default, run, self.name)
         if self.query is None:
             return answer
-        return self.query.evaluate(answer, run.scope, run.runtime, delete_request=run.is_delete)
+        return _apply_query(self.query, answer, run, self.name, "failed to store data for APICall: ")
 
     def _prepared(self, run: Run) -> Callable[[], JSON]:
         """Substitute everything first: an error in that is an error even where there is a default."""
@@ -242,8 +286,7 @@ class ApiCallBinding:
             body = {key: _rendered(value, run, self.name) for key, value in self.data}
         if self.url_path is not None:
             path = _render_text(self.url_path, run, self.name, "the urlPath")
-            call_path = partial(run.broker.api_call, path, method=self.method, body=body)
-            return partial(redact_errors, call_path, (self.url_path, path))
+            return partial(redact_errors, partial(self._call_path, run, path, body), (self.url_path, path))
         assert self.service is not None  # noqa: S101 - compiled entries have one of the two
         service = self.service
         headers = {
@@ -255,6 +298,10 @@ class ApiCallBinding:
             self.method, _render_text(service.url, run, self.name, "the url of the service"), headers, body, bundle
         )
         return partial(redact_errors, partial(run.broker.http_call, call), (service.url, call.url))
+
+    def _call_path(self, run: Run, path: str, body: JSON) -> JSON:
+        with _prefix_answers(f"failed to {self.method} resource with raw url: {path}: "):
+            return run.broker.api_call(path, method=self.method, body=body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +319,12 @@ class ImageRegistryBinding:
 
     def _load(self, run: Run) -> JSON:
         reference = _render_text(self.reference, run, self.name, "the image reference")
-        found = redact_errors(
-            lambda: run.broker.image_data(reference, credentials=self.credentials), (self.reference, reference)
-        )
-        if self.query is None:
-            return found
-        return self.query.evaluate(found, run.scope, run.runtime, delete_request=run.is_delete)
+        found = redact_errors(lambda: self._fetch(run, reference), (self.reference, reference))
+        return found if self.query is None else _apply_query(self.query, found, run, self.name)
+
+    def _fetch(self, run: Run, reference: str) -> JSON:
+        with _prefix_answers(f"failed to fetch image descriptor: {reference}, error: "):
+            return run.broker.image_data(reference, credentials=self.credentials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +341,9 @@ class GlobalReferenceBinding:
 
     def _load(self, run: Run) -> JSON:
         name = _render_text(self.entry, run, self.name, "the name of the global reference")
-        found = redact_errors(lambda: run.broker.global_entry(name), (self.entry, name))
-        if found is None:
-            raise EvaluationError(redact_values(f"failed to fetch entry key={name}", self.entry, name))
-        if self.query is None:
-            return found
-        return self.query.evaluate(found, run.scope, run.runtime, delete_request=run.is_delete)
+        # Kyverno calls it data of an APICall here too
+        with _prefix_errors(f"failed to marshal APICall data for context entry {self.name}"):
+            found = redact_errors(lambda: run.broker.global_entry(name), (self.entry, name))
+            if found is None:
+                raise EvaluationError(redact_values(f"failed to fetch entry key={name}", self.entry, name))
+            return found if self.query is None else _apply_query(self.query, found, run, self.name)

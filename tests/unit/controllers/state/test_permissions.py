@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+import pytest
+
 from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions, is_scanned, resources_of
 from pyverno.kube.gvk import GVR
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
@@ -75,7 +77,7 @@ def mutating(*targets: JSONObject, **metadata: str) -> ClusterPolicy:
     return found
 
 
-def written(body: JSONObject, **metadata: str) -> Any:
+def written(body: JSONObject, **metadata: JSON) -> Any:
     """Return a decoded policy."""
     found = compile_document(Document({**body, "metadata": {"name": "check", **metadata}}))
     assert () == found.errors
@@ -198,3 +200,38 @@ def test_a_rule_that_could_not_generate_is_refused() -> None:
         f"{start} get,create for resource v1/Secret",
         f"{start} create for resource v1/Pod",
     ) == refusals(copies)
+
+
+def ruled(*rules: tuple[JSONObject, list[str]]) -> ClusterPolicy:
+    """Return a policy of rules, each an action and the kinds that it matches."""
+    written_rules = [
+        {"name": f"rule-{number}", "match": {"any": [{"resources": {"kinds": kinds}}]}, **action}
+        for number, (action, kinds) in enumerate(rules)
+    ]
+    body = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "spec": {"rules": written_rules}}
+    found = written(body, annotations={"pod-policies.kyverno.io/autogen-controllers": "none"})
+    assert isinstance(found, ClusterPolicy)
+    return found
+
+
+CHECK: JSONObject = {"validate": {"message": "no", "pattern": {"metadata": {"labels": {"a": "?*"}}}}}
+CHANGE: JSONObject = {"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}}}
+LACKS = f"{USER} requires permissions get,list,watch for resource "
+
+
+@pytest.mark.parametrize(
+    ("policy", "kinds"),
+    [
+        (ruled((CHECK, ["Pod"])), []),
+        (ruled((CHECK, ["Pod", "Secret", "v1/ConfigMap"])), ["Secret"]),
+        (ruled((CHANGE, ["Secret", "v1/ConfigMap"])), ["Secret", "v1/ConfigMap"]),
+        (ruled((CHANGE, ["Secret", "Config*", "v1/ConfigMap"])), ["Secret"]),
+    ],
+)
+def test_kinds_that_reports_may_not_read_are_warnings(policy: ClusterPolicy, kinds: list[str]) -> None:
+    """The first kind of a validate rule, all kinds of other rules, up to a wildcard."""
+
+    async def ask(client: Client) -> tuple[str, ...]:
+        return await ReadPermissions(client, USER).unreadable(policy, BUILTIN_KINDS)
+
+    assert tuple(LACKS + kind for kind in kinds) == in_cluster(ask)

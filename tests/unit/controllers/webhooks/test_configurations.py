@@ -203,6 +203,20 @@ def test_kinds_become_resources(kind: str, group: str, resource: str, scope: str
     }
 
 
+@pytest.mark.parametrize(
+    ("kind", "versions"),
+    [
+        ("HorizontalPodAutoscaler", ["v1", "v2"]),
+        ("autoscaling/*/HorizontalPodAutoscaler", ["v1", "v2"]),
+        ("v1/HorizontalPodAutoscaler", ["v1"]),
+    ],
+)
+def test_a_kind_without_a_version_is_registered_in_all_served_versions(kind: str, versions: list[str]) -> None:
+    """A policy sees objects in the version they were sent in."""
+    [hook] = hooks(legacy("check", rule([kind]))).values()
+    assert versions == sorted(version for each in hook["rules"] for version in each["apiVersions"])
+
+
 def test_a_kind_that_is_not_served_has_no_rule() -> None:
     """The API server refuses nothing for it, and the policy's status can say so."""
     policy = legacy("check", rule(["Nonesuch"]))
