@@ -63,6 +63,13 @@ def test_rules_that_became_one_policy_have_the_worst_result() -> None:
     assert [("pass", ["x"]), ("fail", ["y"])] == [(each["result"], each["resources"]) for each in found]
 
 
+def test_a_skipped_mutation_is_left_out() -> None:
+    """The new policy passes where it changes nothing; the note says so."""
+    made = convert_suite(suite(row("m", "skip", "a"), row("m", "pass", "b")), SUCCESSORS)
+    assert ["b"] == [name for each in made.documents[0]["results"] for name in each["resources"]]
+    assert ("suite-skip",) == tuple(note.code for note in made.notes)
+
+
 def test_rows_of_rules_that_stay_are_kept() -> None:
     """Beside those of the new policies."""
     kept = row("old", "pass", "x")
