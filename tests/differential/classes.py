@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pyverno.kube.json import JSON
 from tests.differential.compare import ABSENT, Difference
 
 __all__ = ["CLASSES", "DifferenceClass", "classify"]
@@ -76,6 +77,25 @@ def _has_projection(text: str) -> bool:
     return bool(_PROJECTION.search(text))
 
 
+def _fails_at_an_integer(found: Difference) -> bool:
+    """Hold where the place at which Kyverno's pattern fails is an integer of the resource."""
+    return any(
+        isinstance(_value_at(found.resource, path), int)
+        for path in re.findall(r"at path (/\S*?)/?(?:\s|$)", found.theirs.text)
+    )
+
+
+def _value_at(value: JSON, path: str) -> JSON:
+    for part in path.strip("/").split("/"):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return None if isinstance(value, bool) else value
+
+
 def _compares_durations(found: Difference) -> bool:
     return bool(re.search(r"[<>=] ?\d+(ms|s|m|h)\b", json.dumps(found.rule.get("validate"))))
 
@@ -126,6 +146,16 @@ CLASSES: tuple[DifferenceClass, ...] = (
         "every problem of a policy is reported",
         "Every problem of a policy is reported, with file, line, column and field path",
         _both_refuse,
+    ),
+    DifferenceClass(
+        "expressions of validate.cel that do not compile",
+        "An expression of `validate.cel` that does not compile is an error of the policy",
+        lambda found: (
+            found.key.kind == "policy"
+            and found.theirs == ABSENT
+            and found.ours.text.startswith("ERROR: <input>")
+            and any("cel" in rule.get("validate", {}) for rule in found.policy.get("spec", {}).get("rules", ()))
+        ),
     ),
     DifferenceClass(
         "expressions that end the run",
@@ -222,12 +252,17 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "numbers of resources",
         "Integers stay integers",
-        _texts(ours=r"types\.Int", theirs=r"types\.Double"),
+        _texts(ours=r"types\.Int|int64|\(int\)", theirs=r"types\.Double|float64|\(double\)"),
     ),
     DifferenceClass(
         "integers and durations in patterns",
         "Integers stay integers",
         _all(_has_pattern, _compares_durations, lambda found: found.aspect == "status"),
+    ),
+    DifferenceClass(
+        "integers and texts in patterns",
+        "Integers stay integers",
+        _all(_has_pattern, _fails_at_an_integer),
     ),
     DifferenceClass(
         "messages with errors under projections",
@@ -280,8 +315,8 @@ CLASSES: tuple[DifferenceClass, ...] = (
         "Items of lists that a strategic merge patch does not touch stay as they are",
         lambda found: (
             found.batch.family == "mutate"
-            and (found.ours.status, found.theirs.status) == ("skip", "pass")
             and "patchStrategicMerge" in found.rule.get("mutate", {})
+            and ((found.ours.status, found.theirs.status) == ("skip", "pass") or "wrong node kind" in found.theirs.text)
         ),
     ),
 )

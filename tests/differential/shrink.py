@@ -16,8 +16,8 @@ __all__ = ["shrink"]
 
 Disagree = Callable[[Batch], list[Difference]]
 Case = tuple[tuple[JSONObject, ...], JSONObject]
-_ROUNDS = 16
-_AT_A_TIME = 48
+_ROUNDS = 10
+_AT_A_TIME = 16
 _KEPT = {"apiVersion", "kind", "name", "match", "matchConstraints"}
 
 

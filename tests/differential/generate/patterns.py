@@ -130,11 +130,13 @@ def json_patch(random: Random, value: JSONObject) -> list[JSONObject]:
         step: JSONObject = {"op": operation, "path": place}
         if operation in ("copy", "move"):
             step["from"] = random.choice(places or ["/metadata"])
-            step["path"] = random.choice(("/metadata/annotations/copied", place))
+            step["path"] = "/metadata/annotations/copied"
         elif operation != "remove":
-            step["value"] = random.choice(("x", "1", {"a": "b"}, ["x"]))
+            parent, _, last = place.rpartition("/")
+            # items without merge keys are in the list of differences
+            step["value"] = {"name": "fresh"} if last.isdigit() else random.choice(("x", "1"))
             if operation == "add" and chance(random, 0.6):
-                step["path"] = place.rsplit("/", 1)[0] + random.choice(("/new", "/-", "/0"))
+                step["path"] = f"{parent}/{random.choice(('-', '0')) if last.isdigit() else 'new'}"
         found.append(step)
     return found
 

@@ -170,7 +170,7 @@ def test_a_rule_of_which_it_can_not_be_told_is_set_in_motion_with_the_reason():
     rule["preconditions"]["all"][0]["key"] = "{{ far.items[0].metadata.name }}"
     (found,) = triggers(legacy(rule)).of(CREATE, OfflineHost())
     assert ("make", False) == (found.rule.name, found.deletes)
-    assert "failed to evaluate preconditions" in found.error
+    assert "failed to evaluate conditions" in found.error
 
 
 def test_an_exception_keeps_a_rule_still():

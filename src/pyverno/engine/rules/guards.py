@@ -7,7 +7,7 @@ decide what a rule does.
 from __future__ import annotations
 
 from pyverno.engine.match import IndexKey
-from pyverno.engine.result import Status, Verdict
+from pyverno.engine.result import RuleType, Status, Verdict
 from pyverno.engine.rule import Run
 from pyverno.engine.rules.conditions import Conditions
 from pyverno.errors import EvaluationError, ExpressionError, PyvernoError
@@ -25,11 +25,12 @@ class Preconditions:
     conditions: Conditions
 
     def check(self, run: Run) -> Verdict | None:
-        """Evaluate the conditions; the text of an error names preconditions."""
+        """Evaluate the conditions; the text of an error names them as Kyverno's does for the type of rule."""
         try:
             return self.unmet(run)
         except ExpressionError as error:
-            raise EvaluationError(f"failed to evaluate preconditions: {error.message}") from error
+            name = "conditions" if run.rule.info.type is RuleType.GENERATION else "preconditions"
+            raise EvaluationError(f"failed to evaluate {name}: {error.message}") from error
 
     def unmet(self, run: Run) -> Verdict | None:
         """Evaluate the conditions; errors come as they are."""
