@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from pyverno.cli.docs import SCHEMAS, schema_text
+from scripts.reference_pages.analysis import analysis
 from scripts.reference_pages.cel_libraries import cel_libraries
 from scripts.reference_pages.commands import commands
 from scripts.reference_pages.controller_flags import controller_flags
@@ -39,6 +40,7 @@ PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "jmespath-functions.md": ("functions of expressions", functions),
     "cel-libraries.md": ("functions of CEL expressions by library", cel_libraries),
     "pod-security.md": ("controls of the Pod Security Standards by version", pod_security),
+    "analysis.md": ("checks of `pyverno analyze`", analysis),
     "lints.md": ("checks of `pyverno lint`", lints),
     "command-line.md": ("commands and flags", commands),
     "controllers.md": ("flags of the controllers", controller_flags),

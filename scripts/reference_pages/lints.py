@@ -7,7 +7,7 @@ import re
 from pyverno.compiler.lints.registry import INVALID, LINTS, UNREADABLE
 from scripts.reference_pages.markdown import anchor, cell, code, page, table
 
-__all__ = ["lints"]
+__all__ = ["lints", "markdown"]
 
 
 def lints() -> str:
@@ -23,7 +23,7 @@ def lints() -> str:
         )
         for lint in LINTS
     ]
-    sections = [f"## {titles[lint.code]}\n\n{_markdown(lint.documentation)}" for lint in LINTS]
+    sections = [f"## {titles[lint.code]}\n\n{markdown(lint.documentation)}" for lint in LINTS]
     return page(
         "Lints",
         "What `pyverno lint` finds, and `pyverno apply` and the policy webhook warn about. A code is `PV` and three "
@@ -36,7 +36,7 @@ def lints() -> str:
     )
 
 
-def _markdown(text: str) -> str:
+def markdown(text: str) -> str:
     """Return a docstring as Markdown: indented examples become blocks of code."""
     blocks = re.split(r"::\n\n((?:(?: {4}.*)?\n)*(?: {4}.*)?)", text)
     parts = []

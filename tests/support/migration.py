@@ -7,8 +7,9 @@ from functools import cache
 
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.compiler import compile_documents
-from pyverno.compiler.equivalence.compare import Admit, Comparison, Pair, compare
+from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
 from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.shrinking import Admit
 from pyverno.compiler.migration.conditions.blocks import conditions_test
 from pyverno.compiler.migration.expressions import Names, names_of
 from pyverno.compiler.migration.foreach import elements_pass

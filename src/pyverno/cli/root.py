@@ -58,6 +58,12 @@ def _equivalent() -> click.Command:
     return equivalent
 
 
+def _analyze() -> click.Command:
+    from pyverno.cli.analyze.command import analyze
+
+    return analyze
+
+
 def _ui() -> click.Command:
     from pyverno.cli.ui.command import ui
 
@@ -168,6 +174,7 @@ COMMANDS: Mapping[str, Row] = {
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
     "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
     "equivalent": Row(_equivalent, "Search for an object on which two sets of policies differ."),
+    "analyze": Row(_analyze, "Find what policies do together: conflicts, loops, rules that add nothing."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
     "ui": Row(_ui, "Show reports, and a playground for policies, in a browser."),
     "verify": Row(_verify, "Verify the signatures of an image, and show every check."),

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.outcome import Outcome, outcome_of, repeats_names
+from pyverno.compiler.equivalence.shrinking import Admit, smallest
 from pyverno.compiler.equivalence.supply import ObjectSupply
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import DELETING
 from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.rule import Stage
-from pyverno.kube.json import JSON, JSONObject, deep_copy, encode, equal
+from pyverno.kube.json import JSONObject, equal
 from pyverno.value import dataclass
 
 __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 
-_MOST_STEPS: Final = 400
-_IDENTITY: Final = (("metadata",), ("metadata", "name"))
 _USER: Final = User(username="alice", groups=("system:authenticated",))
 """Who makes every request: rules for certain users do not match without one."""
-
-Admit = Callable[[JSONObject], JSONObject | None]
-"""Returns an object as an API server hands it to admission, decoded and with defaults; None for one that it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,33 +172,19 @@ def _shrink(pair: Pair, resource: JSONObject, old: JSONObject | None, operation:
     """Take parts of the object, then of the old one, away while the sides still differ in the same way."""
     difference = _difference(*pair.judge(resource, old, operation))
     before = old
-    resource = _smallest(pair, resource, lambda body: _difference(*pair.judge(body, before, operation)) == difference)
+
+    def differs(body: JSONObject) -> bool:
+        return _difference(*pair.judge(body, before, operation)) == difference
+
+    resource = smallest(pair.admit, resource, differs)
     if old is not None and operation is not Operation.CREATE:
 
         def shows(body: JSONObject) -> bool:
             return _difference(*pair.judge(resource, _with_name(body, resource), operation)) == difference
 
-        old = _with_name(_smallest(pair, old, shows), resource)
+        old = _with_name(smallest(pair.admit, old, shows), resource)
     own = None if operation is Operation.CREATE else old
     return Counterexample(difference, operation, resource, own, *pair.judge(resource, old, operation))
-
-
-def _smallest(pair: Pair, body: JSONObject, shows: Callable[[JSONObject], bool]) -> JSONObject:
-    """Return the object without every part that can be taken away, one after the other; a bounded search."""
-    steps, progress = 0, True
-    while progress and steps < _MOST_STEPS:
-        progress = False
-        for path in _paths(body):
-            stored = None if path in _IDENTITY else pair.admit(_removed(body, path))
-            if stored is None or len(encode(stored)) >= len(encode(body)):
-                continue
-            steps += 1
-            if shows(stored):
-                body, progress = stored, True
-                break
-            if steps >= _MOST_STEPS:
-                break
-    return body
 
 
 def _difference(first: Outcome, second: Outcome) -> str:
@@ -211,25 +193,3 @@ def _difference(first: Outcome, second: Outcome) -> str:
     if first.resource != second.resource:
         return "mutation"
     return "effects" if first.effects != second.effects else ""
-
-
-def _paths(value: JSON, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the places that could be taken away, the largest first."""
-    items: Iterable[tuple[str | int, JSON]] = ()
-    if isinstance(value, dict):
-        items = ((key, below) for key, below in value.items() if above or key not in ("apiVersion", "kind"))
-    elif isinstance(value, list):
-        items = enumerate(value)
-    waiting = [((*above, key), below) for key, below in items]
-    yield from (path for path, _ in waiting)
-    for path, below in waiting:
-        yield from _paths(below, path)
-
-
-def _removed(value: JSONObject, path: tuple[str | int, ...]) -> JSONObject:
-    smaller = deep_copy(value)
-    holder: JSON = smaller
-    for step in path[:-1]:
-        holder = holder[step]
-    del holder[path[-1]]
-    return smaller

@@ -1,0 +1,3 @@
+"""`pyverno analyze`: what policies do together."""
+
+from __future__ import annotations

@@ -1,0 +1,104 @@
+"""One run of `pyverno analyze`: read, generate objects, run the checks, print, and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from pyverno.cli.analyze.output import describe_check, list_checks, render
+from pyverno.cli.equivalent.admission import admission_of
+from pyverno.cli.errors import report_error
+from pyverno.compiler.analysis.cost import rule_costs
+from pyverno.compiler.analysis.population import make_population
+from pyverno.compiler.analysis.registry import CHECKS
+from pyverno.compiler.analysis.run import analyze
+from pyverno.compiler.analysis.workspace import Workspace
+from pyverno.compiler.compile import compile_documents
+from pyverno.engine.host import Host
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.documents import expand_lists
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.manifests import load_manifests
+from pyverno.offline.objects import ObjectStore
+from pyverno.offline.policies import load_policy_documents
+from pyverno.policy.schema import suggestion
+from pyverno.value import dataclass
+
+__all__ = ["AnalyzeOptions", "run_analyze"]
+
+_CLEAN, _FOUND, _UNUSABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeOptions:
+    """All flags of the command."""
+
+    policies: tuple[str, ...] = ()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    objects: int = 4000
+    seed: int = 1
+    kube_version: str = "1.35"
+    form: str = "text"
+    costs: bool = False
+    quiet: bool = False
+    explain: str = ""
+    lists: bool = False
+
+
+def run_analyze(options: AnalyzeOptions) -> int:
+    """Run the command; returns 0 without findings, 1 with findings, 2 where an input cannot be used."""
+    try:
+        if options.lists:
+            sys.stdout.write("".join(list_checks()))
+            return _CLEAN
+        if options.explain:
+            sys.stdout.write(describe_check(options.explain))
+            return _CLEAN
+        _check_options(options)
+        workspace, errors = _workspace(options)
+        found = [*analyze(workspace, select=options.select, ignore=options.ignore)]
+        costs = rule_costs(workspace) if options.costs else []
+    except PyvernoError as error:
+        report_error(error)
+        return _UNUSABLE
+    for each in errors:
+        report_error(each)
+    sys.stdout.write(render(options, workspace, found, costs))
+    if errors:
+        return _UNUSABLE
+    return _FOUND if found else _CLEAN
+
+
+def _check_options(options: AnalyzeOptions) -> None:
+    if not options.policies:
+        raise UsageError("name the files or folders of the policies to analyze, or `-` for stdin")
+    known = tuple(check.code for check in CHECKS)
+    for word in (*options.select, *options.ignore):
+        if not any(code.startswith(word.upper()) for code in known):
+            raise UsageError(f"no check has a code that begins with `{word}`{suggestion(word, known)}")
+
+
+def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoError]]:
+    """Return the policies with the objects to judge, and what is wrong with documents that are left out."""
+    loaded = load_policy_documents(options.policies)
+    compilation = compile_documents(loaded.documents)
+    if not compilation.policies and not loaded.errors and not compilation.errors:
+        raise UsageError("there is no policy to analyze in " + ", ".join(f"`{each}`" for each in options.policies))
+    given: list[JSONObject] = []
+    if options.resources:
+        manifests = load_manifests(options.resources)
+        if manifests.errors:
+            raise manifests.errors[0]
+        given = [each.value for each in expand_lists(manifests.documents)]
+    valid = [item.document.value for item in compilation.items if item.written is not None and not item.errors]
+    population = make_population(
+        valid, given, admission_of(options.kube_version), count=options.objects, seed=options.seed
+    )
+    return Workspace(compilation, population, _host), (*loaded.errors, *compilation.errors)
+
+
+def _host(objects: Sequence[JSONObject]) -> Host:
+    return OfflineHost(objects=ObjectStore(objects))

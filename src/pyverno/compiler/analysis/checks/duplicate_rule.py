@@ -1,0 +1,83 @@
+"""Two rules judge every object alike.
+
+Both match the same objects and fail the same ones: one of them can go. The lint `PV403` finds rules that are written
+alike; this check also finds those that say the same in other words, or in another kind of policy.
+
+Example::
+
+    - name: require-team
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate: {pattern: {metadata: {labels: {team: "?*"}}}}
+    - name: check-team      # the same as a condition
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate:
+        deny:
+          conditions: {all: [{key: "{{ request.object.metadata.labels.team || '' }}", operator: Equals, value: ""}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Final
+
+from pyverno.compiler.analysis.finding import Observation
+from pyverno.compiler.analysis.workspace import Workspace, count, key_of, title_of
+from pyverno.engine.result import Status
+from pyverno.engine.rule import CompiledRule, Stage
+from pyverno.kube.json import JSONObject
+
+__all__ = ["check"]
+
+_FEWEST: Final = 4
+
+
+def check(workspace: Workspace) -> Iterator[Observation]:
+    """Yield pairs of rules, as their authors wrote them, that no object tells apart."""
+    verdicts = workspace.verdicts
+    rules = [
+        rule
+        for rule in workspace.rules(Stage.VALIDATE)
+        if not rule.info.origin
+        and key_of(rule.info) in verdicts
+        and min(count(verdicts[key_of(rule.info)].failed), count(verdicts[key_of(rule.info)].passed)) >= _FEWEST
+    ]
+    for one, other in combinations(rules, 2):
+        first, second = verdicts[key_of(one.info)], verdicts[key_of(other.info)]
+        if first.judged == second.judged and first.failed == second.failed:
+            found = _duplicate(workspace, one, other, first.failed, first.passed)
+            if found is not None:
+                yield found
+
+
+def _duplicate(
+    workspace: Workspace, one: CompiledRule, other: CompiledRule, failed: int, passed: int
+) -> Observation | None:
+    tried = 0
+    for starts, donors in ((failed, passed), (failed, failed)):
+        found, more = workspace.search(starts, donors, lambda body: _differ(workspace, one, other, body))
+        tried += more
+        if found is not None:
+            return None
+    both = (one, other)
+    titles = tuple(title_of(rule.info) for rule in both)
+
+    def fails(body: JSONObject) -> bool:
+        return all(workspace.status(rule, body) is Status.FAIL for rule in both)
+
+    refused = workspace.smallest(workspace.some(failed, 1)[0], fails)
+    return Observation(
+        f"{titles[0]} and {titles[1]} said the same of {count(failed | passed) + tried} objects, "
+        f"{count(failed)} of which both refused",
+        titles,
+        (
+            workspace.witness("refused by both", both, refused),
+            workspace.witness("accepted by both", both, workspace.some(passed, 1)[0]),
+        ),
+        other.info.location,
+    )
+
+
+def _differ(workspace: Workspace, one: CompiledRule, other: CompiledRule, body: JSONObject) -> bool:
+    first, second = workspace.status(one, body), workspace.status(other, body)
+    return (first is None) != (second is None) or (first is Status.FAIL) != (second is Status.FAIL)

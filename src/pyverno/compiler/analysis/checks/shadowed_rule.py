@@ -1,0 +1,89 @@
+"""Another rule refuses everything that a rule refuses.
+
+Every object that the rule fails is failed by a stricter one, which matches all its objects and is not weaker (it does
+not audit what the rule enforces). The rule changes no decision.
+
+Example::
+
+    - name: no-latest
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate: {pattern: {spec: {containers: [{image: "!*:latest"}]}}}
+    - name: by-digest      # refuses every tag, :latest among them
+      match: {any: [{resources: {kinds: [Pod]}}]}
+      validate: {pattern: {spec: {containers: [{image: "*@sha256:*"}]}}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Final
+
+from pyverno.compiler.analysis.finding import Observation
+from pyverno.compiler.analysis.workspace import Workspace, count, key_of, title_of
+from pyverno.engine.result import FailureAction, Status
+from pyverno.engine.rule import CompiledRule, Stage
+from pyverno.kube.json import JSONObject
+
+__all__ = ["check"]
+
+_FEWEST: Final = 2
+
+
+def check(workspace: Workspace) -> Iterator[Observation]:
+    """Yield rules, as their authors wrote them, with the first rule that shadows each."""
+    verdicts = workspace.verdicts
+    rules = [
+        rule
+        for rule in workspace.rules(Stage.VALIDATE)
+        if not rule.info.origin
+        and key_of(rule.info) in verdicts
+        and min(count(verdicts[key_of(rule.info)].failed), count(verdicts[key_of(rule.info)].passed)) >= _FEWEST
+    ]
+    shadowed: set[int] = set()
+    for one, other in permutations(rules, 2):
+        first, second = verdicts[key_of(one.info)], verdicts[key_of(other.info)]
+        is_inside = not first.judged & ~second.judged and not first.failed & ~second.failed
+        if id(one) in shadowed or not is_inside or first.failed == second.failed or _is_weaker(other, one):
+            continue
+        found = _shadow(workspace, one, other)
+        if found is not None:
+            shadowed.add(id(one))
+            yield found
+
+
+def _is_weaker(rule: CompiledRule, than: CompiledRule) -> bool:
+    if rule.overrides or than.overrides:
+        return True
+    return rule.failure_action is FailureAction.AUDIT and than.failure_action is FailureAction.ENFORCE
+
+
+def _shadow(workspace: Workspace, one: CompiledRule, other: CompiledRule) -> Observation | None:
+    def escapes(body: JSONObject) -> bool:
+        return workspace.status(one, body) is Status.FAIL and workspace.status(other, body) is not Status.FAIL
+
+    first, second = (workspace.verdicts[key_of(rule.info)] for rule in (one, other))
+    found, tried = workspace.search(first.failed, second.passed, escapes)
+    if found is not None:
+        return None
+    both = (one, other)
+
+    def fails_both(body: JSONObject) -> bool:
+        return all(workspace.status(rule, body) is Status.FAIL for rule in both)
+
+    def fails_other(body: JSONObject) -> bool:
+        return workspace.status(one, body) is not Status.FAIL and workspace.status(other, body) is Status.FAIL
+
+    titles = tuple(title_of(rule.info) for rule in both)
+    refused = workspace.smallest(workspace.some(first.failed, 1)[0], fails_both)
+    more = workspace.smallest(workspace.some(second.failed & ~first.failed, 1)[0], fails_other)
+    return Observation(
+        f"{titles[1]} refused all {count(first.failed)} objects that {titles[0]} refused; "
+        f"{tried} more between them showed no other",
+        titles,
+        (
+            workspace.witness("refused by both", both, refused),
+            workspace.witness(f"refused by {titles[1]} only", both, more),
+        ),
+        one.info.location,
+    )

@@ -1,0 +1,82 @@
+"""`pyverno analyze`: findings with their objects, costs, formats and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.analysis import WITHOUT_LATEST, example_of, policy
+from tests.support.commandline import Run
+
+FEW = ("-n", "40")
+
+
+@pytest.fixture
+def files(folder: Path) -> None:
+    """Files with two mutations that undo each other, and with a policy that has no fault."""
+    (folder / "bad.yaml").write_text(example_of("PA103"))
+    (folder / "good.yaml").write_text(policy(WITHOUT_LATEST, "good"))
+
+
+@pytest.mark.usefixtures("files")
+def test_a_finding_is_shown_with_the_changes_of_its_object(cli: Run) -> None:
+    """The object without defaults, and what each rule made of it."""
+    ran = cli("analyze", "bad.yaml", *FEW)
+    first, *rest = ran.out.splitlines()
+    assert (1, "") == (ran.code, ran.err)
+    assert "bad.yaml:7:5: PA103 p/tier-gold and p/tier-silver undo each other" == first
+    assert "terminationGracePeriodSeconds" not in ran.out
+    assert ['    {"op":"replace","path":"/metadata/labels/tier","value":"silver"}'] == [
+        line for line in rest if '"value":"silver"' in line
+    ]
+    assert rest[-1].startswith("Found 1 problem in 1 policy, ")
+
+
+@pytest.mark.usefixtures("files")
+def test_without_a_finding_the_exit_code_is_0(cli: Run) -> None:
+    """And the summary says what was looked at."""
+    ran = cli("analyze", "good.yaml", *FEW)
+    assert (0, "") == (ran.code, ran.err)
+    assert ran.out.startswith("No problems found in 1 policy, ")
+
+
+@pytest.mark.usefixtures("files")
+def test_json_holds_witnesses_costs_and_the_seed(cli: Run) -> None:
+    """Everything that is needed to repeat it."""
+    found = json.loads(cli("analyze", "bad.yaml", *FEW, "--costs", "-o", "json", "--seed", "3").out)
+    assert ["PA103"] == [each["code"] for each in found["findings"]]
+    assert ["p/tier-gold", "p/tier-silver"] == sorted(each["rule"] for each in found["costs"])
+    assert 3 == found["summary"]["seed"]
+    assert "ConfigMap" != found["findings"][0]["witnesses"][0]["resource"]["kind"]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("words", [("--ignore", "PA1"), ("--select", "PA2,PA3")])
+def test_checks_are_chosen_by_codes(cli: Run, words: tuple[str, str]) -> None:
+    """Or by their beginnings."""
+    assert 0 == cli("analyze", "bad.yaml", *FEW, *words).code
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((), "name the files"),
+        (("good.yaml", "--select", "PX"), "no check has a code that begins with `PX`"),
+        (("--explain", "lop"), "there is no check `lop`: did you mean `loop`?"),
+        (("missing.yaml",), "missing.yaml"),
+    ],
+)
+def test_what_cannot_be_used_ends_with_2(cli: Run, words: tuple[str, ...], text: str) -> None:
+    """With the reason on stderr."""
+    ran = cli("analyze", *words)
+    assert 2 == ran.code
+    assert text in ran.err
+
+
+def test_checks_are_listed_and_described(cli: Run) -> None:
+    """From the documentation of their modules."""
+    assert "PA301  error    loop" in cli("analyze", "--list").out
+    assert cli("analyze", "--explain", "loop").out.startswith("PA301 loop (error)\n\nA rule sets itself off")

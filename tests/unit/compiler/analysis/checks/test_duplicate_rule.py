@@ -1,0 +1,32 @@
+"""Rules that say the same in other words."""
+
+from __future__ import annotations
+
+from tests.support.analysis import found, policy
+
+
+def test_rules_that_an_empty_value_tells_apart_are_no_duplicates() -> None:
+    """`*` accepts the empty text, `?*` does not."""
+    text = policy("""
+    - name: some
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {data: {app: "?*"}}}
+    - name: any
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {data: {app: "*"}}}
+    """)
+    given = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"app": ""}}]
+    assert [] == found(text, "PA201", given=given)
+
+
+def test_rules_for_other_kinds_are_no_duplicates() -> None:
+    """They never judge the same object."""
+    text = policy("""
+    - name: a
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {metadata: {labels: {app: "?*"}}}}
+    - name: b
+      match: {any: [{resources: {kinds: [Secret]}}]}
+      validate: {message: m, pattern: {metadata: {labels: {app: "?*"}}}}
+    """)
+    assert [] == found(text, "PA201")

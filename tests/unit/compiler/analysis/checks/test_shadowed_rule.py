@@ -1,0 +1,27 @@
+"""Rules of which another one refuses everything."""
+
+from __future__ import annotations
+
+from tests.support.analysis import example_of, found, policy
+
+
+def test_a_rule_that_enforces_is_not_shadowed_by_one_that_audits() -> None:
+    """Without it the objects would be let in."""
+    assert found(example_of("PA202"), "PA202")
+    strict = example_of("PA202").replace(
+        'pattern: {spec: {containers: [{image: "!*', 'failureAction: Enforce, pattern: {spec: {containers: [{image: "!*'
+    )
+    assert [] == found(strict, "PA202")
+
+
+def test_rules_for_different_fields_do_not_shadow_each_other() -> None:
+    """An object that breaks one of them only is found by merging."""
+    text = policy("""
+    - name: rare
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {data: {"=(app)": "!a"}}}
+    - name: frequent
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {metadata: {labels: {team: "red"}}}}
+    """)
+    assert [] == found(text, "PA202")
