@@ -69,6 +69,11 @@ _NEEDED_BY_KIND: Final[Mapping[tuple[str, str], JSON]] = {
     ("ReplicationController", "template"): {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [_CONTAINER]}},
 }
 
+_NEEDED_BELOW: Final[Mapping[str, JSONObject]] = {
+    "Ingress": {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}}
+}
+"""What the spec of a kind needs when the whole of it is refused."""
+
 _REPORTED: Final[Mapping[str, str]] = {"spec.resources[storage]": "spec.resources.requests[storage]"}
 """Fields of errors that name another place than the one that is wrong."""
 
@@ -131,7 +136,9 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         if not steps:
             continue
         name = steps[-1]
-        if steps[-2:] == ["metadata", "labels"] and "selector" in error.detail:
+        if steps == ["spec"] and (needed := _NEEDED_BELOW.get(str(body.get("kind")))) is not None:
+            changed["spec"] = {**deep_copy(needed), **(changed.get("spec") or {})}
+        elif steps[-2:] == ["metadata", "labels"] and "selector" in error.detail:
             _match_template(changed, steps)
         elif name == "name":
             _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")

@@ -37,6 +37,14 @@ def test_defaults_are_filled_in() -> None:
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "spec": {"template": {"spec": {}}}},
         {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"}, "spec": {}},
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "A"}, "spec": {"ports": [{}]}},
+        {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a"}},
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "a"},
+            "spec": {"accessModes": ["x"]},
+        },
+        {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "a"}},
     ],
 )
 def test_what_is_refused_is_mended(body: JSONObject) -> None:
