@@ -9,7 +9,7 @@ CORPUS ?= ../shared/conformance
 SEEDS ?= 1-20
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help venv demo test smoke e2e check bench docs charts snapshots conformance differential nightly lock clean
+.PHONY: help venv demo test smoke e2e check bench docs charts image imagelock snapshots conformance differential nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,15 +48,24 @@ check: venv ## format, lint, types, import contracts, generated files fresh
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.reference --check
 	$(BIN)/python -m scripts.charts --check
+	$(BIN)/python -m scripts.release.notice --check
 
 bench: venv ## measure the ratios of docs/contributing/benchmarks.md; also writes build/bench.json
 	$(BIN)/python -m tests.bench
 
-docs: venv ## write docs/reference from the docstrings
+docs: venv ## write docs/reference from the docstrings, and the licences of dependencies into NOTICE
 	$(BIN)/python -m scripts.reference
+	$(BIN)/python -m scripts.release.notice
 
 charts: venv ## write the generated files of deploy from the code
 	$(BIN)/python -m scripts.charts
+
+image: venv ## build the container image twice and start it (wants Debian's apt, root to start it, Python 3.11)
+	$(BIN)/python -m scripts.image --twice
+	$(BIN)/python -m pytest -rs tests/e2e/deploy/test_image.py
+
+imagelock: venv ## write deploy/image/debian.lock with the newest packages of Debian
+	$(BIN)/python -m scripts.image --lock
 
 snapshots: venv ## rewrite tests/cases/**/expected.yaml and tests/deploy/renders; review the diff
 	$(BIN)/python -m tests.cases --write

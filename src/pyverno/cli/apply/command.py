@@ -26,7 +26,7 @@ apply = command(
         "pyverno apply policies/ -r manifests/ --table --detailed-results",
         "kustomize build overlays/prod | pyverno apply policies/ -r -",
         "pyverno apply mutate.yaml -r pod.yaml --stdin | kubectl apply -f -",
-        "pyverno apply https://github.com/OWNER/REPOSITORY/main -b main -r pod.yaml --policy-report",
+        "pyverno apply https://github.com/kyverno/policies/pod-security -b main -r pod.yaml --policy-report",
         "pyverno apply policies/ -r manifests/ --format sarif > results.sarif",
     ),
 )

@@ -73,6 +73,6 @@ test = command(
         "pyverno test policies/ --write",
         'pyverno test . --test-case-selector "policy=require-*, rule=*, resource=bad-pod"',
         "pyverno test . --output-format junit > results.xml",
-        "pyverno test https://github.com/OWNER/REPOSITORY/FOLDER --git-branch main",
+        "pyverno test https://github.com/kyverno/policies/pod-security --git-branch main",
     ),
 )

@@ -1,0 +1,134 @@
+"""The files of a release: complete, reproducible, with checksums, provenance and the manifests of package managers."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from base64 import b64decode
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from scripts.image.layout import Image, Layout, layer
+from scripts.release.__main__ import release
+from scripts.release.notice import NOTICE, with_licences
+
+from pyverno.version import __version__
+from tests.deploy.charts import CHARTS
+
+ROOT = CHARTS.parents[1]
+URL = "https://example.org/pyverno"
+BUNDLE = f"pyverno-{__version__}-bundle.tar.gz"
+KEY = generate_private_key(SECP256R1())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A release with an image of one small file, signed with a fresh key."""
+    folder = tmp_path_factory.mktemp("release")
+    (folder / "tree").mkdir()
+    (folder / "tree" / "a").write_text("a")
+    Layout(folder / "image" / "layout").write([Image("amd64", (layer(folder / "tree", "x"),), {})], "1")
+    (folder / "image" / "sbom-amd64.cdx.json").write_text("{}")
+    (folder / "key").write_bytes(KEY.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return release(folder / "out", URL, folder / "image", folder / "key")
+
+
+def members(data: bytes) -> dict[str, bytes]:
+    """Return the files of a compressed archive."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {each.name: archive.extractfile(each).read() for each in archive if each.isfile()}
+
+
+def test_a_release_has_every_file_that_people_pick_up(made: dict[str, bytes]) -> None:
+    """Packages, charts, manifests, image, taps, and what proves where they come from."""
+    assert {
+        f"pyverno-{__version__}-py3-none-any.whl",
+        *(f"pyverno-{__version__}{end}" for end in (".tar.gz", "-bundle.tar.gz", "-image.tar.gz", ".tgz")),
+        *(f"pyverno-policies-{__version__}.tgz", "install.yaml", "krew.yaml", "pyverno.rb", "sbom-amd64.cdx.json"),
+        *("provenance.intoto.json", "provenance.dsse.json", "SHA256SUMS"),
+    } == made.keys()
+    kinds = {each["kind"] for each in yaml.load_all(made["install.yaml"], Loader=yaml.CSafeLoader)}
+    assert {"CustomResourceDefinition", "Deployment"} <= kinds
+
+
+def test_checksums_name_every_other_file(made: dict[str, bytes]) -> None:
+    """In the form that `sha256sum --check` reads."""
+    rows = dict(reversed(line.split("  ")) for line in made["SHA256SUMS"].decode().splitlines())
+    assert rows == {name: hashlib.sha256(data).hexdigest() for name, data in made.items() if name != "SHA256SUMS"}
+
+
+def test_the_provenance_names_files_sources_and_locks_and_is_signed(made: dict[str, bytes]) -> None:
+    """The envelope holds the statement, and its signature is that of the key."""
+    proven = json.loads(made["provenance.intoto.json"])
+    later = {"SHA256SUMS", "provenance.intoto.json", "provenance.dsse.json"}
+    assert {each["name"] for each in proven["subject"]} == made.keys() - later
+    used = proven["predicate"]["buildDefinition"]
+    assert 40 == len(used["externalParameters"]["revision"])
+    assert {"requirements.lock", "deploy/image/debian.lock"} == {each["name"] for each in used["resolvedDependencies"]}
+    envelope = json.loads(made["provenance.dsse.json"])
+    payload = b64decode(envelope["payload"])
+    assert made["provenance.intoto.json"] == payload
+    kind = envelope["payloadType"].encode()
+    text = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+    KEY.public_key().verify(b64decode(envelope["signatures"][0]["sig"]), text, ECDSA(SHA256()))
+
+
+def test_a_second_release_is_the_same(made: dict[str, bytes], tmp_path: Path) -> None:
+    """Packages, charts and bundle do not hold the time or the folder they were made in."""
+    again = release(tmp_path / "out", URL)
+    names = [name for name in again if name.endswith((".whl", ".tgz", ".gz", ".rb", ".yaml"))]
+    assert {} == {name: "differs" for name in names if again[name] != made[name]}
+
+
+def test_package_managers_get_the_bundle_with_its_checksum(made: dict[str, bytes]) -> None:
+    """Under the address that was given; the wheel, the locked requirements and the licences are in it."""
+    digest, address = hashlib.sha256(made[BUNDLE]).hexdigest(), f"{URL}/{BUNDLE}"
+    [platform] = yaml.safe_load(made["krew.yaml"])["spec"]["platforms"]
+    inside = members(made[BUNDLE])
+    assert (address, digest, True) == (platform["uri"], platform["sha256"], platform["bin"] in inside)
+    formula = made["pyverno.rb"].decode()
+    assert (True, True) == (f'url "{address}"' in formula, f'sha256 "{digest}"' in formula)
+    assert inside["requirements.lock"] == (ROOT / "requirements.lock").read_bytes()
+    assert {"LICENSE", "NOTICE", "pyverno", f"pyverno-{__version__}-py3-none-any.whl"} <= inside.keys()
+
+
+@pytest.mark.parametrize("name", ["pyverno", "kubectl-pyverno"])
+def test_the_launcher_runs_the_environment_that_it_made(made: dict[str, bytes], tmp_path: Path, name: str) -> None:
+    """Also through a symbolic link, as krew installs it."""
+    with tarfile.open(fileobj=io.BytesIO(made[BUNDLE])) as archive:
+        archive.extractall(tmp_path / "store", filter="data")
+    (tmp_path / "link").symlink_to(tmp_path / "store" / name)
+    home = tmp_path / "data" / "pyverno" / __version__
+    (home / "bin").mkdir(parents=True)
+    (home / "complete").touch()
+    (home / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (home / "bin" / "python").chmod(0o755)
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+    out = subprocess.run([tmp_path / "link", "version"], env=environment, check=True, capture_output=True, text=True)
+    assert f"Version: {__version__}" == out.stdout.splitlines()[0]
+
+
+def test_the_launcher_names_the_python_that_it_needs(made: dict[str, bytes], tmp_path: Path) -> None:
+    """Before anything is installed."""
+    with tarfile.open(fileobj=io.BytesIO(made[BUNDLE])) as archive:
+        archive.extractall(tmp_path, filter="data")
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "PYVERNO_PYTHON": "false"}
+    ran = subprocess.run([tmp_path / "pyverno"], env=environment, check=False, capture_output=True, text=True)
+    wanted = "pyverno: error: Python 3.11 or newer is needed; name one in PYVERNO_PYTHON\n"
+    assert (2, wanted, False) == (ran.returncode, ran.stderr, (tmp_path / "data").exists())
+
+
+def test_notice_has_the_licence_of_every_dependency() -> None:
+    """`make docs` writes it from what the packages declare."""
+    written = NOTICE.read_text(encoding="utf-8")
+    assert written == with_licences(written, (ROOT / "requirements.lock").read_text(encoding="utf-8"))
+    assert "orjson: MPL-2.0" in written
