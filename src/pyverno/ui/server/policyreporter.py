@@ -35,8 +35,10 @@ _FIELDS: Final = {
     "status": "status",
 }
 _ORDERING: Final = ("page", "offset", "sortBy", "direction", "namespaced", "search", "labels")
+_MOST_VALUES: Final = 1000
 _NO_CATEGORY: Final = "Other"
-_SEVERITIES: Final = ("info", "low", "medium", "high", "critical", "unknown")
+_UNKNOWN: Final = "unknown"
+_SEVERITIES: Final = ("info", "low", "medium", "high", "critical", _UNKNOWN)
 _SCOPES: Final = {"namespace-scoped": "!", "cluster-scoped": ""}
 """The pattern of the namespace: `!` excludes the empty one."""
 
@@ -60,7 +62,10 @@ class PolicyReporterRoutes:
             },
             "namespaces": lambda reader, chosen, _: _values(reader, chosen, "namespace"),
             "policies": lambda reader, chosen, _: _policies(reader, chosen),
-            "findings": lambda reader, chosen, _: _findings(reader, chosen),
+            "findings": lambda reader, chosen, _: _findings(reader, chosen, "status"),
+            "severity-findings": lambda reader, chosen, _: _findings(reader, chosen, "severity"),
+            "sources/{source}/status-counts": lambda reader, chosen, _: _total_counts(reader, chosen, "status"),
+            "sources/{source}/severity-counts": lambda reader, chosen, _: _total_counts(reader, chosen, "severity"),
             "results-without-resources": lambda reader, chosen, request: _results(
                 reader, chosen.with_patterns("kind", ("",)), request
             ),
@@ -74,6 +79,16 @@ class PolicyReporterRoutes:
                 reader, chosen, request, "severity"
             ),
         }
+        single: Mapping[str, Question] = {
+            "": lambda reader, _, request: _described(_object(reader, request)),
+            "/results": _results,
+            "/resource-results": _by_source,
+            "/status-counts": lambda reader, chosen, _: _source_counts(reader, chosen, "status"),
+            "/severity-counts": lambda reader, chosen, _: _source_counts(reader, chosen, "severity"),
+            "/source-categories": lambda reader, chosen, _: _categories(reader, chosen),
+        }
+        for path, question in single.items():
+            yield web.get(f"/v2/resource/{{id}}{path}", self._answer(_of_object(question)))
         for path, question in plain.items():
             yield web.get(f"/v2/{path}", self._answer(question))
         for scope, pattern in _SCOPES.items():
@@ -94,6 +109,7 @@ class PolicyReporterRoutes:
 def _filter(request: web.Request, namespace: str | None) -> Filter:
     fields: dict[str, tuple[str, ...]] = {}
     labels: dict[str, tuple[str, ...]] = {}
+    excluded: dict[str, tuple[str, ...]] = {}
     for name, text in request.query.items():
         if name in _FIELDS:
             value = "" if name == "categories" and text == _NO_CATEGORY else text
@@ -101,6 +117,10 @@ def _filter(request: web.Request, namespace: str | None) -> Filter:
         elif name == "labels":
             key, _, value = text.partition(":")
             labels[key] = (*labels.get(key, ()), quote_pattern(value))
+        elif name == "exclude":
+            # several kinds of a source, and several sources
+            owner, _, kinds = text.partition(":")
+            excluded[owner] = (*excluded.get(owner, ()), *(kind for kind in kinds.split(",") if kind))
         elif name not in _ORDERING:
             raise UsageError(f"`{name[:100]}` is no filter of this server")
     if source := request.match_info.get("source"):
@@ -109,7 +129,10 @@ def _filter(request: web.Request, namespace: str | None) -> Filter:
         # `!` beside chosen namespaces only takes the empty one away
         chosen = fields.get("namespace", ())
         fields["namespace"] = (*chosen, "!") if namespace else ("",) if not chosen else ("", "!")
-    return Filter(fields, labels=labels, search=request.query.get("search", "")[:256])
+    if sum(map(len, (*excluded.values(), *fields.values(), *labels.values()))) > _MOST_VALUES:
+        raise UsageError(f"a filter has more than {_MOST_VALUES} values")
+    search = request.query.get("search", "")[:256]
+    return Filter(fields, labels=labels, search=search, excluded_kinds=excluded)
 
 
 def _page(request: web.Request) -> tuple[int, int]:
@@ -123,7 +146,13 @@ def _page(request: web.Request) -> tuple[int, int]:
 
 def _results(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
     size, skipped = _page(request)
-    page = reader.results(chosen, limit=size, offset=skipped)
+    page = reader.results(
+        chosen,
+        limit=size,
+        offset=skipped,
+        sorted_by=request.query.getall("sortBy", []),
+        is_descending=request.query.get("direction", "").lower() == "desc",
+    )
     return {"items": [_result(each) for each in page.items], "count": page.total}
 
 
@@ -151,6 +180,8 @@ def _result(stored: StoredResult) -> JSONObject:
 def _resources(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
     size, skipped = _page(request)
     sources = chosen.fields.get("source", ())
+    page = reader.resources(chosen, limit=size, offset=skipped)["items"]
+    severities = reader.object_severities(chosen, [each["id"] for each in page])
     items = [
         _without_empty(
             {
@@ -161,11 +192,12 @@ def _resources(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
                 "apiVersion": each.get("apiVersion", ""),
                 "namespace": each.get("namespace", ""),
                 "source": request.match_info.get("source") or (request.query["sources"] if len(sources) == 1 else ""),
-                **each["status"],
+                "status": each["status"],
+                "severities": _severities(severities[each["id"]]),
             },
             ("namespace", "source"),
         )
-        for each in reader.resources(chosen, limit=size, offset=skipped)["items"]
+        for each in page
     ]
     return {"items": items, "count": reader.count_resources(chosen)}
 
@@ -175,13 +207,17 @@ def _values(reader: Reader, chosen: Filter, field: str) -> list[JSON]:
 
 
 def _categories(reader: Reader, chosen: Filter) -> JSON:
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for source, category, status, count in reader.counts(chosen, ("source", "category", "status")):
-        _add(found.setdefault(source, {}), category or _NO_CATEGORY, status, count)
-    return [
-        {"name": source, "categories": [{"name": name, **counts} for name, counts in categories.items()]}
-        for source, categories in found.items()
-    ]
+    found: dict[str, dict[str, JSONObject]] = {}
+    for source, category, severity, status, count in reader.counts(
+        chosen, ("source", "category", "severity", "status")
+    ):
+        name = category or _NO_CATEGORY
+        item = found.setdefault(source, {}).setdefault(
+            name, {"name": name, "status": dict.fromkeys(STATUSES, 0), "severities": _severities({})}
+        )
+        item["status"][status] += count
+        item["severities"][severity or _UNKNOWN] += count
+    return [{"name": source, "categories": [*categories.values()]} for source, categories in found.items()]
 
 
 def _policies(reader: Reader, chosen: Filter) -> JSON:
@@ -194,30 +230,90 @@ def _policies(reader: Reader, chosen: Filter) -> JSON:
     return [_without_empty(each, ("source", "severity")) for each in found.values()]
 
 
-def _findings(reader: Reader, chosen: Filter) -> JSON:
+def _findings(reader: Reader, chosen: Filter, field: str) -> JSON:
     sources: dict[str, dict[str, int]] = {}
     totals: dict[str, int] = {}
-    for source, status, count in reader.counts(chosen, ("source", "status")):
+    for source, found, count in reader.counts(chosen, ("source", field)):
+        value = found or _UNKNOWN
         counts = sources.setdefault(source, {})
-        counts[status] = counts.get(status, 0) + count
-        totals[status] = totals.get(status, 0) + count
+        counts[value] = counts.get(value, 0) + count
+        totals[value] = totals.get(value, 0) + count
     counts_of = [{"total": sum(each.values()), "source": name, "counts": each} for name, each in sources.items()]
     return {"total": sum(totals.values()), "perResult": totals, "counts": counts_of}
 
 
+def _total_counts(reader: Reader, chosen: Filter, field: str) -> JSON:
+    found = _no_counts(field)
+    for value, count in reader.counts(chosen, (field,)):
+        found[value or _UNKNOWN] += count
+    return found
+
+
+def _source_counts(reader: Reader, chosen: Filter, field: str) -> list[JSON]:
+    found: dict[str, dict[str, int]] = {}
+    for source, value, count in reader.counts(chosen, ("source", field)):
+        found.setdefault(source, _no_counts(field))[value or _UNKNOWN] += count
+    return [_without_empty({"source": source, **counts}, ("source",)) for source, counts in found.items()]
+
+
+# ----------------------------------------------------------------------------------------------------------- one object
+
+
+def _of_object(question: Question) -> Question:
+    """Return a question about the results of the object that the path names."""
+
+    def ask(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
+        found = _object(reader, request)
+        for field in ("cluster", "kind", "namespace", "name", "apiVersion"):
+            chosen = chosen.narrowed(field, (str(found.get(field, "")),))
+        return question(reader, chosen, request)
+
+    return ask
+
+
+def _object(reader: Reader, request: web.Request) -> JSONObject:
+    text = request.match_info["id"]
+    found = reader.resource(int(text)) if text.isascii() and text.isdigit() and len(text) < 17 else None
+    if found is None:
+        raise web.HTTPNotFound(text="there is no such resource")
+    return found
+
+
+def _described(found: JSONObject) -> JSONObject:
+    item = {name: found.get(name, "") for name in ("name", "kind", "apiVersion", "namespace")}
+    return _without_empty({"id": str(found["id"]), **item}, tuple(item))
+
+
+def _by_source(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
+    """Return the counts of an object, once for each source."""
+    described = {"uid": "", **_described(_object(reader, request))}
+    severities = {each.pop("source", ""): each for each in _source_counts(reader, chosen, "severity")}
+    return [
+        {**described, "source": source, "status": counts, "severities": severities[source]}
+        for counts in _source_counts(reader, chosen, "status")
+        for source in [counts.pop("source", "")]
+    ]
+
+
+# --------------------------------------------------------------------------------------------------------------- counts
+
+
 def _scope_counts(reader: Reader, chosen: Filter, request: web.Request, field: str) -> JSON:
     """Return the counts by status or severity: by namespace, or of the cluster's own objects."""
-    empty = dict.fromkeys(STATUSES if field == "status" else _SEVERITIES, 0)
+    empty = _no_counts(field)
     found: dict[str, dict[str, int]] = {}
     for namespace, value, count in reader.counts(chosen, ("namespace", field)):
         counts = found.setdefault(namespace, dict(empty))
-        counts[value or "unknown"] += count
+        counts[value or _UNKNOWN] += count
     return found if "/namespace-scoped/" in request.path else found.get("", empty)
 
 
-def _add(groups: dict[str, dict[str, int]], name: str, status: str, count: int) -> None:
-    counts = groups.setdefault(name, dict.fromkeys(STATUSES, 0))
-    counts[status] += count
+def _no_counts(field: str) -> dict[str, int]:
+    return dict.fromkeys(STATUSES if field == "status" else _SEVERITIES, 0)
+
+
+def _severities(counts: Mapping[str, int]) -> dict[str, int]:
+    return _no_counts("severity") | {name or _UNKNOWN: count for name, count in counts.items()}
 
 
 def _without_empty(item: JSONObject, names: Iterable[str]) -> JSONObject:

@@ -11,9 +11,33 @@ from pyverno.ui.store.numbers import rank_of
 from pyverno.ui.store.schema import SERIES_COLUMNS
 from pyverno.value import dataclass
 
-__all__ = ["Condition", "narrowing_statements", "object_condition", "result_condition", "series_condition"]
+__all__ = [
+    "Condition",
+    "narrowing_statements",
+    "object_condition",
+    "result_condition",
+    "series_condition",
+    "sort_clause",
+]
 
 _OBJECT_COLUMNS: Final = {"name": "name", "apiVersion": "api_version"}
+
+_SORTED: Final = {
+    "resource_namespace": "o.namespace",
+    "resource_name": "o.name",
+    "resource_kind": "o.kind",
+    "resource_api_version": "o.api_version",
+    "policy": "s.policy",
+    "rule": "s.rule",
+    "source": "s.source",
+    "category": "s.category",
+    "message": "m.text",
+    "result": "s.status",
+    "status": "s.status",
+    "severity": "s.severity",
+    "created": "r.changed",
+}
+"""Columns by the names that Policy Reporter's `sortBy` has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +51,9 @@ class Condition:
 def series_condition(selected: Filter, table: str = "s") -> Condition:
     """Return the condition on series."""
     parts = [_fits(f"{table}.{name}", patterns) for name, patterns in selected.fields.items() if name in SERIES_COLUMNS]
+    for source, kinds in selected.excluded_kinds.items():
+        marks = ", ".join("?" * len(kinds))
+        parts.append(Condition(f"NOT ({table}.source = ? AND {table}.kind IN ({marks}))", (source, *kinds)))
     if table == "s" and (exact := _exact_statuses(selected)):
         # the index of the order begins with the rank
         ranks = [rank_of(status, severity) for status in exact for severity in SEVERITIES]
@@ -48,6 +75,17 @@ def object_condition(selected: Filter) -> Condition:
 def result_condition(selected: Filter) -> Condition:
     """Return the condition on results (`r`) and their objects (`o`), beside that on series."""
     return _all([part.condition for part in _result_parts(selected)])
+
+
+def sort_clause(names: Sequence[str], *, is_descending: bool) -> str:
+    """Return the columns to sort by, with the id as the last; the empty text without a known name.
+
+    >>> sort_clause(["policy", "; DROP TABLE results"], is_descending=True)
+    's.policy DESC, r.id DESC'
+    """
+    columns = [_SORTED[name] for name in names if name in _SORTED]
+    way = " DESC" if is_descending else ""
+    return ", ".join(f"{column}{way}" for column in (*columns, "r.id")) if columns else ""
 
 
 def narrowing_statements(selected: Filter) -> Sequence[Condition]:

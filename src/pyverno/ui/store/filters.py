@@ -34,13 +34,14 @@ class Filter:
     """What results to select; fields without patterns select everything.
 
     `fields` holds patterns by field, `properties` and `labels` by key; `since` and `until` bound the last change
-    (seconds since 1970).
+    (seconds since 1970). `excluded_kinds` are left out of the results of single sources.
     """
 
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     properties: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     search: str = ""
+    excluded_kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     state: str = "open"
     since: int | None = None
     until: int | None = None
@@ -56,7 +57,7 @@ class Filter:
         """Tell whether objects alone decide, so that their own counts answer."""
         others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
         about = {"cluster", "kind", "namespace", "name", "apiVersion"}
-        return not others and self.state == "open" and about.issuperset(self.fields)
+        return not others and not self.excluded_kinds and self.state == "open" and about.issuperset(self.fields)
 
     def without(self, name: str) -> Filter:
         """Return the filter without the patterns of a field: a facet counts the values that could be chosen instead."""
@@ -116,6 +117,7 @@ def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[st
         properties,
         labels,
         _search(other.get("search", "")),
+        {},
         _choice("state", other.get("state", "open"), _STATES),
         _moment("since", other.get("since"), now),
         _moment("until", other.get("until"), now),

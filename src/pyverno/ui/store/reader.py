@@ -24,6 +24,7 @@ from pyverno.ui.store.conditions import (
     object_condition,
     result_condition,
     series_condition,
+    sort_clause,
 )
 from pyverno.ui.store.filters import Filter
 from pyverno.ui.store.rows import RESULT_COLUMNS, RESULT_TABLES, StoredResult, as_time, read_row
@@ -102,11 +103,20 @@ class Reader:
         self._connection.close()
 
     def results(
-        self, selected: Filter, *, order: str = "worst", limit: int = 50, cursor: str = "", offset: int = 0
+        self,
+        selected: Filter,
+        *,
+        order: str = "worst",
+        limit: int = 50,
+        cursor: str = "",
+        offset: int = 0,
+        sorted_by: Sequence[str] = (),
+        is_descending: bool = False,
     ) -> Page:
         """Return a page of results in an order (worst, latest, oldest), from a cursor on; raises UsageError.
 
-        `offset` skips results, which takes as long as reading them; a cursor does not.
+        `offset` skips results, which takes as long as reading them; a cursor does not. `sorted_by` are columns by
+        Policy Reporter's names, which replace the order where all results are counted; unknown names have no effect.
         """
         columns = _ORDERS.get(order)
         if columns is None:
@@ -115,12 +125,17 @@ class Reader:
         keys = ", ".join(each.removeprefix("-") for each in columns)
         after = _after(columns, cursor) if cursor else Condition("1")
         where = _both(chosen.where, after)
+        sorting = ""
+        if chosen.total <= _MOST_COUNTED and not chosen.is_lower_bound:
+            sorting = sort_clause(sorted_by, is_descending=is_descending)
         rows = self._all(
             f"SELECT {RESULT_COLUMNS}, {keys} FROM {chosen.tables(order)} {_TEXTS} WHERE {where.sql} "
-            f"ORDER BY {_direction(columns)} LIMIT ? OFFSET ?",
+            f"ORDER BY {sorting or _direction(columns)} LIMIT ? OFFSET ?",
             (*where.values, limit + 1, offset),
         )
         items = [read_row(row) for row in rows[:limit]]
+        if sorting:
+            return Page(items, chosen.total, chosen.is_lower_bound)
         following = _encode(order, rows[limit - 1][-len(columns) :]) if len(rows) > limit else ""
         return Page(items, chosen.total, chosen.is_lower_bound, following)
 
@@ -239,6 +254,19 @@ class Reader:
             sql = f"SELECT count(DISTINCT r.object) FROM {chosen.tables('')} WHERE {chosen.where.sql}"
             ((count,),) = self._all(sql, chosen.where.values)
         return int(count)
+
+    def object_severities(self, selected: Filter, objects: Sequence[int]) -> Mapping[int, Mapping[str, int]]:
+        """Return, for each of some objects, how many selected results it has by severity."""
+        where = _both(_both(series_condition(selected), result_condition(selected)), self._allowed("s"))
+        marks = ", ".join("?" * len(objects))
+        found: dict[int, dict[str, int]] = {number: {} for number in objects}
+        for number, severity, count in self._all(
+            f"SELECT r.object, s.severity, count(*) FROM {_JOINED} WHERE r.object IN ({marks}) AND {where.sql} "
+            "GROUP BY 1, 2",
+            (*objects, *where.values),
+        ):
+            found[number][severity] = count
+        return found
 
     def counts(self, selected: Filter, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the values of fields that occur together, each combination once, with the number of results."""

@@ -91,7 +91,9 @@ def test_counts_and_lists(tmp_path: Path) -> None:
     )
     assert ["kyverno"] == sources
     counts = {"fail": 1, "error": 1, "warn": 1, "skip": 0, "pass": 1}
-    assert [{"name": "kyverno", "categories": [{"name": "Best Practices", **counts}]}] == categories
+    levels = {"info": 0, "low": 1, "medium": 0, "high": 1, "critical": 0, "unknown": 2}
+    category = {"name": "Best Practices", "status": counts, "severities": levels}
+    assert [{"name": "kyverno", "categories": [category]}] == categories
     assert (["data", "shop"], ["Pod"]) == (namespaces, kinds)
     assert [("p", {"fail": 1, "pass": 1})] == [(each["policy"], each["results"]) for each in policies]
     assert (4, {"fail": 1, "error": 1, "warn": 1, "pass": 1}) == (findings["total"], findings["perResult"])
@@ -99,10 +101,70 @@ def test_counts_and_lists(tmp_path: Path) -> None:
     assert (1, 1, 0) == (cluster["warn"], cluster["error"], cluster["fail"])
     assert (1, 1) == (severities["low"], severities["unknown"])
     assert (2, ["a", "b"]) == (objects["count"], [each["name"] for each in objects["items"]])
+    assert (1, 1) == (objects["items"][0]["status"]["fail"], objects["items"][0]["severities"]["high"])
     assert ["*"] == [each["policy"] for each in orphans["items"]]
+
+
+def test_one_object_has_routes_of_its_own(tmp_path: Path) -> None:
+    """What it is, its results, and its counts by source."""
+    described, results, none, by_source, statuses, severities, categories = read(
+        tmp_path,
+        "resource/1",
+        "resource/1/results",
+        "resource/1/results?status=pass",
+        "resource/1/resource-results",
+        "resource/1/status-counts",
+        "resource/1/severity-counts",
+        "resource/1/source-categories",
+    )
+    assert {"id": "1", "name": "a", "kind": "Pod", "apiVersion": "v1", "namespace": "shop"} == described
+    assert (["p"], 1, 0) == ([each["policy"] for each in results["items"]], results["count"], none["count"])
+    counts = {"fail": 1, "error": 0, "warn": 0, "skip": 0, "pass": 0}
+    levels = {"info": 0, "low": 0, "medium": 0, "high": 1, "critical": 0, "unknown": 0}
+    assert [{"uid": "", **described, "source": "kyverno", "status": counts, "severities": levels}] == by_source
+    assert ([{"source": "kyverno", **counts}], [{"source": "kyverno", **levels}]) == (statuses, severities)
+    assert ["Best Practices"] == [each["name"] for each in categories[0]["categories"]]
+    for found in read(tmp_path, "resource/99", "resource/x/results", status=404):
+        assert "there is no such resource" == found["error"]
+
+
+def test_kinds_of_a_source_are_left_out(tmp_path: Path) -> None:
+    """`exclude` hides kinds of one source, and of no other; in lists, counts and objects."""
+    results, other, objects, findings = read(
+        tmp_path,
+        "namespace-scoped/results?exclude=kyverno:Pod,Job",
+        "namespace-scoped/results?exclude=falco:Pod",
+        "namespace-scoped/resource-results?exclude=kyverno:Pod",
+        "findings?exclude=kyverno:Pod&exclude=kyverno:Namespace",
+    )
+    assert (0, 2, 0) == (results["count"], other["count"], objects["count"])
+    assert {"error": 1} == findings["perResult"]
+
+
+def test_results_are_sorted_as_asked(tmp_path: Path) -> None:
+    """By names of columns, in either direction, over pages."""
+    up, down, second = read(
+        tmp_path,
+        "namespace-scoped/results?sortBy=resource_namespace&sortBy=resource_name&direction=asc",
+        "namespace-scoped/results?sortBy=resource_namespace&direction=desc",
+        "namespace-scoped/results?sortBy=resource_namespace&direction=asc&offset=1&page=2",
+    )
+    assert ["data", "shop"] == [each["namespace"] for each in up["items"]]
+    assert ["shop", "data"] == [each["namespace"] for each in down["items"]]
+    assert ["shop"] == [each["namespace"] for each in second["items"]]
+
+
+def test_totals_of_a_source_are_counted(tmp_path: Path) -> None:
+    """By status and severity, and the findings by severity."""
+    statuses, severities, findings = read(
+        tmp_path, "sources/kyverno/status-counts", "sources/kyverno/severity-counts", "severity-findings"
+    )
+    assert {"fail": 1, "error": 1, "warn": 1, "skip": 0, "pass": 1} == statuses
+    assert {"info": 0, "low": 1, "medium": 0, "high": 1, "critical": 0, "unknown": 2} == severities
+    assert (4, {"low": 1, "high": 1, "unknown": 2}) == (findings["total"], findings["perResult"])
 
 
 def test_a_filter_that_is_not_known_is_an_error(tmp_path: Path) -> None:
     """A list that hides nothing would be taken for one that hides something."""
-    for found in read(tmp_path, "sources?exclude=kyverno:Pod", "namespace-scoped/results?page=x", status=400):
+    for found in read(tmp_path, "sources?excluded=kyverno:Pod", "namespace-scoped/results?page=x", status=400):
         assert found["error"]

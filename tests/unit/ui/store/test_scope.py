@@ -41,6 +41,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "summary": tuple((each, by) for each in FILTERS for by in ("", "policy", "namespace")),
     "resources": tuple((each,) for each in FILTERS),
     "count_resources": tuple((each,) for each in FILTERS),
+    "object_severities": tuple((each, range(1, 12)) for each in FILTERS),
     "counts": tuple((each, ("namespace", "policy")) for each in FILTERS),
     "resource": tuple((number,) for number in range(1, 12)),
     "changes": tuple((each,) for each in FILTERS),
@@ -88,7 +89,7 @@ def test_nothing_of_another_namespace_is_answered(name: str, tmp_path: Path) -> 
     fill(path)
     reader = Reader(path)
     try:
-        if name not in ("count", "count_resources", "trend"):
+        if name not in ("count", "count_resources", "object_severities", "trend"):
             assert HIDDEN in answers(reader, name).replace("orderings", "")
         reader.scope = frozenset({"own"})
         within = answers(reader, name)
@@ -98,6 +99,20 @@ def test_nothing_of_another_namespace_is_answered(name: str, tmp_path: Path) -> 
         reader.close()
     assert HIDDEN not in within
     assert "open" not in nothing or name in ("resources", "trend")
+
+
+def test_counts_of_objects_of_another_namespace_are_empty(tmp_path: Path) -> None:
+    """They hold no text by which the test above would know them."""
+    path = str(tmp_path / "results.db")
+    fill(path)
+    reader = Reader(path)
+    try:
+        everything = reader.object_severities(NO_FILTER, range(1, 12))
+        reader.scope = frozenset({"own"})
+        own = reader.object_severities(NO_FILTER, range(1, 12))
+    finally:
+        reader.close()
+    assert (4, 1) == (sum(map(bool, everything.values())), sum(map(bool, own.values())))
 
 
 def test_every_question_is_asked_here() -> None:
