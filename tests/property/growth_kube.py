@@ -359,6 +359,15 @@ def _edits(size: int, *, step: int) -> Call:
     return call(apply_edits, "ab" * size, [TextEdit(start, "ab", "c") for start in range(0, size, step)][::-1])
 
 
+def _rewrites(size: int, change: Callable[[int], JSON]) -> Call:
+    from pyverno.kube.yaml.rewrite import rewrite
+
+    old: dict[str, JSON] = {f"k{number}": {"a": 1} for number in range(size)}
+    new = {key: change(number) if number % 2 else value for number, (key, value) in enumerate(old.items())}
+    text = "".join(f"k{number}:  # {number}\n  a: 1\n" for number in range(size))
+    return call(rewrite, text, [old], [{key: value for key, value in new.items() if value is not None}])
+
+
 def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.images.extract import extract_images
     from pyverno.kube.apply.schematree import schema_tree_for
@@ -434,6 +443,10 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
         "kube.yaml.edits.apply_edits": {
             "edits": lambda size: _edits(size, step=2),
             "edits that overlap": lambda size: _edits(size, step=1),
+        },
+        "kube.yaml.rewrite.rewrite": {
+            "entries that go": lambda size: _rewrites(size, lambda _: None),
+            "entries that change": lambda size: _rewrites(size, lambda number: {"a": number}),
         },
         "kube.selector.format_selector": {
             "labels": lambda size: call(format_selector, {"matchLabels": _labels(size)}),

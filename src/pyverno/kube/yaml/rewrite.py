@@ -44,7 +44,7 @@ def rewrite(text: str, old: Sequence[JSON], new: Sequence[JSON]) -> str | None:
         return None
     try:
         edits = _Editor(text, old).edits(new)
-    except _NotPossibleError:
+    except (_NotPossibleError, RecursionError):
         return None
     pieces: list[str] = []
     position = 0
@@ -83,7 +83,7 @@ class _Editor:
             self._starts.append(self._starts[-1] + len(line))
         if any(each in text for each in "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\r\ufeff"):
             raise _NotPossibleError  # lines of other programs are other lines
-        nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node is not None]
+        nodes = [node for node in yaml.compose_all(text, Loader=yaml.CSafeLoader) if node is not None]
         if len(nodes) != len(old):
             raise _NotPossibleError
         self._pairs = list(zip(nodes, old, strict=True))
@@ -245,7 +245,10 @@ class _Editor:
 
         if isinstance(node, yaml.ScalarNode) or node.flow_style or not node.value:
             end = self._index(node.end_mark)
-            return len(self._text[:end].rstrip()) if self._index(node.start_mark) < end else end
+            start = self._index(node.start_mark)
+            while end > start and self._text[end - 1].isspace():
+                end -= 1
+            return end
         last = node.value[-1]
         return max(self._end(each) for each in (last if isinstance(last, tuple) else (last,)))
 

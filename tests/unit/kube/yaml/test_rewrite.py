@@ -86,6 +86,13 @@ def test_a_map_of_one_line_moves_as_it_is() -> None:
     )
 
 
+def test_places_count_characters() -> None:
+    """Letters of several bytes before a change move nothing."""
+    old = load_documents("a: 'é😀'  # ü\nb: 1 # ß\n")[0].value
+    assert isinstance(old, dict)
+    assert "a: 'é😀'  # ü\nb: 2\n" == changed({**old, "b": 2}, old, "a: 'é😀'  # ü\nb: 1 # ß\n")
+
+
 def test_documents_of_a_stream_change_one_by_one() -> None:
     """Markers and comments between them stay."""
     text = "# one\n---\na: 1\n---\n# two\nb: 2 # b\n"
