@@ -11,6 +11,7 @@ from pyverno.kube.json import JSONObject
 __all__ = ["OBJECT_DEFAULTS"]
 
 _CORE: Final = "io.k8s.api.core.v1"
+_AUTOSCALING: Final = "io.k8s.api.autoscaling"
 _RBAC: Final = "io.k8s.api.rbac.v1"
 _NETWORKING: Final = "io.k8s.api.networking.v1"
 _ADMISSION: Final = "io.k8s.api.admissionregistration"
@@ -100,6 +101,21 @@ def _csi_driver(spec: JSONObject) -> None:
         spec["volumeLifecycleModes"] = ["Persistent"]
 
 
+def _autoscaler(spec: JSONObject) -> None:
+    absent(minReplicas=1)(spec)
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": 80}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _autoscaler_behavior(behavior: JSONObject) -> None:
+    # Kubernetes: pkg/apis/autoscaling/v2/defaults.go; a policy is allowed to add four pods or to double them
+    for direction, rules in _SCALING.items():
+        behavior[direction] = rules | {
+            key: value for key, value in (behavior.get(direction) or {}).items() if value is not None
+        }
+
+
 def _definition(body: JSONObject) -> None:
     spec = dict(body.get("spec") or {})
     names = dict(spec.get("names") or {})
@@ -117,6 +133,15 @@ def _definition(body: JSONObject) -> None:
     body["status"] = status
 
 
+_DOUBLE: Final[JSONObject] = {"type": "Percent", "value": 100, "periodSeconds": 15}
+_SCALING: Final[JSONObject] = {
+    "scaleUp": {
+        "stabilizationWindowSeconds": 0,
+        "selectPolicy": "Max",
+        "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, _DOUBLE],
+    },
+    "scaleDown": {"selectPolicy": "Max", "policies": [_DOUBLE]},
+}
 _WEBHOOK: Final[Hook] = absent(
     failurePolicy="Fail", matchPolicy="Equivalent", namespaceSelector={}, objectSelector={}, timeoutSeconds=10
 )
@@ -141,6 +166,9 @@ OBJECT_DEFAULTS: Final[Hooks] = {
     f"{_CORE}.PersistentVolumeClaimStatus": zero(phase="Pending"),
     f"{_CORE}.EndpointPort": zero(protocol="TCP"),
     f"{_CORE}.LimitRangeItem": _limit_range_item,
+    f"{_AUTOSCALING}.v1.HorizontalPodAutoscalerSpec": absent(minReplicas=1),
+    f"{_AUTOSCALING}.v2.HorizontalPodAutoscalerSpec": _autoscaler,
+    f"{_AUTOSCALING}.v2.HorizontalPodAutoscalerBehavior": _autoscaler_behavior,
     f"{_RBAC}.RoleRef": _ROLE_REF,
     f"{_RBAC}.Subject": _subject,
     f"{_NETWORKING}.NetworkPolicySpec": _network_policy,

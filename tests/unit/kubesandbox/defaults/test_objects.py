@@ -61,3 +61,33 @@ def test_a_definition_is_named_after_its_kind() -> None:
     filled = DEFAULTS.fill(name, {"spec": spec})
     assert ("widget", "WidgetList") == (filled["spec"]["names"]["singular"], filled["spec"]["names"]["listKind"])
     assert ({"strategy": "None"}, ["v1"]) == (filled["spec"]["conversion"], filled["status"]["storedVersions"])
+
+
+USE: JSONObject = {"type": "Utilization", "averageUtilization": 80}
+CPU: JSONObject = {"type": "Resource", "resource": {"name": "cpu", "target": USE}}
+MEMORY: JSONObject = {"type": "Resource", "resource": {"name": "memory", "target": USE}}
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "filled"),
+    [
+        ("v1", {}, {"minReplicas": 1}),
+        ("v2", {}, {"minReplicas": 1, "metrics": [CPU]}),
+        ("v2", {"minReplicas": 2, "metrics": [MEMORY]}, {"minReplicas": 2, "metrics": [MEMORY]}),
+    ],
+)
+def test_an_autoscaler_has_a_minimum_and_a_metric(version: str, spec: JSONObject, filled: JSONObject) -> None:
+    """Processors at 80 percent, in the version that knows several metrics."""
+    assert filled == DEFAULTS.fill(f"io.k8s.api.autoscaling.{version}.HorizontalPodAutoscalerSpec", spec)
+
+
+def test_the_behavior_of_an_autoscaler_is_completed_in_both_directions() -> None:
+    """What is written stays; without a behavior there is none."""
+    written = {"metrics": [CPU], "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}}
+    filled = DEFAULTS.fill("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", written)
+    double = {"type": "Percent", "value": 100, "periodSeconds": 15}
+    pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
+    assert {
+        "scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": [pods, double]},
+        "scaleDown": {"stabilizationWindowSeconds": 60, "selectPolicy": "Max", "policies": [double]},
+    } == filled["behavior"]
