@@ -22,6 +22,7 @@ from tests.e2e.sandbox.client import Answer, Client
 
 __all__ = [
     "list_ratio",
+    "memory",
     "patches_per_second",
     "pods_per_second",
     "posts_per_second",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 PODS = 2000
+_MANY = 10_000
 _ROUNDS = 5
 _REQUESTS = 300
 _NAMESPACE = "/api/v1/namespaces/default"
@@ -60,6 +62,10 @@ class _Sandbox:
                 raise RuntimeError(f"the sandbox answered {answer.data[:2000]!r}")
         return float(self._child.ask()["seconds"] - before) / times
 
+    def resident(self) -> int:
+        """Return the bytes of memory that the process uses."""
+        return int(self._child.ask()["bytes"])
+
     def per_second(self, ask: Callable[[Client], Answer]) -> float:
         """Return how many of these requests one core can answer in a second."""
         return 1 / min(self.seconds(ask, _REQUESTS) for _ in range(_ROUNDS))
@@ -79,6 +85,17 @@ def posts_per_second() -> float:
     """B14: ConfigMaps that are created."""
     with _sandbox() as sandbox:
         return sandbox.per_second(lambda client: client.post(f"{_NAMESPACE}/configmaps", _config_map()))
+
+
+def memory() -> float:
+    """B14: the KiB of memory that one of many ConfigMaps takes."""
+    with _sandbox() as sandbox:
+        for _ in range(_REQUESTS):
+            sandbox.client.post(f"{_NAMESPACE}/configmaps", _config_map())
+        before = sandbox.resident()
+        for _ in range(_MANY):
+            sandbox.client.post(f"{_NAMESPACE}/configmaps", _config_map())
+        return (sandbox.resident() - before) / 1024 / _MANY
 
 
 def pods_per_second() -> float:

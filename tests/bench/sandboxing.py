@@ -1,7 +1,7 @@
 """`python -m tests.bench.sandboxing`: a sandbox in a process of its own, which tells what it used.
 
-Prints its address and credentials as JSON; then each line on stdin is answered by the processor time. This module must
-never measure.
+Prints its address and credentials as JSON; then each line on stdin is answered by the processor time and the memory in
+use. This module must never measure.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import sys
+from pathlib import Path
 from time import process_time
 
 from kubesandbox import Sandbox
@@ -24,7 +25,11 @@ async def _run() -> None:
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         while await reader.readline():
-            print(json.dumps({"seconds": process_time()}), flush=True)
+            print(json.dumps({"seconds": process_time(), "bytes": _resident()}), flush=True)
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
 
 
 if __name__ == "__main__":

@@ -12,16 +12,19 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.json import JSONObject, dump
+from pyverno.kube.json import JSONObject, decode, dump
 
 __all__ = ["Change", "ChangeKind", "Journal", "Key", "Store", "Stored", "TooOldError", "Watcher"]
 
 KEPT_CHANGES = 10_000
 """How many changes of one resource can be watched from the past."""
+KEPT_BYTES = 4 * 2**20
+"""How much JSON these changes may hold; the newest one always stays."""
+LATEST_BODIES = 4096
+"""How many objects are kept as values beside their JSON."""
 
 
 class Key(NamedTuple):
@@ -33,18 +36,61 @@ class Key(NamedTuple):
 
 
 class Stored:
-    """One state of one object, with its bytes, which are written once for all who list or watch it."""
+    """One state of one object, with its bytes, which are written once for all who list or watch it.
+
+    A store keeps the bytes and the latest bodies; the body of any other state is read again from its bytes.
+    """
+
+    __slots__ = ("_body", "_json", "_latest", "key", "revision")
 
     def __init__(self, key: Key, body: JSONObject, revision: int) -> None:
         """Take the object as it is to be read, its `resourceVersion` included."""
         self.key = key
-        self.body = body
         self.revision = revision
+        self._body: JSONObject | None = body
+        self._json: bytes | None = None
+        self._latest: _LatestBodies | None = None
 
-    @cached_property
+    @property
+    def body(self) -> JSONObject:
+        """The object."""
+        body = self._body
+        if body is None:
+            body = self._body = decode(self.json)
+            if self._latest is not None:
+                self._latest.add(self)
+        return body
+
+    @property
     def json(self) -> bytes:
         """The object as JSON."""
-        return dump(self.body)
+        if self._json is None:
+            # a copy has the size of its text: what orjson returns keeps the room of its buffer
+            self._json = memoryview(dump(self._body)).tobytes()
+        return self._json
+
+    def keep_in(self, latest: _LatestBodies) -> None:
+        """Keep the body only as long as it is one of the latest."""
+        self._latest = latest
+        latest.add(self)
+
+    def drop_body(self) -> None:
+        """Keep the bytes only."""
+        if self.json:
+            self._body = None
+
+
+class _LatestBodies:
+    """The states whose bodies were written or read last; older ones drop theirs."""
+
+    def __init__(self, most: int) -> None:
+        self._states: deque[Stored] = deque()
+        self._most = most
+
+    def add(self, state: Stored) -> None:
+        self._states.append(state)
+        if len(self._states) > self._most:
+            self._states.popleft().drop_body()
 
 
 class ChangeKind(StrEnum):
@@ -67,6 +113,11 @@ class Change:
     def revision(self) -> int:
         """The version that the write made."""
         return self.state.revision
+
+    @property
+    def size(self) -> int:
+        """The bytes of JSON that it keeps from being freed."""
+        return len(self.state.json) + (0 if self.before is None else len(self.before.json))
 
 
 class TooOldError(PyvernoError):
@@ -98,13 +149,20 @@ class Store:
         revision: int = 1,
         journal: Journal | None = None,
         kept_changes: int = KEPT_CHANGES,
+        kept_bytes: int = KEPT_BYTES,
+        latest_bodies: int = LATEST_BODIES,
     ) -> None:
-        """Take the objects that are there at start and the version they were left at."""
+        """Take the objects that are there at start and the version they were left at.
+
+        `kept_changes` and `kept_bytes` bound the history of each resource; `latest_bodies` objects are kept as values.
+        """
+        self._latest = _LatestBodies(latest_bodies)
         self._resources: dict[str, _Shelf] = {}
         self._journal = journal
-        self._kept = kept_changes
+        self._kept = kept_changes, kept_bytes
         self._revision = self._start = revision
         for state in states:
+            state.keep_in(self._latest)
             self._shelf(state.key.resource).put(state)
 
     @property
@@ -184,21 +242,23 @@ class Store:
         if self._journal is not None:
             self._journal.record(change)
         self._revision = change.revision
+        change.state.keep_in(self._latest)
         self._shelf(change.state.key.resource).record(change)
 
     def _shelf(self, resource: str) -> _Shelf:
         shelf = self._resources.get(resource)
         if shelf is None:
-            shelf = self._resources[resource] = _Shelf(self._kept, self._start)
+            shelf = self._resources[resource] = _Shelf(*self._kept, self._start)
         return shelf
 
 
 class _Shelf:
     """The objects of one resource and their recent changes."""
 
-    def __init__(self, kept: int, revision: int) -> None:
+    def __init__(self, kept: int, kept_bytes: int, revision: int) -> None:
         self.states: dict[tuple[str, str], Stored] = {}
-        self.changes: deque[Change] = deque(maxlen=kept)
+        self.changes: deque[Change] = deque()
+        self._kept, self._kept_bytes, self._bytes = kept, kept_bytes, 0
         self.oldest = revision
         """Changes after this version are all here."""
         self.written = asyncio.Event()
@@ -222,9 +282,12 @@ class _Shelf:
             self._order = None
         else:
             self.put(change.state)
-        if len(self.changes) == self.changes.maxlen:
-            self.oldest = self.changes[0].revision
         self.changes.append(change)
+        self._bytes += change.size
+        while len(self.changes) > self._kept or (self._bytes > self._kept_bytes and len(self.changes) > 1):
+            forgotten = self.changes.popleft()
+            self._bytes -= forgotten.size
+            self.oldest = forgotten.revision
         self.written.set()
         self.written = asyncio.Event()
 

@@ -66,6 +66,7 @@ def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str, missi
         ],
         "autogen": {"rules": _copies(rules)},
         "rulecount": count,
+        "validatingadmissionpolicy": {"generated": False, "message": ""},
     }
 
 

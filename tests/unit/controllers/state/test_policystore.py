@@ -125,6 +125,7 @@ def test_the_status_tells_whether_the_policy_is_asked() -> None:
     assert ["autogen-rule", "autogen-cronjob-rule"] == [rule["name"] for rule in status["autogen"]["rules"]]
     assert ("True", "Ready") == (status["conditions"][0]["status"], status["conditions"][0]["message"])
     assert "Not Ready" == status_of(compiled, is_configured=False, now=NOW)["conditions"][0]["message"]
+    assert {"generated": False, "message": ""} == status["validatingadmissionpolicy"]
 
 
 def test_a_status_is_written_only_when_it_differs() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
 
 from kubesandbox.storage.store import Change, ChangeKind, Key, Store, TooOldError
+from pyverno.kube.json import dump
 
 A = Key("pods", "default", "a")
 B = Key("pods", "default", "b")
@@ -140,3 +143,49 @@ def test_a_write_is_recorded_before_it_is_seen() -> None:
     with pytest.raises(OSError, match="disk full"):
         store.put(A, body("a"))
     assert (None, 1) == (store.get(A), store.revision)
+
+
+def big(number: int) -> dict[str, object]:
+    """Return an object of the size of a ConfigMap, as it comes from a request."""
+    managed = {"manager": "test", "operation": "Update", "fieldsV1": {"f:data": {".": {}, "f:a": {}, "f:b": {}}}}
+    data = {f"key-{each}": f"value {number} of {each}" for each in range(8)}
+    return {"metadata": {"name": f"a{number}", "uid": f"{number:036}", "managedFields": [managed]}, "data": data}
+
+
+def test_objects_take_little_more_than_their_json_and_are_freed() -> None:
+    """Bodies are kept of the latest only, and the history of what was deleted is bounded by bytes."""
+    many = 1_500
+    keys = [Key("configmaps", "default", f"a{number}") for number in range(many)]
+    store = Store(kept_bytes=2**16, latest_bodies=100)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for number, key in enumerate(keys):
+            store.put(key, big(number))
+        held = tracemalloc.get_traced_memory()[0] / many
+        for key in keys:
+            store.remove(key)
+        left = tracemalloc.get_traced_memory()[0] / many
+    finally:
+        tracemalloc.stop()
+    assert (True, True) == (held < 1024, left < held / 2), (held, left)
+
+
+def test_an_object_whose_body_was_dropped_is_read_again() -> None:
+    """It is the same as it was written, with its version."""
+    store = Store()
+    first = store.put(A, {"metadata": {"name": "a"}, "data": {"a": [1, 2.5, None, "ä"]}})
+    written = first.body
+    first.drop_body()
+    assert (written, first.json) == (first.body, dump(written))
+    assert first.body is first.body
+
+
+def test_the_history_is_bounded_by_bytes() -> None:
+    """The newest change always stays; a reader from before what is kept is too late."""
+    store = Store(kept_bytes=300)
+    for number in range(3):
+        store.put(A, body("a", data=str(number) * 100))
+    assert [4] == [each.revision for each in store.changes_since("pods", 3)]
+    with pytest.raises(TooOldError):
+        store.changes_since("pods", 2)
