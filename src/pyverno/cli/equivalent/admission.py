@@ -16,6 +16,7 @@ from kubesandbox.types.resources import ResourceType, builtin_table
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
+from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.status import FieldError, StatusError
 
 __all__ = ["admission_of"]
@@ -90,7 +91,7 @@ def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]
     def admit(body: JSONObject) -> JSONObject | None:
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
         found = table.by_kind(GVK(group, version, str(body.get("kind", ""))))
-        return None if found is None else _admit(schemas, found, _in_namespace(found, body))
+        return None if found is None else _admit(schemas, found, _with_valid_labels(_in_namespace(found, body)))
 
     return admit
 
@@ -118,6 +119,25 @@ def _admit(schemas: ObjectSchemas, kind: ResourceType, body: JSONObject) -> JSON
             return completed
         body = _mended(decoded.body, errors)
     return None
+
+
+def _with_valid_labels(body: JSONObject) -> JSONObject:
+    """Leave out labels and annotations whose keys, or values of labels, an API server refuses."""
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict):
+        return body
+    changed = dict(metadata)
+    for name in ("labels", "annotations"):
+        entries = metadata.get(name)
+        if not isinstance(entries, dict):
+            continue
+        changed[name] = {
+            key: value
+            for key, value in entries.items()
+            if not label_key_problems(key if name == "labels" else key.lower())
+            and not (name == "labels" and isinstance(value, str) and label_value_problems(value))
+        }
+    return {**body, "metadata": changed}
 
 
 def _without_unknown(body: JSONObject, problems: Iterable[str]) -> JSONObject:

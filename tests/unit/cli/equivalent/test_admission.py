@@ -60,3 +60,18 @@ def test_what_is_refused_is_mended(body: JSONObject) -> None:
 def test_what_cannot_be_mended_is_refused(body: JSONObject) -> None:
     """An unknown kind, or values of wrong types."""
     assert ADMIT(body) is None
+
+
+def test_labels_that_an_api_server_refuses_are_left_out() -> None:
+    """Keys of labels and annotations, and values of labels."""
+    metadata = {
+        "name": "a",
+        "labels": {"app": "web", "b@d": "x", "team": "not valid", "corp/": "x"},
+        "annotations": {"a/b": "anything goes", "b@d": "x"},
+    }
+    admitted = ADMIT({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    assert admitted is not None
+    assert ({"app": "web"}, {"a/b": "anything goes"}) == (
+        admitted["metadata"]["labels"],
+        admitted["metadata"]["annotations"],
+    )
