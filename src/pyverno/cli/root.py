@@ -64,6 +64,12 @@ def _analyze() -> click.Command:
     return analyze
 
 
+def _impact() -> click.Command:
+    from pyverno.cli.impact.command import impact
+
+    return impact
+
+
 def _ui() -> click.Command:
     from pyverno.cli.ui.command import ui
 
@@ -175,6 +181,7 @@ COMMANDS: Mapping[str, Row] = {
     "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
     "equivalent": Row(_equivalent, "Search for an object on which two sets of policies differ."),
     "analyze": Row(_analyze, "Find what policies do together: conflicts, loops, rules that add nothing."),
+    "impact": Row(_impact, "Show what a change of policies would refuse, change, generate and delete."),
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
     "ui": Row(_ui, "Show reports, and a playground for policies, in a browser."),
     "verify": Row(_verify, "Verify the signatures of an image, and show every check."),

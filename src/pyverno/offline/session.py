@@ -201,6 +201,10 @@ class Session:
             for result in found.get(policy.info.key) or (_mismatch(policy) if reports_mismatch else ())
         )
 
+    def answer(self, request: Request, phases: tuple[Phase, ...] = ADMISSION) -> Review:
+        """Review a request that a cluster has sent."""
+        return self._judge(self.policies, request, phases)
+
     def payload(self, document: JSONObject) -> Review:
         """Review a JSON document with the policies that read payloads."""
         policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)

@@ -1,0 +1,192 @@
+"""What differs between two reviews of one request: refusals, changes, generated and deleted objects, by policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Final
+
+from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
+from pyverno.engine.engine import Review
+from pyverno.engine.result import ResourceRef, RuleResult, Status
+from pyverno.kube.json import JSON, JSONObject, encode, equal
+from pyverno.kube.resource import Resource
+from pyverno.value import dataclass
+
+__all__ = ["Category", "Change", "differences", "owner_of"]
+
+_BAD: Final = (Status.FAIL, Status.ERROR, Status.WARN)
+_NO_POLICY: Final = "-"
+
+
+class Category(StrEnum):
+    """What a change of policies does to a request."""
+
+    REFUSED = "refused"
+    ALLOWED = "allowed"
+    REPORTED = "reported"
+    NOT_REPORTED = "no longer reported"
+    CHANGED = "changed"
+    GENERATED = "generated"
+    NOT_GENERATED = "no longer generated"
+    DELETED = "deleted"
+    NOT_DELETED = "no longer deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference: its category, the policy, the object with its namespace and owner, and what comes of it."""
+
+    category: Category
+    policy: str
+    resource: ResourceRef
+    owner: str
+    detail: str = ""
+
+    def to_json(self) -> JSONObject:
+        """Return the change as an object."""
+        return {
+            "change": self.category.value,
+            "policy": self.policy,
+            "namespace": self.resource.namespace,
+            "owner": self.owner,
+            "kind": self.resource.kind,
+            "name": self.resource.name,
+            "detail": self.detail,
+        }
+
+
+def owner_of(body: JSON, label: str) -> str:
+    """Return the owner of an object: its controller, else the value of a label, else an empty text.
+
+    >>> owner_of({"metadata": {"labels": {"team": "red"}}}, "team")
+    'red'
+    """
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    for each in references if isinstance(references, list) else ():
+        if isinstance(each, dict) and each.get("controller"):
+            return f"{each.get('kind')}/{each.get('name')}"
+    return str(Resource(body).labels.get(label, "")) if isinstance(body, dict) else ""
+
+
+def differences(before: Review, after: Review, *, owner_label: str) -> Iterator[Change]:
+    """Yield what the second set of policies does to the request of both reviews that the first one does not."""
+    subject = before.request.subject
+    ref, owner = ResourceRef.of(subject), owner_of(subject, owner_label)
+    for category, policy, detail in (
+        *_decisions(before, after),
+        *_changes(before, after),
+        *_effects(before, after, CreateEffect, (Category.GENERATED, Category.NOT_GENERATED)),
+        *_effects(before, after, PatchEffect, (Category.CHANGED, Category.CHANGED)),
+        *_effects(before, after, DeleteEffect, (Category.DELETED, Category.NOT_DELETED)),
+    ):
+        yield Change(category, policy, ref, owner, detail)
+
+
+_Found = tuple[Category, str, str]
+
+
+def _decisions(before: Review, after: Review) -> Iterator[_Found]:
+    was, now = before.decision.allowed, after.decision.allowed
+    if was != now:
+        category, review, other = (Category.ALLOWED, before, after) if now else (Category.REFUSED, after, before)
+        yield from _bad(category, review, other) or [(category, _NO_POLICY, "")]
+        return
+    if was:
+        yield from _bad(Category.REPORTED, after, before)
+        yield from _bad(Category.NOT_REPORTED, before, after)
+
+
+def _bad(category: Category, review: Review, other: Review) -> list[_Found]:
+    """Return the policies whose rules fail in one review, and not in the other, with the first message of each.
+
+    Where the decision differs, a rule that audits in one review and enforces in the other is one of them.
+    """
+    with_action = category in (Category.REFUSED, Category.ALLOWED)
+    known = {_name(result, with_action=with_action) for result in other.results if result.status in _BAD}
+    found: dict[str, str] = {}
+    for result in review.results:
+        if result.status in _BAD and _name(result, with_action=with_action) not in known:
+            found.setdefault(result.rule.policy.key, result.message)
+    return [(category, policy, message) for policy, message in found.items()]
+
+
+def _name(result: RuleResult, *, with_action: bool) -> tuple[str, ...]:
+    info = result.rule
+    return info.policy.kind, info.policy.key, info.name, result.action.value if with_action else ""
+
+
+def _changes(before: Review, after: Review) -> Iterator[_Found]:
+    """Yield the policies that changed the object in one review only, where both let it in and leave it different."""
+    if not (before.decision.allowed and after.decision.allowed) or equal(before.resource, after.resource):
+        return
+    first, second = _patched(before), _patched(after)
+    names = [*dict.fromkeys((*second, *first))]
+    changed = [name for name in names if not equal(first.get(name), second.get(name))]
+    for name in changed or [_NO_POLICY]:
+        yield Category.CHANGED, name, _summary(before.resource, after.resource)
+
+
+def _patched(review: Review) -> dict[str, JSON]:
+    """Return the object as the last rule of each policy leaves it, with the patch alone."""
+    found: dict[str, JSON] = {}
+    current = review.request.object
+    for result in review.results:
+        if result.patched is not None and result.target is None and not equal(result.patched, current):
+            found[result.rule.policy.key] = [
+                *_as_list(found.get(result.rule.policy.key)),
+                _patch(current, result.patched),
+            ]
+            current = result.patched
+    return found
+
+
+def _as_list(value: JSON) -> list[JSON]:
+    return value if isinstance(value, list) else []
+
+
+def _patch(before: JSON, after: JSON) -> JSON:
+    from pyverno.kube.patch.jsondiff import create_patch
+
+    return [*create_patch(before, after)]
+
+
+def _summary(before: JSON, after: JSON) -> str:
+    steps = _patch(before, after)
+    return ", ".join(dict.fromkeys(str(step["path"]) for step in steps)) if isinstance(steps, list) else ""
+
+
+def _effects(
+    before: Review,
+    after: Review,
+    kind: type[CreateEffect | PatchEffect | DeleteEffect],
+    words: tuple[Category, Category],
+) -> Iterator[_Found]:
+    first, second = dict(_wanted(before, kind)), dict(_wanted(after, kind))
+    for category, found, other in ((words[0], second, first), (words[1], first, second)):
+        yield from ((category, policy, text) for key, (policy, text) in found.items() if key not in other)
+
+
+def _wanted(
+    review: Review, kind: type[CreateEffect | PatchEffect | DeleteEffect]
+) -> Iterable[tuple[str, tuple[str, str]]]:
+    for result in review.results:
+        for effect in result.effects:
+            if isinstance(effect, kind):
+                yield _key(effect), (result.rule.policy.key, _target(effect))
+
+
+def _key(effect: CreateEffect | PatchEffect | DeleteEffect) -> str:
+    match effect:
+        case CreateEffect():
+            content = {key: value for key, value in effect.resource.items() if key != "metadata"}
+            return f"{ResourceRef.of(effect.resource)} {encode(content)}"
+        case PatchEffect():
+            return f"{effect.target} {encode(effect.after)}"
+        case DeleteEffect():
+            return str(effect.target)
+
+
+def _target(effect: CreateEffect | PatchEffect | DeleteEffect) -> str:
+    return str(ResourceRef.of(effect.resource) if isinstance(effect, CreateEffect) else effect.target)

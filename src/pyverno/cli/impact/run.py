@@ -1,0 +1,107 @@
+"""One run of `pyverno impact`: read both sets of policies and the requests, judge each twice, print the changes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from pyverno.cli.apply.load import Inputs, load_inputs, open_session
+from pyverno.cli.apply.options import ApplyOptions
+from pyverno.cli.errors import report_error
+from pyverno.cli.impact.changes import Category, Change, differences
+from pyverno.cli.impact.output import render
+from pyverno.cli.impact.recorded import Recording, read_recordings
+from pyverno.compiler import Compilation, compile_documents
+from pyverno.engine.phases import ADMISSION, DELETING
+from pyverno.engine.request import Operation, Request
+from pyverno.errors import PyvernoError, UsageError
+from pyverno.offline.policies import load_policy_documents
+from pyverno.offline.session import Session
+from pyverno.value import dataclass, replace
+
+__all__ = ["ImpactOptions", "run_impact"]
+
+_FINE, _TOO_MUCH, _UNUSABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpactOptions:
+    """All flags of the command."""
+
+    old: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    cluster: bool = False
+    namespace: str = ""
+    recorded: tuple[str, ...] = ()
+    owner_label: str = "team"
+    form: str = "table"
+    examples: int = 3
+    fail_on: int = 0
+
+
+def run_impact(options: ImpactOptions) -> int:
+    """Run the command; returns 1 when `fail_on` is reached, 2 where an input cannot be used."""
+    try:
+        if not (options.resources or options.cluster or options.recorded):
+            raise UsageError("name objects with -r, --cluster or --recorded")
+        sides = _policies(options.old), _policies(options.new)
+        recording = read_recordings(options.recorded)
+        given = ApplyOptions(
+            policies=(*options.old, *options.new),
+            resources=options.resources,
+            cluster=options.cluster,
+            namespace=options.namespace,
+        )
+        inputs = load_inputs(given)
+        if inputs.errors:
+            raise inputs.errors[0]
+        if options.cluster:
+            from pyverno.cli.apply.cluster import cluster_session
+
+            with cluster_session(given, inputs) as (live, session):
+                if live.errors:
+                    raise live.errors[0]
+                judged, changes = _judge(options, session, sides, live, recording)
+        else:
+            judged, changes = _judge(options, open_session(inputs), sides, inputs, recording)
+    except PyvernoError as error:
+        report_error(error)
+        return _UNUSABLE
+    sys.stdout.write(render(changes, judged, recording.skipped, form=options.form, examples=options.examples))
+    hard = {(each.category, each.resource) for each in changes if each.category in (Category.REFUSED, Category.DELETED)}
+    return _TOO_MUCH if options.fail_on and len(hard) >= options.fail_on else _FINE
+
+
+def _policies(sources: Sequence[str]) -> Compilation:
+    loaded = load_policy_documents(sources)
+    compilation = compile_documents(loaded.documents)
+    for error in (*loaded.errors, *compilation.errors):
+        raise error
+    return compilation
+
+
+def _judge(
+    options: ImpactOptions,
+    session: Session,
+    sides: tuple[Compilation, Compilation],
+    inputs: Inputs,
+    recording: Recording,
+) -> tuple[int, list[Change]]:
+    """Judge every request by both sides; returns how many there were, and what differs."""
+    old, new = (
+        replace(session.with_policies(side), exceptions=(*session.exceptions, *side.exceptions)) for side in sides
+    )
+    judged = 0
+    changes: list[Change] = []
+    for request in (*(old.request(body, Operation.CREATE) for body in inputs.manifests), *recording.requests):
+        judged += 1
+        changes += _differences(options, old, new, request)
+    return judged, changes
+
+
+def _differences(options: ImpactOptions, old: Session, new: Session, request: Request) -> Iterator[Change]:
+    phases: Iterable[tuple[object, ...]] = (ADMISSION, DELETING)
+    for each in phases if request.operation is not Operation.DELETE else (ADMISSION,):
+        before, after = (session.answer(request, each) for session in (old, new))  # type: ignore[arg-type]
+        yield from differences(before, after, owner_label=options.owner_label)

@@ -1,0 +1,181 @@
+"""`pyverno impact`: what a change of policies does to objects and to recorded requests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyverno.kube.json import JSONObject
+from tests.support.commandline import Run
+
+POLICY = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: %s}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [ConfigMap]}}]}
+    %s
+"""
+AUDIT = "validate: {failureAction: Audit, message: no team, pattern: {metadata: {labels: {team: '?*'}}}}"
+ENFORCE = AUDIT.replace("Audit", "Enforce")
+LABEL = "mutate: {patchStrategicMerge: {metadata: {labels: {seen: 'yes'}}}}"
+MAKE = "generate: {apiVersion: v1, kind: Secret, name: s, namespace: a, data: {type: Opaque}}"
+CLEAN = """\
+apiVersion: policies.kyverno.io/v1
+kind: DeletingPolicy
+metadata: {name: clean}
+spec:
+  schedule: "0 0 * * *"
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE]}]
+"""
+
+
+def settings(name: str, **labels: str) -> JSONObject:
+    """Return a ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "a", "labels": {"x": "y", **labels}},
+        "data": {"k": "v"},
+    }
+
+
+@pytest.fixture
+def files(folder: Path) -> None:
+    """Files with one policy each, and with two objects, one of which has a team."""
+    for name, rule in (("audit", AUDIT), ("enforce", ENFORCE), ("label", LABEL), ("make", MAKE)):
+        (folder / f"{name}.yaml").write_text(POLICY % (name.replace("enforce", "audit"), rule))
+    (folder / "clean.yaml").write_text(CLEAN)
+    (folder / "objects.yaml").write_text(
+        "---\n".join(json.dumps(settings(*each)) + "\n" for each in (("one",), ("two",)))
+    )
+    (folder / "owned.yaml").write_text(json.dumps(settings("three", team="red")))
+
+
+def changes(cli: Run, *words: str) -> list[tuple[str, str, str]]:
+    """Return category, policy and object of each change."""
+    listing = json.loads(cli("impact", *words, "-o", "json").out)
+    return [(each["change"], each["policy"], each["name"]) for each in listing["changes"]]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("audit", "enforce", "refused"),
+        ("enforce", "audit", "allowed"),
+        ("", "audit", "reported"),
+        ("audit", "label", "no longer reported"),
+        ("", "label", "changed"),
+        ("", "make", "generated"),
+        ("make", "label", "no longer generated"),
+        ("", "clean", "deleted"),
+        ("clean", "label", "no longer deleted"),
+    ],
+)
+def test_every_kind_of_change_is_named_with_its_policy(cli: Run, old: str, new: str, expected: str) -> None:
+    """For each object that it concerns."""
+    words = ("--from", f"{old}.yaml") if old else ()
+    found = [each for each in changes(cli, *words, "--to", f"{new}.yaml", "-r", "objects.yaml") if each[0] == expected]
+    policy = (old if expected in ("allowed",) or expected.startswith("no longer") else new).replace("enforce", "audit")
+    assert [(expected, policy, "one"), (expected, policy, "two")] == found
+
+
+@pytest.mark.usefixtures("files")
+def test_the_same_policies_change_nothing(cli: Run) -> None:
+    """On either side."""
+    ran = cli("impact", "--from", "make.yaml", "--to", "make.yaml", "-r", "objects.yaml")
+    assert (0, "2 judged: no change\n") == (ran.code, ran.out)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("threshold", "code"), [("0", 0), ("2", 1), ("3", 0)])
+def test_the_exit_code_tells_whether_the_threshold_is_reached(cli: Run, threshold: str, code: int) -> None:
+    """Objects that would newly be refused count."""
+    words = ("--from", "audit.yaml", "--to", "enforce.yaml", "-r", "objects.yaml", "-r", "owned.yaml")
+    assert code == cli("impact", *words, "--fail-on", threshold).code
+
+
+@pytest.mark.usefixtures("files")
+def test_changes_are_grouped_by_policy_namespace_and_owner(cli: Run) -> None:
+    """With examples."""
+    ran = cli("impact", "--to", "label.yaml", "-r", "objects.yaml", "-r", "owned.yaml", "--examples", "1")
+    _, first, second, last = ran.out.splitlines()
+    assert ["changed", "label", "a", "2"] == first.split()[:4]
+    assert first.endswith("ConfigMap/one (/metadata/labels/seen); and 1 more")
+    assert ["changed", "label", "a", "red", "1"] == second.split()[:5]
+    assert "3 judged: 3 changed" == last
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("form", ["markdown", "html"])
+def test_texts_of_objects_and_policies_are_escaped(cli: Run, folder: Path, form: str) -> None:
+    """They cannot add markup or columns."""
+    (folder / "bad.yaml").write_text((POLICY % ("bad", ENFORCE)).replace("no team", "<b> a | b"))
+    ran = cli("impact", "--to", "bad.yaml", "-r", "objects.yaml", "-o", form)
+    assert "&lt;b&gt; a" in ran.out
+    assert "<b>" not in ran.out
+    assert form == "html" or "a \\| b" in ran.out
+
+
+@pytest.mark.usefixtures("files")
+def test_recorded_requests_are_judged(cli: Run, folder: Path) -> None:
+    """AdmissionReviews and audit events with objects; others are counted."""
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+            "operation": "CREATE",
+            "name": "reviewed",
+            "namespace": "a",
+            "userInfo": {"username": "bob"},
+            "object": settings("reviewed"),
+        },
+    }
+    event = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Event",
+        "level": "RequestResponse",
+        "stage": "ResponseComplete",
+        "verb": "create",
+        "user": {"username": "bob"},
+        "objectRef": {"resource": "configmaps", "apiVersion": "v1", "namespace": "a", "name": "audited"},
+        "requestObject": settings("audited"),
+    }
+    patched = {**event, "verb": "patch", "requestObject": {"data": {}}, "responseObject": settings("patched")}
+    read = {**event, "verb": "get"}
+    early = {**event, "stage": "RequestReceived"}
+    records = folder / "records"
+    records.mkdir()
+    (records / "a.json").write_text(json.dumps(review))
+    (records / "audit.log").write_text("".join(json.dumps(each) + "\n" for each in (event, patched, read, early)))
+    words = ("--from", "audit.yaml", "--to", "enforce.yaml", "--recorded", "records")
+    # the update leaves an object as it was, which existing violations allow
+    expected = [("refused", "audit", "reviewed"), ("refused", "audit", "audited")]
+    assert [*expected, ("no longer reported", "audit", "patched")] == changes(cli, *words)
+    last = cli("impact", *words).out.splitlines()[-1]
+    assert "3 judged: 2 refused, 1 no longer reported; 2 recorded events without an object are left out" == last
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--to", "audit.yaml"), "name objects with -r, --cluster or --recorded"),
+        (("--to", "missing.yaml", "-r", "objects.yaml"), "missing.yaml"),
+        (("--to", "audit.yaml", "--recorded", "audit.yaml"), "audit.yaml:1: the line is no JSON document"),
+    ],
+)
+def test_what_cannot_be_used_ends_with_2(cli: Run, words: tuple[str, ...], text: str) -> None:
+    """With the reason on stderr."""
+    ran = cli("impact", *words)
+    assert 2 == ran.code
+    assert text in ran.err
