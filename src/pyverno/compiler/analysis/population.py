@@ -11,7 +11,7 @@ from typing import Final
 
 from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.compiler.equivalence.objects import ObjectMaker
-from pyverno.compiler.equivalence.shrinking import Admit
+from pyverno.compiler.equivalence.shrinking import Admit, without_parts
 from pyverno.compiler.equivalence.supply import ObjectSupply
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
 from pyverno.value import replace
@@ -26,6 +26,7 @@ _NAMING: Final = frozenset({"name", "names", "namespaces", "resourceNames", "val
 _LEAST: Final = 24
 _MOST: Final = 600
 _MERGES: Final = 12
+_TAKEN_FROM: Final = 6
 _VARIATIONS: Final = 60
 _RENAMED: Final = 4
 _TEXTS: Final = 10
@@ -42,13 +43,20 @@ class Population:
         self._maker = maker
 
     def variations(self, starts: Sequence[JSONObject], donors: Sequence[JSONObject]) -> Iterator[JSONObject]:
-        """Yield admitted objects between some objects and others of their kind: merged both ways, then changed."""
+        """Yield admitted objects between some objects and others of their kind.
+
+        They are merged both ways, parts are taken from the others, and all of them are varied.
+        """
         pairs = [(start, donor) for start in starts[:_MERGES] for donor in donors[:_MERGES] if _is_alike(start, donor)]
         made: list[JSONObject] = []
         for start, donor in pairs:
             for one, other in ((start, donor), (donor, start)):
                 made.append(_merge(one, other))
                 yield from self._admitted(made[-1])
+        for donor in [donor for donor in donors if any(_is_alike(start, donor) for start in starts)][:_TAKEN_FROM]:
+            made.append(donor)
+            for smaller in without_parts(donor):
+                yield from self._admitted(smaller)
         for number in range(_VARIATIONS if made else 0):
             yield from self._admitted(self._maker.vary(made[(number * 7919) % len(made)]))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode, equal
 
-__all__ = ["Admit", "bare", "smallest"]
+__all__ = ["Admit", "bare", "smallest", "without_parts"]
 
 _MOST_STEPS: Final = 400
 _IDENTITY: Final = (("metadata",), ("metadata", "name"))
@@ -45,6 +45,11 @@ def bare(admit: Admit, body: JSONObject) -> JSONObject:
                 body, progress = smaller, True
                 break
     return body
+
+
+def without_parts(body: JSONObject) -> Iterator[JSONObject]:
+    """Yield the object without each of its parts in turn, the largest first."""
+    return (_removed(body, path) for path in _paths(body) if path not in _IDENTITY)
 
 
 def _paths(value: JSON, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

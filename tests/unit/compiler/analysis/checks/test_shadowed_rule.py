@@ -25,3 +25,22 @@ def test_rules_for_different_fields_do_not_shadow_each_other() -> None:
       validate: {message: m, pattern: {metadata: {labels: {team: "red"}}}}
     """)
     assert [] == found(text, "PA202")
+
+
+def test_a_rule_that_one_missing_field_breaks_is_not_shadowed() -> None:
+    """Few objects satisfy the other rule; without the field they break this one only."""
+    text = policy("""
+    - name: one
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {data: {one: "1"}}}
+    - name: two
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {data: {two: "2"}, metadata: {labels: {app: "3"}}}}
+    """)
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "a", "namespace": "b", "labels": {"app": "3"}},
+    }
+    given = [{**body, "data": {"one": "1", "two": "2", name: "x"}} for name in "xyz"]
+    assert [] == found(text, "PA202", given=given, count=20)
