@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
@@ -79,7 +80,12 @@ class Dispatcher:
 
     async def _serve(self, target: TargetSettings) -> None:
         while True:
-            pause = await self._deliver(target)
+            try:
+                pause = await self._deliver(target)
+            except sqlite3.OperationalError as error:
+                # the writer holds the file, or the disk is full: the queue stays as it is
+                _LOG.error("the queue cannot be used", extra={"target": target.name, "error": str(error)})
+                pause = self._first_pause
             if pause is None:
                 pause = await self._wait_seconds(target.name)
                 event = self._woken[target.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -246,3 +247,25 @@ def test_a_change_and_its_notice_are_one_transaction(tmp_path: Path) -> None:
             return before, after
 
     assert (0, 1) == asyncio.run(play())
+
+
+def test_a_store_that_cannot_be_used_for_a_moment_ends_nothing(tmp_path: Path) -> None:
+    """The notice is sent as soon as the queue can be read again."""
+
+    async def play() -> list[tuple[str, str]]:
+        async with Service() as service:
+            stage = Stage(tmp_path, target(service))
+            stage.write(report(result(name="a")))
+            take, failures = stage.outbox._name, iter([True, True])
+
+            def busy(*words: Any) -> str:
+                if next(failures, False):
+                    raise sqlite3.OperationalError("database is locked")
+                return take(*words)
+
+            stage.outbox._name = busy  # type: ignore[method-assign]
+            await stage.until(lambda: stage.counts.sent["t"] == 1)
+            await stage.close()
+            return known(service)
+
+    assert [("opened", "a")] == asyncio.run(play())
