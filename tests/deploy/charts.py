@@ -41,6 +41,23 @@ RENDERS: Mapping[str, dict[str, Any]] = {
         "admissionController": {"networkPolicy": {"enabled": True}},
         "networkPolicy": {"egress": {"enabled": True}},
     },
+    "ui": {
+        "existingImagePullSecrets": [{"name": "regcred"}],
+        "ui": {
+            "enabled": True,
+            "publicUrl": "https://policy.example.org",
+            "oidc": {
+                "issuer": "https://login.example.org",
+                "clientId": "pyverno",
+                "clientSecretName": "login",
+            },
+            "allowGroups": ["platform", "security"],
+            "extraArgs": {"metrics": True, "retention-days": 30},
+            "existingClaim": "results",
+            "ingress": {"enabled": True, "className": "nginx", "hosts": ["policy.example.org"]},
+            "httpRoute": {"enabled": True, "parentRefs": [{"name": "web"}], "hostnames": ["policy.example.org"]},
+        },
+    },
     "no-hooks": {"global": {"templating": {"enabled": True}}},
 }
 """Values by the name of the golden file in tests/deploy/renders."""

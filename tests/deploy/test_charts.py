@@ -11,6 +11,7 @@ from scripts.charts.controllers import controller_files
 
 from pyverno.install.manifests import manifests
 from pyverno.install.settings import InstallSettings
+from pyverno.offline.adoption.schemacheck import SchemaCheck
 from pyverno.telemetry.instruments import DEFAULT_BUCKETS
 from tests.deploy.charts import CHARTS, RENDERS, golden_text, render
 
@@ -110,6 +111,8 @@ def test_a_disruption_budget_needs_two_replicas() -> None:
         ({"features": {"tuf": {"enabled": True}}}, "value features.tuf: TUF is not supported"),
         ({"admissionController": {"container": {"image": {"tag": "v1"}}}}, "all controllers run from one image"),
         ({"admissionController": {"replicas": 0}}, "admissionController.replicas: at least 1"),
+        ({"ui": {"enabled": True}}, "value ui.enabled: the pages need a login: set ui.oidc"),
+        ({"ui": {"enabled": True, "oidc": {"issuer": "https://a"}}}, "set ui.oidc.clientId and ui.publicUrl, too"),
         ({"namespaceOverride": "kube-system"}, "namespace kube-system: the controllers need one of their own"),
     ],
 )
@@ -132,6 +135,37 @@ def test_every_definition_is_rendered_and_each_can_be_left_out() -> None:
     assert {"keep"} == {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in made.values()}
     less = of_kind(render({"crds": {"groups": {"openreports.io": {"reports": False}}}}), "CustomResourceDefinition")
     assert {"reports.openreports.io"} == made.keys() - less.keys()
+
+
+@pytest.mark.parametrize(
+    "login", [{}, {"oidc": RENDERS["ui"]["ui"]["oidc"], "publicUrl": "https://policy.example.org"}]
+)
+def test_the_pages_are_started_with_flags_that_the_command_has(login: dict[str, Any]) -> None:
+    """Each flag of the container is one of `pyverno ui`, which accepts all of them together."""
+    from pyverno.cli.ui.command import ui
+
+    values = {"ui": {**RENDERS["ui"]["ui"], "insecureNoLogin": not login, "oidc": {}, **login}}
+    [container] = of_kind(render(values), "Deployment")["kyverno-ui"]["spec"]["template"]["spec"]["containers"]
+    word, *arguments = container["args"]
+    assert "ui" == word
+    known = {option for each in ui.params for option in each.opts}
+    assert set() == {argument.split("=")[0] for argument in arguments} - known
+    assert (not login) == ("--insecure-no-login" in arguments)
+    assert bool(login) == ("--oidc-issuer=https://login.example.org" in arguments)
+    assert {"--metrics", "--retention-days=30", "--allow-groups=platform,security"} <= set(arguments)
+
+
+@pytest.mark.parametrize("version", [f"1.{minor}" for minor in range(32, 38)])
+@pytest.mark.parametrize("name", ["default", "ha", "ui"])
+def test_every_supported_version_of_kubernetes_has_the_fields_of_a_render(version: str, name: str) -> None:
+    """By the schemas of that version; definitions and kinds of other projects have none."""
+    check = SchemaCheck(version=version)
+    found = {
+        f"{each['kind']} {each['metadata']['name']}": problems
+        for each in render(RENDERS[name])
+        if (problems := [problem.message for problem in check.mismatches(each)])
+    }
+    assert {} == found
 
 
 @pytest.mark.parametrize("kind", ["ValidatingPolicy", "ClusterPolicy"])

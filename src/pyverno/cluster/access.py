@@ -19,7 +19,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.value import dataclass, field
 
-__all__ = ["Access", "ExecPlugin", "in_cluster", "load_kubeconfig"]
+__all__ = ["Access", "ExecPlugin", "find_access", "in_cluster", "load_kubeconfig"]
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -74,6 +74,23 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] | 
         token_file=folder / "token",
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
     )
+
+
+def find_access(
+    path: str = "",
+    context: str = "",
+    environment: Mapping[str, str] | None = None,
+    folder: Path = SERVICE_ACCOUNT,
+) -> Access:
+    """Return the access that a kubeconfig describes, and in a pod where none is named, that of its service account.
+
+    Raises as the two do.
+    """
+    variables = os.environ if environment is None else environment
+    is_named = path or context or variables.get("KUBECONFIG")
+    if not is_named and variables.get("KUBERNETES_SERVICE_HOST") and (folder / "token").is_file():
+        return in_cluster(folder, variables)
+    return load_kubeconfig(path, context, variables)
 
 
 def load_kubeconfig(path: str = "", context: str = "", environment: Mapping[str, str] | None = None) -> Access:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.cluster.access import in_cluster, load_kubeconfig
+from pyverno.cluster.access import find_access, in_cluster, load_kubeconfig
 from pyverno.errors import DocumentError, UsageError
 
 CONFIG = """
@@ -157,3 +157,16 @@ def test_a_pod_has_the_access_of_its_service_account(tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="does not run inside of a cluster"):
         in_cluster(tmp_path, {})
+
+
+def test_a_program_in_a_pod_takes_its_service_account_unless_a_kubeconfig_is_named(tmp_path: Path) -> None:
+    """By flag or environment; a pod without a token has only kubeconfigs."""
+    (tmp_path / "ca.crt").write_text("PEM")
+    config = _write(tmp_path, CONFIG)
+    pod = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "443"}
+    named = load_kubeconfig(config)
+    assert named == find_access("", "", {**pod, "KUBECONFIG": config}, tmp_path)
+    assert named == find_access(config, "", pod, tmp_path)
+    (tmp_path / "token").write_text("t")
+    assert "https://192.0.2.1:443" == find_access("", "", pod, tmp_path).server
+    assert named == find_access(config, "", pod, tmp_path)

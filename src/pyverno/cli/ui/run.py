@@ -203,16 +203,14 @@ async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, s
             sys.stderr.write(f"warning: {problem}\n")
         return _Source(("results", "playground"), lambda: source.problems)
     from pyverno.cli.ui.inspector import ClusterInspector
-    from pyverno.cluster.access import load_kubeconfig
+    from pyverno.cluster.access import find_access
 
     clients: list[Client] = []
     feeds: list[ClusterFeed] = []
     inspectors: dict[str, Inspector] = {}
     for context in options.contexts or ("",):
         name = context if len(options.contexts) > 1 else options.cluster_name
-        client = await stack.enter_async_context(
-            Client(load_kubeconfig(options.kubeconfig, context, os.environ), qps=0)
-        )
+        client = await stack.enter_async_context(Client(find_access(options.kubeconfig, context, os.environ), qps=0))
         inspector = ClusterInspector(client)
         stack.push_async_callback(inspector.close)
         cluster = ClusterFeed(name, client, feed, options.namespaces)

@@ -50,10 +50,10 @@ async def _send(options: UiOptions, settings: NotificationSettings, target: Targ
         stack.push_async_callback(transport.close)
         client: Client | None = None
         if any(layer.secret for layer in target.layers):
-            from pyverno.cluster.access import load_kubeconfig
+            from pyverno.cluster.access import find_access
 
             context = options.contexts[0] if options.contexts else ""
-            client = await stack.enter_async_context(Client(load_kubeconfig(options.kubeconfig, context, os.environ)))
+            client = await stack.enter_async_context(Client(find_access(options.kubeconfig, context, os.environ)))
         opened = await open_target(target.kind, transport, await Secrets(client, settings.namespace).options(target))
         sample = _sample(options.cluster_name)
         await opened.send(Delivery(sample.id, [sample], sample.at, is_digest=bool(target.digest), custom=target.custom))
