@@ -31,7 +31,7 @@ FORBIDDEN_MODULES = {
 PROCESS_MODULES = {
     # fixed programs with paths that exist and revisions that are no flags
     "subprocess": {"offline/git.py", "offline/adoption/changes.py", "offline/adoption/rendering.py"},
-    "multiprocessing": {"cli/apply/judge.py", "cli/test/run.py"},
+    "multiprocessing": {"cli/apply/judge.py", "cli/migrate/run.py", "cli/test/run.py"},
 }
 PROCESS_CALLS = {
     "asyncio.create_subprocess_exec": {
