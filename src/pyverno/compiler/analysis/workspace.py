@@ -15,6 +15,7 @@ from pyverno.compiler.analysis.population import Population
 from pyverno.compiler.compile import Compilation
 from pyverno.compiler.equivalence.shrinking import smallest
 from pyverno.engine.engine import Engine
+from pyverno.engine.explain.nodes import FieldPath
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
@@ -33,6 +34,7 @@ RuleKey = tuple[str, str, str]
 """Kind and key of the policy, name of the rule."""
 
 _MOST_CHANGED: Final = 40
+_MOST_WAYS: Final = 3
 
 HostOf = Callable[[Sequence[JSONObject]], Host]
 """Makes a host that knows some objects."""
@@ -148,6 +150,20 @@ class Workspace:
     def status(self, rule: CompiledRule, body: JSONObject) -> Status | None:
         """Return what one validating rule says of an object, None when it does not match."""
         return self.statuses(self.engine_of(rule), body).get(key_of(rule.info))
+
+    def satisfied(self, rule: CompiledRule, body: JSONObject) -> Iterator[JSONObject]:
+        """Yield an object that fails a rule, changed as little as makes it pass, each time in other fields."""
+        explanation = self.engine_of(rule).explain(_request(body), VALIDATING)
+        failed = next((each for each in explanation.review.results if each.status is Status.FAIL), None)
+        changed: set[FieldPath] = set()
+        for _ in range(_MOST_WAYS if failed is not None else 0):
+            change = None if failed is None else explanation.change(failed, without=changed)
+            if change is None or not isinstance(change.resource, dict):
+                return
+            changed.update(edit.path for edit in change.edits)
+            admitted = self.population.admit(change.resource)
+            if admitted is not None and self.status(rule, admitted) is not Status.FAIL:
+                yield admitted
 
     @cached_property
     def kinds(self) -> Mapping[str, int]:

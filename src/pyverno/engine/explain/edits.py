@@ -25,7 +25,7 @@ from pyverno.engine.explain.samples import MISSING, alternatives, samples, skele
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass
 
-__all__ = ["Edit", "applied", "candidates", "parse_field"]
+__all__ = ["Edit", "applied", "candidates", "parse_field", "value_at"]
 
 MAX_CANDIDATES = 400
 _MAX_EXPANDED = 40
@@ -136,7 +136,7 @@ def _of_key(node: PatternNode, wanted: JSON, document: JSON) -> Iterator[Edit]:
         yield Edit(node.path, is_removal=True)
         yield Edit(node.path, "x")
     elif node.anchor == "^":
-        value = _at(document, node.path)
+        value = value_at(document, node.path)
         made = skeleton(wanted)
         if isinstance(value, list) and isinstance(made, list):
             for each in made:
@@ -146,7 +146,7 @@ def _of_key(node: PatternNode, wanted: JSON, document: JSON) -> Iterator[Edit]:
         yield Edit(node.path, skeleton(wanted))
     elif node.anchor == "=":
         yield Edit(node.path, is_removal=True)
-    elif isinstance(wanted, (dict, list)) and type(_at(document, node.path)) is not type(wanted):
+    elif isinstance(wanted, (dict, list)) and type(value_at(document, node.path)) is not type(wanted):
         yield Edit(node.path, skeleton(wanted))
 
 
@@ -159,7 +159,7 @@ def _of_controls(nodes: Sequence[Node], document: JSON) -> Iterator[Edit]:
             continue
         for field in node.fields:
             path = parse_field(field)
-            if path[:2] == ("spec", "template") and _at(document, ("spec", "template")) is None:
+            if path[:2] == ("spec", "template") and value_at(document, ("spec", "template")) is None:
                 path = path[2:]  # Kyverno names the annotations of a bare Pod as those of a template
             name = str(path[-1]) if path else ""
             for value in _CONTROL_VALUES.get(name, ()):
@@ -249,7 +249,7 @@ def _of_expressions(nodes: Sequence[Node], document: JSON) -> Iterator[Edit]:
 def _alternatives(path: FieldPath, document: JSON, constants: Sequence[JSON]) -> Iterator[Edit]:
     if not path:
         return
-    for value in alternatives(_at(document, path), constants):
+    for value in alternatives(value_at(document, path), constants):
         if value is MISSING:
             yield Edit(path, is_removal=True)
         else:
@@ -265,7 +265,7 @@ def _expanded(path: FieldPath, document: JSON) -> Iterator[FieldPath]:
             continue
         wider: list[FieldPath] = []
         for each in found:
-            items = _at(document, each)
+            items = value_at(document, each)
             keys: Sequence[str | int] = range(len(items)) if isinstance(items, list) else ()
             if isinstance(items, dict):
                 keys = [*items]
@@ -278,7 +278,12 @@ def _expanded(path: FieldPath, document: JSON) -> Iterator[FieldPath]:
     yield from found
 
 
-def _at(document: JSON, path: FieldPath) -> JSON:
+def value_at(document: JSON, path: FieldPath) -> JSON:
+    """Return the value at a path, None where there is none.
+
+    >>> value_at({"a": [{"b": 1}]}, ("a", 0, "b"))
+    1
+    """
     for part in path:
         if isinstance(document, dict) and isinstance(part, str):
             document = document.get(part)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyverno.engine.explain.nodes import RuleTrace, to_json
+from pyverno.engine.explain.edits import value_at
+from pyverno.engine.explain.nodes import FieldPath, RuleTrace, to_json
 from pyverno.engine.explain.recorder import MAX_NODES, Recorder
 from pyverno.engine.explain.recording import recorded_exemption, recorded_policy
 from pyverno.engine.policyset import PolicySet
@@ -50,15 +51,22 @@ class Explanation:
             each for each in self.rules if each.rule.policy.key == policy and (not rule or each.rule.name == rule)
         )
 
-    def change(self, result: RuleResult) -> Change | None:
+    def change(self, result: RuleResult, *, without: Collection[FieldPath] = ()) -> Change | None:
         """Return the smallest change of the object that would turn a result, checked by the engine.
 
-        None when the search finds none, and for an object whose values must not be shown.
+        `without` are fields that the change leaves alone. None when the search finds none, and for an object whose
+        values must not be shown.
         """
         from pyverno.engine.explain.change import smallest_change
 
+        def review(policies: PolicySet, request: Request) -> Review:
+            before, after = self.review.request.object, request.object
+            if any(value_at(before, path) != value_at(after, path) for path in without):
+                return self.review
+            return self._review(policies, request)
+
         traces = [each for each in self.rules if each.rule is result.rule and not each.is_old]
-        return smallest_change(self.review.request, result, traces, self._policies, self._review)
+        return smallest_change(self.review.request, result, traces, self._policies, review)
 
     def to_json(self) -> JSON:
         """Return the explanation as JSON; fields that are empty are left out."""

@@ -86,3 +86,18 @@ def test_two_fields_that_fail_together_are_changed_together():
 def test_none_is_returned_when_no_change_of_the_object_helps():
     """A rule that denies everything has nothing to change."""
     assert change_of(DENY % "{any: [{key: a, operator: Equals, value: a}]}") is None
+
+
+def test_fields_are_left_alone_where_another_change_is_wanted():
+    """The second way of an anyPattern is found when the first is not to be taken."""
+    patterns = "[{spec: {hostPID: false}}, {metadata: {labels: {team: x}}}]"
+    made = rules(f"validate: {{message: m, anyPattern: {patterns}}}")
+    review = pyverno.review(POD, made)
+    (failed,) = review.results
+    explanation = review.explain()
+    first = explanation.change(failed)
+    assert first is not None
+    second = explanation.change(failed, without={edit.path for edit in first.edits})
+    assert second is not None
+    assert {each["path"] for each in first.patch}.isdisjoint(each["path"] for each in second.patch)
+    assert explanation.change(failed, without={("spec",), ("metadata",)}) is None

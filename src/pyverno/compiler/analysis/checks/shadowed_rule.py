@@ -1,7 +1,8 @@
 """Another rule refuses everything that a rule refuses.
 
 Every object that the rule fails is failed by a stricter one, which matches all its objects and is not weaker (it does
-not audit what the rule enforces). The rule changes no decision.
+not audit what the rule enforces). The rule changes no decision. Some of these objects are changed as little as
+satisfies the stricter rule, in several ways: all of them must then pass the rule, too, and there must be some.
 
 Example::
 
@@ -28,6 +29,8 @@ from pyverno.kube.json import JSONObject
 __all__ = ["check"]
 
 _FEWEST: Final = 2
+_SATISFIED: Final = 8
+"""Objects that are changed to satisfy the stricter rule."""
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:
@@ -63,6 +66,9 @@ def _shadow(workspace: Workspace, one: CompiledRule, other: CompiledRule) -> Obs
         return workspace.status(one, body) is Status.FAIL and workspace.status(other, body) is not Status.FAIL
 
     first, second = (workspace.verdicts[key_of(rule.info)] for rule in (one, other))
+    changed = [each for body in workspace.some(first.failed, _SATISFIED) for each in workspace.satisfied(other, body)]
+    if not any(workspace.status(one, body) is Status.PASS for body in changed) or any(map(escapes, changed)):
+        return None
     found, tried = workspace.search(first.failed, second.passed, escapes)
     if found is not None:
         return None

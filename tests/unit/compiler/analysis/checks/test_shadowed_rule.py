@@ -44,3 +44,16 @@ def test_a_rule_that_one_missing_field_breaks_is_not_shadowed() -> None:
     }
     given = [{**body, "data": {"one": "1", "two": "2", name: "x"}} for name in "xyz"]
     assert [] == found(text, "PA202", given=given, count=20)
+
+
+def test_rules_with_one_way_out_in_common_do_not_shadow_each_other() -> None:
+    """Hardly an object satisfies the second rule but by the common way: it is changed to satisfy it by another."""
+    text = policy("""
+    - name: one
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, anyPattern: [{data: {os: windows}}, {data: {drop: all, add: none, level: "3"}}]}
+    - name: two
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, anyPattern: [{data: {os: windows}}, {data: {escalate: never, root: never, mode: "7"}}]}
+    """)
+    assert [] == found(text, "PA202")
