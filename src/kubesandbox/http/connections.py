@@ -5,6 +5,7 @@ Bodies stay as they were sent: an API server knows no compressed ones. This modu
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from http import HTTPStatus
 
@@ -27,7 +28,19 @@ _NOT_RAISED_HERE = (BadHttpMessage, web.RequestPayloadError)
 
 
 class Connections(web.Server):
-    """The factory of connections."""
+    """The factory of connections; after `refuse` it drops those whose TLS handshake ends while the server stops."""
+
+    _is_refusing = False
+
+    def refuse(self) -> None:
+        """Drop every new connection from now on."""
+        self._is_refusing = True
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Take a connection that is ready for requests."""
+        super().connection_made(handler, transport)
+        if self._is_refusing:
+            transport.abort()
 
     def __call__(self) -> web.RequestHandler:
         """Make a connection."""

@@ -87,12 +87,13 @@ class HttpServer:
         self._paths = Paths(server, documents or {})
         self._watches: dict[asyncio.Task[Any], tuple[Call, ResourceType]] = {}
         self._certificates: WeakKeyDictionary[Any, Mapping[str, JSON] | None] = WeakKeyDictionary()
+        self._connections: Connections | None = None
         self._runner: web.ServerRunner | None = None
 
     async def start(self, address: str, port: int, context: ssl.SSLContext | None) -> int:
         """Begin to listen and return the port; port 0 takes a free one."""
-        handler = Connections(self._answer, handler_cancellation=True)
-        self._runner = web.ServerRunner(handler, shutdown_timeout=_SHUTDOWN_SECONDS, access_log=None)
+        self._connections = Connections(self._answer, handler_cancellation=True)
+        self._runner = web.ServerRunner(self._connections, shutdown_timeout=_SHUTDOWN_SECONDS, access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, address, port, ssl_context=context).start()
         found: int = self._runner.addresses[0][1]
@@ -103,6 +104,8 @@ class HttpServer:
         self._end_watches(lambda _: True)
         if self._runner is None or self._runner.server is None:
             return
+        if self._connections is not None:
+            self._connections.refuse()
         transports = [connection.transport for connection in self._runner.server.connections]
         await self._runner.cleanup()
         for transport in transports:
