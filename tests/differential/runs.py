@@ -25,7 +25,7 @@ _OWN_ERROR = re.compile(r"^Error: \S*/(p\d+)\.yaml(?::\d+:\d+)?: (.*)$")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """What an answer is about: a `result`, a changed or generated `object`, a `policy`, a `query`."""
+    """The subject of an answer: a `result`, a changed or generated `object`, a `policy`, a `query`."""
 
     kind: str
     policy: str = ""

@@ -265,7 +265,7 @@ class EffectApplier:
     # ---------------------------------------------------------------------------------------------------------- parts
 
     async def _authorize(self, cause: Cause, verb: str, gvr: GVR, target: ResourceRef, subresource: str = "") -> None:
-        """Raise StatusError (403) if the requester may not do what the rule is about to do."""
+        """Raise StatusError (403) if the requester may not do what the rule does next."""
         if cause.requester is None:
             return
         attributes = {"group": gvr.group, "resource": gvr.resource, "subresource": subresource}

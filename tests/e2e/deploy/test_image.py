@@ -102,14 +102,14 @@ def test_the_image_answers_reviews_of_an_api_server(root: Path) -> None:
     port = free_port()
     with Sandbox(namespaces=("kyverno",)) as sandbox:
         client = Client(sandbox.kubeconfig)
-        shutil.copy(sandbox.kubeconfig, root / "tmp" / "kubeconfig")
-        (root / "tmp" / "kubeconfig").chmod(0o644)
+        shutil.copy(sandbox.kubeconfig, root / "kubeconfig")
+        (root / "kubeconfig").chmod(0o644)
         definitions = started("install", "--dry-run", "--crds-only")
         for each in yaml.safe_load_all(definitions.communicate(timeout=60)[0]):
             assert 201 == client.post(DEFINITIONS, each).status
         here = [f"--serverIP=127.0.0.1:{port}", f"--webhookServerPort={port}", "--webhookServerHost=127.0.0.1"]
         process = started(
-            *("controller", "admission", "--kubeconfig=/tmp/kubeconfig", "--disableMetrics", "--shutdownDelay=0s"),
+            *("controller", "admission", "--kubeconfig=/kubeconfig", "--disableMetrics", "--shutdownDelay=0s"),
             *(*here, "--removeWebhooks"),
             KYVERNO_NAMESPACE="kyverno",
             KYVERNO_POD_NAME="image",

@@ -80,7 +80,7 @@ class ClusterInspector:
             await self._hosts.close()
 
     async def policies(self, key: str) -> list[JSONObject]:
-        """Return the policies with a key (`name`, or `namespace/name`), each with its text and what it is about."""
+        """Return the policies with a key (`name`, or `namespace/name`), each with its text, kinds and exceptions."""
         known = await self._read()
         return [_describe_policy(body, known) for body in known.policies if _key(body) == key]
 

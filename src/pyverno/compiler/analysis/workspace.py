@@ -1,4 +1,4 @@
-"""A set of policies and a population of objects: what each rule says of each object.
+"""A set of policies and a population of objects: the verdict of each rule on each object.
 
 Verdicts are kept as sets of numbers of objects, each set the bits of one integer, so that many rules can be compared
 in pairs. Objects are judged as created by an ordinary user.
@@ -140,15 +140,26 @@ class Workspace:
         return found
 
     def statuses(self, engine: Engine, body: JSONObject) -> Mapping[RuleKey, Status]:
-        """Return what each validating rule says of an object: the worst of its results."""
+        """Return the status of each validating rule on an object: the worst of its results."""
         found: dict[RuleKey, Status] = {}
         for result in engine.review(_request(body), VALIDATING).results:
             key = key_of(result.rule)
             found[key] = max(found.get(key, result.status), result.status, key=_SEVERITY.__getitem__)
         return found
 
+    def comparable(self, fewest: int) -> list[CompiledRule]:
+        """Return the validating rules, as their authors wrote them, that failed and passed at least so many objects."""
+        verdicts = self.verdicts
+        written = [rule for rule in self.rules(Stage.VALIDATE) if not rule.info.origin]
+        return [
+            rule
+            for rule in written
+            if (found := verdicts.get(key_of(rule.info))) is not None
+            and min(count(found.failed), count(found.passed)) >= fewest
+        ]
+
     def status(self, rule: CompiledRule, body: JSONObject) -> Status | None:
-        """Return what one validating rule says of an object, None when it does not match."""
+        """Return the status of one validating rule on an object, None when it does not match."""
         return self.statuses(self.engine_of(rule), body).get(key_of(rule.info))
 
     def satisfied(self, rule: CompiledRule, body: JSONObject) -> Iterator[JSONObject]:

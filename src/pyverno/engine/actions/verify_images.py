@@ -7,6 +7,7 @@ else it verifies itself. An error of a registry is an ERROR, never a pass and ne
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -105,9 +106,9 @@ class _ImagesAction(SkippedByException):
 
     if TYPE_CHECKING:
 
+        @abstractmethod
         def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
             """Return the verdicts on these images."""
-            raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Identifier(Protocol):
     """Finds out who sends a request; raises AccessDeniedError for one that claims what it may not."""
 
     def identify(self, request: web.Request) -> Identity | None:
-        """Return who sends a request; None when nobody is logged in."""
+        """Return who sends a request; None without a login."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing import Final
 from pyverno.compiler.analysis.finding import Observation
 from pyverno.compiler.analysis.workspace import Workspace, count, key_of, title_of
 from pyverno.engine.result import Status
-from pyverno.engine.rule import CompiledRule, Stage
+from pyverno.engine.rule import CompiledRule
 from pyverno.kube.json import JSONObject
 
 __all__ = ["check"]
@@ -35,13 +35,7 @@ _FEWEST: Final = 4
 def check(workspace: Workspace) -> Iterator[Observation]:
     """Yield pairs of rules, as their authors wrote them, that no object tells apart."""
     verdicts = workspace.verdicts
-    rules = [
-        rule
-        for rule in workspace.rules(Stage.VALIDATE)
-        if not rule.info.origin
-        and key_of(rule.info) in verdicts
-        and min(count(verdicts[key_of(rule.info)].failed), count(verdicts[key_of(rule.info)].passed)) >= _FEWEST
-    ]
+    rules = workspace.comparable(_FEWEST)
     for one, other in combinations(rules, 2):
         first, second = verdicts[key_of(one.info)], verdicts[key_of(other.info)]
         if first.judged == second.judged and first.failed == second.failed:

@@ -23,7 +23,7 @@ from typing import Final
 from pyverno.compiler.analysis.finding import Observation
 from pyverno.compiler.analysis.workspace import Workspace, count, key_of, title_of
 from pyverno.engine.result import FailureAction, Status
-from pyverno.engine.rule import CompiledRule, Stage
+from pyverno.engine.rule import CompiledRule
 from pyverno.kube.json import JSONObject
 
 __all__ = ["check"]
@@ -36,13 +36,7 @@ _SATISFIED: Final = 8
 def check(workspace: Workspace) -> Iterator[Observation]:
     """Yield rules, as their authors wrote them, with the first rule that shadows each."""
     verdicts = workspace.verdicts
-    rules = [
-        rule
-        for rule in workspace.rules(Stage.VALIDATE)
-        if not rule.info.origin
-        and key_of(rule.info) in verdicts
-        and min(count(verdicts[key_of(rule.info)].failed), count(verdicts[key_of(rule.info)].passed)) >= _FEWEST
-    ]
+    rules = workspace.comparable(_FEWEST)
     shadowed: set[int] = set()
     for one, other in permutations(rules, 2):
         first, second = verdicts[key_of(one.info)], verdicts[key_of(other.info)]

@@ -5,6 +5,7 @@ A field that is missing is null, except at the end of a whole expression, where 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Final
 
 from pyverno.compiler.migration.expressions.names import Names
@@ -39,7 +40,7 @@ _REQUIRED: Final = Presence.REQUIRED
 _WORDS: Final = frozenset({"in", "as", "object", "oldObject", "request", "variables", "size", "type", "if", "for"})
 
 
-class PathTranslator:
+class PathTranslator(ABC):
     """Translates paths; `path` is the field of the policy that the expression stands in, for refusals."""
 
     def __init__(self, names: Names, path: str, holes: tuple[Value, ...] = ()) -> None:
@@ -53,9 +54,9 @@ class PathTranslator:
         """Return the error for something that has no form."""
         return UnconvertibleError(code, self.path, reason, advice)
 
+    @abstractmethod
     def quiet(self, node: Node, current: Value | None) -> Value:
         """Translate a node whose missing field is null; `current` is None at the root of the names."""
-        raise NotImplementedError
 
     def current(self, _node: Node, current: Value | None) -> Value:
         """Return the current value, `@`."""

@@ -1,4 +1,4 @@
-"""What a pattern says of a value, and how patterns are read."""
+"""Verdicts of patterns on values, and the form in which patterns are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discord: webhooks, with embeds. Marks in texts of results are escaped, and nobody is mentioned."""
+"""Discord: webhooks, with embeds. Marks in texts of results are escaped, and mention no member."""
 
 from __future__ import annotations
 
