@@ -7,6 +7,7 @@ must never judge text before variables are substituted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
@@ -19,8 +20,9 @@ from pyverno.value import dataclass, replace
 
 if TYPE_CHECKING:
     # signatures are imported only where a policy verifies them
-    from pyverno.engine.imagesource import ImageAccess, ResolvedImage
-    from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
+    from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery
+    from pyverno.errors import HostError
+    from pyverno.images.verification.stored import StoredArtifact, StoredSignature
     from pyverno.images.verification.trust import TrustRoot
 
 __all__ = ["Broker"]
@@ -71,19 +73,19 @@ class Broker:
         self.budget.charge_call()
         return self.host.image_data(image, credentials=credentials)
 
-    def resolve_image(self, image: str, access: ImageAccess) -> ResolvedImage:
-        """Return what a reference to an image names at the moment."""
-        access = self._confine_access(access)
-        self.budget.charge_call()
-        return self.host.image_source.resolve(image, access)
+    def resolve_images(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
+        """Return what references to images name at the moment, or the error of each; they are read in parallel."""
+        confined = [(image, self._confine_access(access)) for image, access in images]
+        for _ in confined:
+            self.budget.charge_call()
+        return self.host.image_source.resolve(confined)
 
-    def image_signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
-    ) -> tuple[StoredSignature, ...]:
-        """Return the signatures that a repository holds for the image of a digest."""
-        access = self._confine_access(access)
-        self.budget.charge_call()
-        return self.host.image_source.signatures(repository, digest, form, access, tag_prefix)
+    def image_signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
+        """Return the signatures of images, or the error of each; they are read in parallel."""
+        confined = [replace(each, access=self._confine_access(each.access)) for each in queries]
+        for _ in confined:
+            self.budget.charge_call()
+        return self.host.image_source.signatures(confined)
 
     def image_artifacts(
         self, repository: str, digest: str, artifact_type: str, access: ImageAccess

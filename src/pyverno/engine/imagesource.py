@@ -5,16 +5,19 @@ A Host has one `ImageSource`. Adapters fetch bytes; whether a signature holds is
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from pyverno.engine.imageverification.passes import PassCache
-from pyverno.errors import HostUnavailableError
+from pyverno.errors import HostError, HostUnavailableError
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
-__all__ = ["NO_IMAGES", "ImageAccess", "ImageSource", "NoImages", "ResolvedImage"]
+__all__ = ["NO_IMAGES", "ImageAccess", "ImageSource", "NoImages", "ResolvedImage", "SignatureQuery", "answer_of"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +42,34 @@ class ResolvedImage:
     size: int = 0
 
 
-class ImageSource(Protocol):
-    """Reads images and their signatures; every method raises HostError subclasses only."""
+@dataclass(frozen=True, slots=True)
+class SignatureQuery:
+    """Selects the signatures that a repository holds for the image of a digest, in one form.
 
-    def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
-        """Return what a reference (registry, path, tag or digest) names; NotFoundError when there is no such image."""
+    Names of signature tags begin with `tag_prefix`.
+    """
+
+    repository: str
+    digest: str
+    form: SignatureForm
+    access: ImageAccess
+    tag_prefix: str = ""
+
+
+class ImageSource(Protocol):
+    """Reads images and their signatures; every method raises HostError subclasses only.
+
+    Methods that take several queries read them in parallel, and return an answer or an error for each, in their order.
+    """
+
+    def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
+        """Return what references (registry, path, tag or digest) name; NotFoundError for a missing image."""
         ...
 
-    def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
-    ) -> tuple[StoredSignature, ...]:
-        """Return the signatures that a repository holds for the image of a digest, in one form; empty for none.
+    def signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
+        """Return the signatures of images, empty for none.
 
-        Names of signature tags begin with `tag_prefix`. A registry that refuses or fails is an error, never "no
-        signature".
+        A registry that refuses or fails is an error, never "no signature".
         """
         ...
 
@@ -87,15 +104,16 @@ class ImageSource(Protocol):
 class NoImages:
     """An image source that has no registry."""
 
-    def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
-        """Raise HostUnavailableError."""
-        raise HostUnavailableError(f"no registry is available to read image `{image}`")
+    def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
+        """Return a HostUnavailableError for each."""
+        return [HostUnavailableError(f"no registry is available to read image `{image}`") for image, _ in images]
 
-    def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
-    ) -> tuple[StoredSignature, ...]:
-        """Raise HostUnavailableError."""
-        raise HostUnavailableError(f"no registry is available to read signatures of `{repository}`")
+    def signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
+        """Return a HostUnavailableError for each."""
+        return [
+            HostUnavailableError(f"no registry is available to read signatures of `{each.repository}`")
+            for each in queries
+        ]
 
     def artifacts(
         self, repository: str, digest: str, artifact_type: str, access: ImageAccess
@@ -126,3 +144,10 @@ class NoImages:
 
 
 NO_IMAGES: ImageSource = NoImages()
+
+
+def answer_of(found: T | HostError) -> T:
+    """Return an answer of an image source; raises the error that stands in its place."""
+    if isinstance(found, HostError):
+        raise found.copied()
+    return found

@@ -6,9 +6,11 @@ tags never: `resolve` calls the registry each time.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from pyverno.errors import DocumentError, HostError, NotFoundError
@@ -37,6 +39,8 @@ _MANIFESTS: Final = ", ".join(
         *_LISTS,
     )
 )
+T = TypeVar("T")
+
 _DIGEST: Final = regex("sha256:[0-9a-f]{64}")
 _NEXT: Final = regex(r'<([^<>]{1,2048})>\s*;[^<>]*\brel="?next"?')
 
@@ -107,10 +111,12 @@ class RegistryClient:
         self._bodies: ByteCache[tuple[Repository, str]] = ByteCache(cache_bytes)
         self._types: dict[tuple[Repository, str], str] = {}
         self._flights: SingleFlight[tuple[Repository, str], Manifest] = SingleFlight()
+        self._lists: SingleFlight[tuple[Repository, str], Sequence[Descriptor]] = SingleFlight()
 
     async def close(self) -> None:
         """Cancel what is under way and close all connections."""
         await self._flights.close()
+        await self._lists.close()
         await self._transport.close()
 
     async def manifest(self, repository: Repository, reference: str, deadline: float | None = None) -> Manifest:
@@ -118,13 +124,20 @@ class RegistryClient:
         kept = self._bodies.get((repository, reference))
         if kept is not None:
             return Manifest(reference, self._types.get((repository, reference), ""), kept)
-        return await self._flights.do(
-            (repository, reference), lambda: self._fetch_manifest(repository, reference, deadline)
-        )
+        asking = self._flights.do((repository, reference), lambda: self._fetch_manifest(repository, reference))
+        return await self._within(deadline, repository, asking)
 
-    async def _fetch_manifest(self, repository: Repository, reference: str, deadline: float | None) -> Manifest:
+    async def _within(self, deadline: float | None, repository: Repository, asking: Awaitable[T]) -> T:
+        """Wait for a request that others may wait for as well: the deadline is that of the caller alone."""
+        try:
+            async with asyncio.timeout(None if deadline is None else max(deadline - time.monotonic(), 0.0)):
+                return await asking
+        except TimeoutError:
+            raise HostError(f"the registry `{repository.registry}` did not answer before the deadline") from None
+
+    async def _fetch_manifest(self, repository: Repository, reference: str) -> Manifest:
         path = f"/v2/{quote(repository.path)}/manifests/{quote(reference, safe=':')}"
-        answer = await self._get(repository, path, MAX_MANIFEST, deadline, _MANIFESTS)
+        answer = await self._get(repository, path, MAX_MANIFEST, _MANIFESTS)
         found = _digest(answer.body)
         if _DIGEST.fullmatch(reference) and found != reference:
             raise HostError(f"the registry `{repository.registry}` answers with another manifest than {reference}")
@@ -147,26 +160,32 @@ class RegistryClient:
 
         async def fetch() -> Manifest:
             path = f"/v2/{quote(repository.path)}/blobs/{digest}"
-            answer = await self._get(repository, path, max_bytes, deadline)
+            answer = await self._get(repository, path, max_bytes)
             if _digest(answer.body) != digest:
                 raise HostError(f"the registry `{repository.registry}` answers with another blob than {digest}")
             self._keep((repository, digest), answer.body, "")
             return Manifest(digest, "", answer.body)
 
-        return (await self._flights.do((repository, f"blob {digest}"), fetch)).body
+        asking = self._flights.do((repository, f"blob {digest}"), fetch)
+        return (await self._within(deadline, repository, asking)).body
 
     async def referrers(
         self, repository: Repository, digest: str, artifact_type: str = "", deadline: float | None = None
     ) -> Sequence[Descriptor]:
         """Return what refers to an image, by the API or the fallback tag; raises HostError for too many."""
+        key = (repository, f"{digest} {artifact_type}")
+        asking = self._lists.do(key, lambda: self._fetch_referrers(repository, digest, artifact_type))
+        return await self._within(deadline, repository, asking)
+
+    async def _fetch_referrers(self, repository: Repository, digest: str, artifact_type: str) -> Sequence[Descriptor]:
         found: list[Descriptor] = []
         query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
         path = f"/v2/{quote(repository.path)}/referrers/{digest}{query}"
         for _ in range(_MAX_PAGES):
             try:
-                answer = await self._get(repository, path, MAX_MANIFEST, deadline, _INDEX)
+                answer = await self._get(repository, path, MAX_MANIFEST, _INDEX)
             except NotFoundError:
-                return _of_type(await self._fallback(repository, digest, deadline), artifact_type)
+                return _of_type(await self._fallback(repository, digest), artifact_type)
             found.extend(_descriptors(_object(answer.body, "the list of referrers"), "manifests"))
             following = _NEXT.search(answer.headers.get("link", ""))
             if following is None:
@@ -176,16 +195,14 @@ class RegistryClient:
                 raise HostError(f"the registry `{repository.registry}` continues its list elsewhere")
         raise HostError(f"the list of referrers of {digest} has more than {_MAX_PAGES} pages")
 
-    async def _fallback(self, repository: Repository, digest: str, deadline: float | None) -> Sequence[Descriptor]:
+    async def _fallback(self, repository: Repository, digest: str) -> Sequence[Descriptor]:
         try:
-            found = await self.manifest(repository, digest.replace(":", "-", 1), deadline)
+            found = await self.manifest(repository, digest.replace(":", "-", 1))
         except NotFoundError:
             return ()
         return _descriptors(found.read(), "manifests")
 
-    async def _get(
-        self, repository: Repository, path: str, max_bytes: int, deadline: float | None, accept: str = ""
-    ) -> RegistryAnswer:
+    async def _get(self, repository: Repository, path: str, max_bytes: int, accept: str = "") -> RegistryAnswer:
         call = RegistryCall(
             repository.registry,
             repository.path,
@@ -195,7 +212,7 @@ class RegistryClient:
             max_bytes,
             repository.allows_http,
         )
-        answer = await self._transport.send(call, deadline)
+        answer = await self._transport.send(call)
         if answer.status == 404:
             raise NotFoundError(f"`{repository}` has nothing at this reference")
         if answer.status != 200:

@@ -6,10 +6,11 @@ rules. This module must never verify a signature.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
-from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery
 from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import DocumentError, HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
@@ -18,6 +19,7 @@ from pyverno.kube.imageref import ImageReference, parse_reference
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.registry.client import Descriptor, Manifest, RegistryClient, Repository, layers_of
 from pyverno.registry.credentials import CredentialSource, credentials_for, read_pull_secret
+from pyverno.registry.parallel import read_all, read_each
 from pyverno.registry.providers.chain import Providers, providers_of
 
 __all__ = ["BlockingImages", "Credentials", "RegistryImages", "SecretCredentials"]
@@ -133,7 +135,7 @@ class RegistryImages:
         tag_prefix: str = "",
         deadline: float | None = None,
     ) -> tuple[StoredSignature, ...]:
-        """Return the signatures of an image in one form."""
+        """Return the signatures of an image in one form, read in parallel."""
         _, place = await self._place(f"{repository}@{digest}", access)
         if form in _SUFFIXES:
             layers = await self._tagged(place, f"{tag_prefix}{digest.replace(':', '-', 1)}", form, deadline)
@@ -141,11 +143,32 @@ class RegistryImages:
                 layers = [*layers, *await self._referring_layers(place, digest, deadline)]
             if len(layers) > _MAX_SIGNATURES:
                 raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
-            return tuple([await self._stored(place, form, each, deadline) for each in layers])
-        found: list[StoredSignature] = []
-        for each in await self._client.referrers(place, digest, _TYPES[form], deadline):
-            found.append(await self._referrer(place, digest, form, each, deadline))
-        return tuple(found)
+            return tuple(await read_all(partial(self._stored, place, form, each, deadline) for each in layers))
+        listed = await self._client.referrers(place, digest, _TYPES[form], deadline)
+        return tuple(await read_all(partial(self._referrer, place, digest, form, each, deadline) for each in listed))
+
+    async def resolve_each(
+        self, images: Sequence[tuple[str, ImageAccess]], deadline: float | None = None
+    ) -> Sequence[ResolvedImage | HostError]:
+        """Return what each reference names, or its error."""
+        return await read_each(partial(self.resolve, image, access, deadline) for image, access in images)
+
+    async def signatures_each(
+        self, queries: Sequence[SignatureQuery], deadline: float | None = None
+    ) -> Sequence[tuple[StoredSignature, ...] | HostError]:
+        """Return the signatures of each query, or its error."""
+        return await read_each(
+            partial(
+                self.signatures,
+                each.repository,
+                each.digest,
+                each.form,
+                each.access,
+                tag_prefix=each.tag_prefix,
+                deadline=deadline,
+            )
+            for each in queries
+        )
 
     async def artifacts(
         self,
@@ -157,13 +180,16 @@ class RegistryImages:
     ) -> tuple[StoredArtifact, ...]:
         """Return the artifacts of one type that refer to an image."""
         _, place = await self._place(f"{repository}@{digest}", access)
-        found = []
-        for each in await self._client.referrers(place, digest, artifact_type, deadline):
-            manifest = await self._client.manifest(place, each.digest, deadline)
-            layer = _only_layer(_referring(manifest.read(), each, digest), each)
-            kind = manifest.media_type or each.media_type
-            found.append(StoredArtifact(each.digest, kind, len(manifest.body), layer.digest, layer.media_type))
-        return tuple(found)
+        listed = await self._client.referrers(place, digest, artifact_type, deadline)
+        return tuple(await read_all(partial(self._artifact, place, digest, each, deadline) for each in listed))
+
+    async def _artifact(
+        self, place: Repository, digest: str, listed: Descriptor, deadline: float | None
+    ) -> StoredArtifact:
+        manifest = await self._client.manifest(place, listed.digest, deadline)
+        layer = _only_layer(_referring(manifest.read(), listed, digest), listed)
+        kind = manifest.media_type or listed.media_type
+        return StoredArtifact(listed.digest, kind, len(manifest.body), layer.digest, layer.media_type)
 
     async def artifact_content(
         self, repository: str, artifact: StoredArtifact, access: ImageAccess, deadline: float | None = None
@@ -278,19 +304,17 @@ class BlockingImages:
         """Which digests satisfied which constraints a while ago."""
         return self._passes
 
-    def resolve(self, image: str, access: ImageAccess) -> ResolvedImage:
-        """Return what a reference names at the moment."""
-        found: ResolvedImage = self._ask(self._images.resolve(image, access, self._deadline), f"image {image}")
+    def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
+        """Return what each reference names at the moment, or its error."""
+        what = f"image {_listed(image for image, _ in images)}"
+        found: Sequence[ResolvedImage | HostError] = self._ask(self._images.resolve_each(images, self._deadline), what)
         return found
 
-    def signatures(
-        self, repository: str, digest: str, form: SignatureForm, access: ImageAccess, tag_prefix: str = ""
-    ) -> tuple[StoredSignature, ...]:
-        """Return the signatures of an image in one form."""
-        asking = self._images.signatures(
-            repository, digest, form, access, tag_prefix=tag_prefix, deadline=self._deadline
-        )
-        found: tuple[StoredSignature, ...] = self._ask(asking, f"signatures of {repository}")
+    def signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
+        """Return the signatures of each query, or its error."""
+        asking = self._images.signatures_each(queries, self._deadline)
+        what = f"signatures of {_listed(each.repository for each in queries)}"
+        found: Sequence[tuple[StoredSignature, ...] | HostError] = self._ask(asking, what)
         return found
 
     def artifacts(
@@ -331,6 +355,10 @@ def _referring(body: JSONObject, listed: Descriptor, digest: str) -> JSONObject:
     if not isinstance(subject, dict) or subject.get("digest") != digest:
         raise HostError(f"the registry lists {listed.digest} as referring to an image that it does not refer to")
     return body
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
 
 
 def _only_layer(body: JSONObject, listed: Descriptor) -> Descriptor:

@@ -85,4 +85,4 @@ def test_a_policy_of_a_namespace_has_no_cloud_identity():
     """The login of the installation reads registries that the namespace may not."""
     access = ImageAccess({"providers": ["amazon"]})
     with pytest.raises(EvaluationError, match="may not use the cloud identity"):
-        broker("team").resolve_image("a.example.com/app:1", access)
+        broker("team").resolve_images([("a.example.com/app:1", access)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -332,3 +333,39 @@ def test_layers_without_a_digest_are_an_error() -> None:
     """A manifest that names nothing that can be checked is not read further."""
     with pytest.raises(HostError, match="without a digest"):
         layers_of({"layers": [{"mediaType": "text", "digest": "md5:0"}]})
+
+
+def test_many_lists_of_referrers_are_one_request() -> None:
+    """Lists change, and are not kept; those that are wanted at the same moment are fetched once."""
+    registry = Registry()
+    digest = registry.push("team/app", "v1")
+    registry.attach("team/app", digest, b"{}")
+
+    async def work(client: RegistryClient) -> set[int]:
+        asking = [client.referrers(_repository(registry), digest, BUNDLE) for _ in range(100)]
+        return {len(each) for each in await asyncio.gather(*asking)}
+
+    assert {1} == _run(registry, work)
+    assert 1 == registry.requests["referrers"]
+
+
+def test_the_deadline_of_one_caller_does_not_end_the_request_of_another() -> None:
+    """A request that is shared goes on for the caller with more time."""
+    released = asyncio.Event()
+
+    async def hold(_request: web.Request) -> web.StreamResponse | None:
+        await released.wait()
+        return None
+
+    registry = Registry(fault=hold)
+    digest = registry.push("team/app", "v1")
+
+    async def work(client: RegistryClient) -> tuple[str, str]:
+        first = asyncio.ensure_future(client.manifest(_repository(registry), "v1", time.monotonic()))
+        second = asyncio.ensure_future(client.manifest(_repository(registry), "v1", time.monotonic() + 60))
+        with pytest.raises(HostError) as caught:
+            await first
+        released.set()
+        return caught.value.message.replace(registry.host, "HOST"), (await second).digest
+
+    assert ("the registry `HOST` did not answer before the deadline", digest) == _run(registry, work)

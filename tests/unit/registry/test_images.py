@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
@@ -78,6 +79,34 @@ def test_every_form_of_signature_is_found() -> None:
         return [len(await images.signatures(place, digest, form, ImageAccess())) for form in SignatureForm]
 
     assert [1, 1, 1, 1, 0] == _run(registry, work)
+
+
+def test_many_requests_for_one_image_make_one_fetch() -> None:
+    """A hundred reviews of an image that nothing is known of yet read every document of it once."""
+    registry, signer = Registry(), SERVICES.keyed()
+    digest = registry.push("team/app", "v1")
+    tag = digest.replace(":", "-")
+    registry.push_layers("team/app", f"{tag}.sig", [signer.sign_layer(digest)], SIMPLE)
+    registry.attach("team/app", digest, json.dumps(signer.bundle(digest)).encode())
+    seen: Counter[str] = Counter()
+
+    async def count(request: web.Request) -> web.StreamResponse | None:
+        seen[request.path] += 1
+        return None
+
+    registry.fault = count
+
+    async def review(images: RegistryImages) -> int:
+        place = f"{registry.host}/team/app"
+        found = await images.resolve(f"{place}:v1", ImageAccess())
+        forms = (SignatureForm.SIGNATURE_TAG, SignatureForm.BUNDLE)
+        return sum([len(await images.signatures(place, found.digest, form, ImageAccess())) for form in forms])
+
+    async def work(images: RegistryImages) -> list[int]:
+        return await asyncio.gather(*(review(images) for _ in range(100)))
+
+    assert [2] * 100 == _run(registry, work)
+    assert {1} == set(seen.values())
 
 
 def test_no_signatures_is_empty_and_a_refusal_is_an_error() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyverno.cli.errors import Exit
 from pyverno.cli.registries import own_credentials
-from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery, answer_of
 from pyverno.engine.imageverification.demands import read_demands
 from pyverno.errors import UsageError, VerificationError
 from pyverno.images.verification.attestors import Attestor
@@ -83,7 +83,7 @@ def run_verify(options: VerifyOptions) -> None:
     root = read_trust_root(_read(options.trust_root)) if options.trust_root else None
     settings = RegistrySettings(allows_http=options.allows_http)
     with OwnRegistryImages(own_credentials(), settings=settings) as own:
-        image = own.source.resolve(options.image, ImageAccess())
+        image = answer_of(own.source.resolve([(options.image, ImageAccess())])[0])
         found = list(_Verification(options, own.source, image, root).outcomes())
     if not found:
         raise UsageError("no attestor is given: use --key, --certificate-identity or --policy")
@@ -155,7 +155,8 @@ class _Verification:
         return _Outcome(title, result.passes, () if result.passes else (*result.problems, *problems), checks)
 
     def _stored(self, form: SignatureForm, repository: str = "") -> tuple[StoredSignature, ...]:
-        return self._source.signatures(repository or self._repository, self._image.digest, form, ImageAccess())
+        query = SignatureQuery(repository or self._repository, self._image.digest, form, ImageAccess())
+        return answer_of(self._source.signatures([query])[0])
 
     def _notary(self) -> _Outcome:
         title = f"--notary-certificate {self._options.store}"

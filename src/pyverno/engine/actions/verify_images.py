@@ -79,6 +79,11 @@ class ImageBlock:
         """Tell whether an image is left out; with a digest the tag proves nothing, and is not looked at."""
         return any(matches(image.reference) for matches in self.skipped)
 
+    def reads(self, image: ImageInfo) -> bool:
+        """Tell whether the entry reads the registry of an image."""
+        demands_something = self.demands is None or not self.demands.is_empty
+        return not self.skips(image) and (demands_something or (self.mutates_digest and not image.digest))
+
 
 class _FailedError(Exception):
     """An image does not fulfil what is demanded; the text is that of the verdict."""
@@ -122,6 +127,7 @@ class VerifyImages(_ImagesAction):
         recorded = _recorded_before(run, self.rule)
         matched = False
         for block in self.blocks:
+            judged: list[ImageInfo] = []
             for image in images:
                 if not block.selects(image):
                     continue
@@ -130,7 +136,9 @@ class VerifyImages(_ImagesAction):
                 if before in (ImageStatus.PASS, ImageStatus.SKIP) and _is_unchanged(run, image):
                     _note(statuses, image.reference, before)
                     continue
-                work = _BlockAtWork(self.rule, block, image, run)
+                judged.append(image)
+            for image in judged:
+                work = _BlockAtWork(self.rule, block, image, run, judged)
                 found, status = work.judge()
                 resource, digest, problem = work.pin(resource)
                 if digest and not found:
@@ -193,28 +201,34 @@ class ImagesCheck(_ImagesAction):
         statuses = dict(known)
         recorded = _recorded_before(run, self.rule)
         for block in self.blocks:
+            judged: list[ImageInfo] = []
             for image in images:
                 if image.reference in known or not block.selects(image):
                     continue
-                status = recorded.get(image.reference)
-                if status not in (ImageStatus.PASS, ImageStatus.SKIP) or not _is_unchanged(run, image):
-                    _, status = _BlockAtWork(self.rule, block, image, run).judge()
+                before = recorded.get(image.reference)
+                if before in (ImageStatus.PASS, ImageStatus.SKIP) and _is_unchanged(run, image):
+                    _note(statuses, image.reference, before)
+                else:
+                    judged.append(image)
+            for image in judged:
+                _, status = _BlockAtWork(self.rule, block, image, run, judged).judge()
                 if status is not None:
                     _note(statuses, image.reference, status)
         return statuses
 
 
 class _BlockAtWork:
-    """One entry at work on one image."""
+    """One entry at work on one image; `judged` are all images that it judges, which are read together."""
 
-    def __init__(self, rule: str, block: ImageBlock, image: ImageInfo, run: Run) -> None:
+    def __init__(self, rule: str, block: ImageBlock, image: ImageInfo, run: Run, judged: Sequence[ImageInfo]) -> None:
         self._rule = rule
         self._block = block
         self._image = image
         self._text = image.reference
         self._run = run.with_scope(run.scope.with_values(image=image.to_variable()))
-        access = ImageAccess(block.credentials, image.pull_secrets, run.request.namespace)
-        self.at_work = ImageAtWork(image, access, run.broker, run.runtime)
+        self.at_work = _at_work(
+            block, image, run, lambda: [_at_work(block, each, run) for each in judged if block.reads(each)]
+        )
         self._rendered: JSON = None
 
     def judge(self) -> tuple[tuple[Verdict, ...], ImageStatus | None]:
@@ -366,6 +380,13 @@ class _BlockAtWork:
         if verdict.status is Status.ERROR:
             raise ExpressionError(text)
         raise _FailedError(text)
+
+
+def _at_work(
+    block: ImageBlock, image: ImageInfo, run: Run, others: Callable[[], Sequence[ImageAtWork]] = tuple
+) -> ImageAtWork:
+    access = ImageAccess(block.credentials, image.pull_secrets, run.request.namespace)
+    return ImageAtWork(image, access, run.broker, run.runtime, others)
 
 
 def _unattested(found: SetFinding, reason: str, verified: int | None = None) -> _FailedError:

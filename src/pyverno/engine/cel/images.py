@@ -6,7 +6,7 @@ registry that fails is an error of the expression, never a lower count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyverno.engine.cel.brokerhost import BrokerHost, metadata_of
@@ -114,7 +114,13 @@ class ImageHost(BrokerHost):
 
     def at_work(self, image: str) -> ImageAtWork:
         """Return a matched image with the credentials of the policy."""
-        return ImageAtWork(self.images[image], ImageAccess(self.credentials), self.broker, self.runtime)
+        return self._work(self.images[image], self._works)
+
+    def _works(self) -> Sequence[ImageAtWork]:
+        return [self._work(each) for each in self.images.values()]
+
+    def _work(self, image: ImageInfo, others: Callable[[], Sequence[ImageAtWork]] = tuple) -> ImageAtWork:
+        return ImageAtWork(image, ImageAccess(self.credentials), self.broker, self.runtime, others)
 
     def _verifies(self, image: str, name: str, attestation: ImageAttestation | None) -> bool:
         """Tell whether an attestor signed an image or an attestation of it; why not is kept in `problems`."""

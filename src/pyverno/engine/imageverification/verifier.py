@@ -1,15 +1,17 @@
 """One image of one review: its digest, and the verification of its signatures by attestors.
 
 The tag is resolved once in a review, for all rules; signatures, their subject, the patch and the cache use that digest.
+The first read of one image reads the same of the other images of the object, in parallel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from pyverno.engine.broker import Broker
-from pyverno.engine.imagesource import ImageAccess, ResolvedImage
+from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery, answer_of
 from pyverno.engine.imageverification.notary import check_notary
 from pyverno.errors import DocumentError, EvaluationError, HostError, VerificationError
 from pyverno.images.info import ImageInfo
@@ -66,12 +68,13 @@ class ArtifactFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImageAtWork:
-    """An image in one rule; `access` says with which credentials it is read."""
+    """An image in one rule, the credentials to read it, and what returns the images that are read at the same time."""
 
     image: ImageInfo
     access: ImageAccess
     broker: Broker
     runtime: Runtime
+    others: Callable[[], Sequence[ImageAtWork]] = tuple
 
     @property
     def repository(self) -> str:
@@ -85,13 +88,22 @@ class ImageAtWork:
 
     def resolve(self) -> ResolvedImage:
         """Return the image that the reference names, as this review first read it; raises HostError."""
-        # the credentials are part of the key: one tenant must not get what another's credentials could read
-        reference = self.image.reference
-        key = ("image", reference, self.broker.namespace, repr(self.access))
-        found = self._once(key, lambda: self.broker.resolve_image(reference, self.access))
+        found: ResolvedImage = self._once_together(
+            ImageAtWork._image_key,
+            lambda images: self.broker.resolve_images([(each.image.reference, each.access) for each in images]),
+        )
         if self.image.digest and found.digest != self.image.digest:
             raise HostError(f"the registry answers with another image than {self.image.digest}")
         return found
+
+    def _image_key(self) -> tuple[object, ...]:
+        # the credentials are part of the key: one tenant must not get what another's credentials could read
+        return ("image", self.image.reference, self.broker.namespace, repr(self.access))
+
+    def _known_digest(self) -> str:
+        """Return the digest that the reference names, "" as long as it is not known."""
+        found = self.runtime.memory.get(self._image_key())
+        return found.digest if isinstance(found, ResolvedImage) else ""
 
     def now(self) -> int:
         """Return the present time in seconds since 1970."""
@@ -190,10 +202,17 @@ class ImageAtWork:
 
     def _stored(self, form: SignatureForm, entry: Attestor, digest: str) -> tuple[StoredSignature, ...]:
         """Return what is stored where an attestor has its signatures, fetched once in a review."""
-        place, prefix = self._place(entry)
-        access = self._access(entry)
-        key = ("stored", place, prefix, digest, form, self.broker.namespace, repr(access))
-        return self._once(key, lambda: self.broker.image_signatures(place, digest, form, access, prefix))
+
+        def query(image: ImageAtWork) -> SignatureQuery | None:
+            known = digest if image is self else image._known_digest()
+            place, prefix = image._place(entry)
+            return SignatureQuery(place, known, form, image._access(entry), prefix) if known else None
+
+        found: tuple[StoredSignature, ...] = self._once_together(
+            lambda image: None if (made := query(image)) is None else ("stored", self.broker.namespace, repr(made)),
+            lambda images: self.broker.image_signatures([made for each in images if (made := query(each))]),
+        )
+        return found
 
     def _place(self, entry: Attestor) -> tuple[str, str]:
         return entry.repository or self.repository, entry.tag_prefix
@@ -219,6 +238,32 @@ class ImageAtWork:
         if isinstance(found, HostError):
             raise found.copied()
         return found
+
+    def _once_together(
+        self,
+        key_of: Callable[[ImageAtWork], tuple[object, ...] | None],
+        fetch: Callable[[Sequence[ImageAtWork]], Sequence[_T | HostError]],
+    ) -> _T:
+        """Return an answer that is fetched once in a review, together with those of the other images.
+
+        Images without a key are left out, and so are those for which the budget has no call left.
+        """
+        memory = self.runtime.memory
+        key = key_of(self)
+        if key not in memory:
+            wanted = {key: self}
+            for each in self.others():
+                own = key_of(each)
+                if own is not None and own not in memory:
+                    wanted.setdefault(own, each)
+            chosen = dict(islice(wanted.items(), max(self.runtime.budget.calls, 1)))
+            try:
+                answers = fetch(tuple(chosen.values()))
+            except HostError as error:
+                answers = [error.copied() for _ in chosen]
+            memory.update(zip(chosen, answers, strict=True))
+        found: _T | HostError = memory[key]
+        return answer_of(found)
 
 
 def _read_all(stored: Sequence[StoredSignature]) -> _Read:

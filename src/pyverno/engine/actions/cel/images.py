@@ -190,8 +190,9 @@ class PinDigests:
         try:
             if not self.selection.applies(session):
                 return ()
-            for text, info in self.selection.pinnable(run, session):
-                host.images = {text: info}
+            pinnable = tuple(self.selection.pinnable(run, session))
+            host.images = dict(pinnable)
+            for text, info in pinnable:
                 try:
                     digest = host.at_work(text).resolve().digest
                     changed = pinned(changed, info.pointer, f"{text}@{digest}")
