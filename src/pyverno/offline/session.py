@@ -202,7 +202,11 @@ class Session:
         )
 
     def answer(self, request: Request, phases: tuple[Phase, ...] = ADMISSION) -> Review:
-        """Review a request that a cluster has sent."""
+        """Review a request that a cluster has sent; a namespace that it does not hold is that of the session."""
+        if request.namespace_labels is None:
+            known = self.values.namespace(request.namespace) or self.namespaces.get(request.namespace)
+            labels = self._labels(request.namespace)
+            request = replace(request, namespace_labels=labels, namespace_object=request.namespace_object or known)
         return self._judge(self.policies, request, phases)
 
     def payload(self, document: JSONObject) -> Review:

@@ -38,6 +38,16 @@ analyze = command(
             repeated(
                 "-r", "--resource", help="Objects to begin with: a file or a folder.", metavar="FILE", key="resources"
             ),
+            switch(
+                "-c", "--cluster", help="Begin with the objects of a cluster, of the kinds that the policies match."
+            ),
+            value("--kubeconfig", help="Kubeconfig file of the cluster.", metavar="FILE"),
+            value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+            repeated(
+                "--recorded",
+                help="Begin with the objects of recorded requests: AdmissionReviews and audit logs.",
+                metavar="DIR",
+            ),
             number(
                 "-n",
                 "--objects",
@@ -69,6 +79,7 @@ analyze = command(
     examples=(
         "pyverno analyze policies/",
         "pyverno analyze policies/ exceptions/ -r manifests/",
+        "pyverno analyze policies/ --cluster",
         "pyverno analyze policies/ --select PA1 -n 20000",
         "pyverno analyze policies/ --costs -o json",
         "pyverno analyze --explain PA101",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pyverno.cli.analyze.output import describe_check, list_checks, render
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.errors import report_error
+from pyverno.cli.impact.recorded import read_recordings
 from pyverno.compiler.analysis.cost import rule_costs
 from pyverno.compiler.analysis.population import make_population
 from pyverno.compiler.analysis.registry import CHECKS
@@ -38,6 +39,10 @@ class AnalyzeOptions:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    cluster: bool = False
+    kubeconfig: str = ""
+    context: str = ""
+    recorded: tuple[str, ...] = ()
     objects: int = 4000
     seed: int = 1
     kube_version: str = "1.35"
@@ -87,17 +92,37 @@ def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoErro
     compilation = compile_documents(loaded.documents)
     if not compilation.policies and not loaded.errors and not compilation.errors:
         raise UsageError("there is no policy to analyze in " + ", ".join(f"`{each}`" for each in options.policies))
-    given: list[JSONObject] = []
-    if options.resources:
-        manifests = load_manifests(options.resources)
-        if manifests.errors:
-            raise manifests.errors[0]
-        given = [each.value for each in expand_lists(manifests.documents)]
+    given = _given(options)
     valid = [item.document.value for item in compilation.items if item.written is not None and not item.errors]
     population = make_population(
         valid, given, admission_of(options.kube_version), count=options.objects, seed=options.seed
     )
     return Workspace(compilation, population, _host), (*loaded.errors, *compilation.errors)
+
+
+def _given(options: AnalyzeOptions) -> list[JSONObject]:
+    """Return the objects of files, of a cluster and of recorded requests."""
+    given: list[JSONObject] = []
+    if options.resources:
+        manifests = load_manifests(options.resources)
+        if manifests.errors:
+            raise manifests.errors[0]
+        given += [each.value for each in expand_lists(manifests.documents)]
+    if options.recorded:
+        given += read_recordings(options.recorded).objects
+    if options.cluster:
+        from pyverno.cli.apply.cluster import cluster_session  # a client is imported for clusters only
+        from pyverno.cli.apply.load import load_inputs
+        from pyverno.cli.apply.options import ApplyOptions
+
+        flags = ApplyOptions(
+            policies=options.policies, cluster=True, kubeconfig=options.kubeconfig, context=options.context
+        )
+        with cluster_session(flags, load_inputs(flags)) as (live, _):
+            if live.errors:
+                raise live.errors[0]
+            given += live.manifests
+    return given
 
 
 def _host(objects: Sequence[JSONObject]) -> Host:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["assembled", "run_admission", "settings_of"]
 
 _MAX_PROCESSES = 64
+_LEAST_FILE = 65536
 _COMMAND = (sys.executable, "-P", "-m", "pyverno.cli.controller.process")
 """The command of one of several processes; -P keeps modules of the working directory out of the import path."""
 
@@ -79,10 +80,26 @@ def assembled(
 
         observers.append(ExplanationLog([each.strip() for each in given.explained_requests.split(",") if each.strip()]))
     services: list[Service] = list(profiling_services(flags, 1 if peers is None else peers.number))
+    if flags.recording.folder:
+        observers.append(_recorder(flags))
     for tracing in tracing_services(flags, access, "kyverno-admission-controller"):
         observers.append(tracing.observer)
         services.append(tracing)
     return AdmissionController(access, settings, Observers(*observers), metrics, peers), services
+
+
+def _recorder(flags: AdmissionFlags) -> Observer:
+    """Return what writes requests to files; raises UsageError for a folder or limits that cannot be used."""
+    from pyverno.telemetry.recording import Recorder, RecordingFiles  # few controllers record
+    from pyverno.telemetry.redaction import Redaction, parse_field
+
+    given, processes = flags.recording, flags.server.processes
+    if given.files <= processes:
+        raise UsageError(f"--recordMaxFiles must exceed the number of processes ({processes})")
+    if given.size < given.files * _LEAST_FILE:
+        raise UsageError(f"--recordMaxBytes must allow {_LEAST_FILE} bytes for each of {given.files} files")
+    files = RecordingFiles(Path(given.folder), size=given.size, files=given.files)
+    return Recorder(files, Redaction([parse_field(each) for each in given.hidden]))
 
 
 def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> AdmissionSettings:

@@ -176,6 +176,25 @@ class AdmissionLogFlags(LogFlags):
 
 
 @dataclass(frozen=True, slots=True)
+class RecordFlags:
+    """Requests written to files, for `pyverno impact` and `pyverno analyze`."""
+
+    folder: str = text(
+        "--record",
+        "Folder to write admission requests to, without the data of Secrets. Not a flag of Kyverno.",
+        metavar="DIR",
+    )
+    size: int = number("--recordMaxBytes", "With --record: bytes of all files; the oldest go first.", default=268435456)
+    files: int = number("--recordMaxFiles", "With --record: number of files.", default=16)
+    hidden: tuple[str, ...] = listed(
+        "--recordRedact",
+        "With --record: fields whose values are never written; `*` is any name or element, `**` any depth.",
+        default="**.env.*.value",
+        metavar="FIELDS",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AdmissionIgnoredFlags(UnusedSigstoreFlags):
     """Flags of Kyverno without a counterpart."""
 
@@ -208,6 +227,7 @@ class AdmissionFlags:
     certificates: CertificateFlags = group_of("Certificates", CertificateFlags)
     events: EventFlags = group_of("Events", EventFlags)
     logs: AdmissionLogFlags = group_of("Logs", AdmissionLogFlags)
+    recording: RecordFlags = group_of("Recorded requests", RecordFlags)
     metrics: MetricFlags = group_of("Metrics", MetricFlags)
     tracing: TracingFlags = group_of("Tracing", TracingFlags)
     profiling: ProfilingFlags = group_of("Profiling", ProfilingFlags)

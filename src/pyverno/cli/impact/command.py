@@ -35,10 +35,13 @@ impact = command(
             repeated("--to", help="Policies as they will be.", metavar="FILE", is_required=True, key="new"),
             repeated("-r", "--resource", help="Objects: a file or a folder.", metavar="FILE", key="resources"),
             switch("-c", "--cluster", help="The objects of a cluster, of every kind that the policies match."),
+            value("--kubeconfig", help="Kubeconfig file of the cluster.", metavar="FILE"),
+            value("--context", help="Context of the kubeconfig.", metavar="NAME"),
             value("-n", "--namespace", help="Only objects of this namespace of the cluster.", metavar="NAME"),
             repeated(
                 "--recorded",
-                help="Requests: AdmissionReviews, and Kubernetes audit logs of level RequestResponse.",
+                help="Requests: AdmissionReviews, as the admission controller records them, and Kubernetes audit logs "
+                "of level RequestResponse.",
                 metavar="DIR",
             ),
             value(

@@ -10,9 +10,18 @@ from pyverno.cli.impact.changes import Category, Change
 from pyverno.kube.json import encode_indent
 from pyverno.value import dataclass
 
-__all__ = ["render"]
+__all__ = ["Counts", "render"]
 
 _HEADS = ("change", "policy", "namespace", "owner", "objects", "examples")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many requests were judged, how many recorded events hold none, and how many were redacted."""
+
+    judged: int
+    skipped: int = 0
+    redacted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +35,20 @@ class _Group:
     changes: tuple[Change, ...]
 
 
-def render(changes: Sequence[Change], judged: int, skipped: int, *, form: str, examples: int) -> str:
-    """Return the changes in a format; `judged` requests were compared, `skipped` recorded events hold none."""
+def render(changes: Sequence[Change], numbers: Counts, *, form: str, examples: int) -> str:
+    """Return the changes in a format, with the numbers of requests that were compared or left out."""
     groups = _groups(changes)
     if form == "json":
-        summary = {"judged": judged, "skipped": skipped, **{str(key): count for key, count in _counts(changes).items()}}
+        summary = {
+            "judged": numbers.judged,
+            "skipped": numbers.skipped,
+            "redacted": numbers.redacted,
+            **{str(key): count for key, count in _counts(changes).items()},
+        }
         listing = {"summary": summary, "changes": [each.to_json() for each in changes]}
         return encode_indent(listing, escape_html=False) + "\n"
     rows = [_row(group, examples) for group in groups]
-    summary_text = _summary(changes, judged, skipped)
+    summary_text = _summary(changes, numbers)
     match form:
         case "markdown":
             return _markdown(rows, summary_text)
@@ -65,11 +79,12 @@ def _row(group: _Group, examples: int) -> tuple[str, ...]:
     return str(group.category), group.policy, group.namespace, group.owner, str(len(group.changes)), texts
 
 
-def _summary(changes: Sequence[Change], judged: int, skipped: int) -> str:
+def _summary(changes: Sequence[Change], numbers: Counts) -> str:
     counts = _counts(changes)
     words = ", ".join(f"{counts[category]} {category}" for category in Category if counts[category])
-    left = f"; {skipped} recorded events without an object are left out" if skipped else ""
-    return f"{judged} judged: {words or 'no change'}{left}"
+    left = f"; {numbers.skipped} recorded events without an object are left out" if numbers.skipped else ""
+    hidden = f"; {numbers.redacted} were judged without their confidential values" if numbers.redacted else ""
+    return f"{numbers.judged} judged: {words or 'no change'}{left}{hidden}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

@@ -1,7 +1,8 @@
 """Recorded requests: AdmissionReviews, and events of Kubernetes audit logs of level RequestResponse.
 
 A file holds JSON documents, one after the other or one a line. Events without the object that was written, such as
-reads and events of a lower level, are left out and counted.
+reads and events of a lower level, are left out and counted. Files that `--record` of the admission controller writes
+also hold the roles of the user and the namespace; a request that several webhooks or replicas recorded counts once.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.offline.files import read_file
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, replace
 
 __all__ = ["Recording", "read_recordings"]
@@ -30,24 +32,46 @@ _ENDINGS: Final = (".json", ".jsonl", ".log")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Requests, and how many events hold none."""
+    """Requests, how many events hold none, and how many requests were recorded without their confidential values."""
 
     requests: tuple[Request, ...]
     skipped: int
+    redacted: int = 0
+
+    @property
+    def objects(self) -> tuple[JSONObject, ...]:
+        """The objects that were created or updated."""
+        return tuple(each.object for each in self.requests if isinstance(each.object, dict) and not each.subresource)
 
 
 def read_recordings(sources: Sequence[str]) -> Recording:
     """Read files, and folders of them; raises UsageError for what cannot be read."""
-    requests: list[Request] = []
+    found: dict[object, tuple[Request, JSONObject]] = {}
     skipped = 0
     for path in _files(sources):
-        for document in _documents(path):
+        for number, document in enumerate(_documents(path)):
             request = _request(document, path)
             if request is None:
                 skipped += 1
-            else:
-                requests.append(request)
-    return Recording(tuple(requests), skipped)
+                continue
+            recorded = _recorded(document)
+            key = (request.admission.get("uid") if recorded else None) or (path, number)
+            if key not in found or _is_earlier(recorded, found[key][1]):
+                found[key] = request, recorded
+    redacted = sum(recorded.get("redacted") is True for _, recorded in found.values())
+    return Recording(tuple(request for request, _ in found.values()), skipped, redacted)
+
+
+def _recorded(document: JSONObject) -> JSONObject:
+    """Return what the admission controller knew of a request beside the AdmissionReview."""
+    recorded = document.get("recorded")
+    return recorded if isinstance(recorded, dict) else {}
+
+
+def _is_earlier(recorded: JSONObject, known: JSONObject) -> bool:
+    """Tell whether a record shows a request before another one of the same write does: mutations come first."""
+    first, second = (str(each.get("webhook", "")).startswith("/mutate") for each in (recorded, known))
+    return first and not second
 
 
 def _files(sources: Sequence[str]) -> Iterator[Path]:
@@ -64,7 +88,9 @@ def _documents(path: Path) -> Iterator[JSONObject]:
     try:
         documents = [decode(text)]
     except PyvernoError:
-        documents = [_line(path, number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+        # the last line of a file that is still written may not be complete
+        lines = text.splitlines() if text.endswith(b"\n") or b"\n" not in text else text.splitlines()[:-1]
+        documents = [_line(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     for document in documents:
         items = document.get("items") if isinstance(document, dict) else None
         listed: list[JSON] = items if isinstance(items, list) else [document]
@@ -81,10 +107,30 @@ def _line(path: Path, number: int, line: bytes) -> JSON:
 def _request(document: JSONObject, path: Path) -> Request | None:
     try:
         if document.get("kind") == "AdmissionReview":
-            return Request.from_admission_review(document)
+            return _of_review(document)
         return _of_event(document) if document.get("kind") == "Event" else None
     except PyvernoError as error:
         raise UsageError(f"{path}: {error.message}") from error
+
+
+def _of_review(review: JSONObject) -> Request:
+    """Return the request of an AdmissionReview, with the roles and the namespace where they were recorded."""
+    recorded = _recorded(review)
+    labels, namespace = recorded.get("namespaceLabels"), recorded.get("namespaceObject")
+    request = Request.from_admission_review(
+        review,
+        roles=_texts(recorded.get("roles")),
+        cluster_roles=_texts(recorded.get("clusterRoles")),
+        namespace_labels=labels if isinstance(labels, dict) else None,
+        namespace_object=namespace if isinstance(namespace, dict) else None,
+    )
+    parent = KNOWN_KINDS.by_resource(request.gvr) if request.subresource and request.gvr is not None else None
+    # rules match a subresource by the kind that it belongs to
+    return request if parent is None else request.with_kind(parent.gvk)
+
+
+def _texts(value: JSON) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 def _of_event(event: JSONObject) -> Request | None:

@@ -9,7 +9,7 @@ from pyverno.cli.apply.load import Inputs, load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.errors import report_error
 from pyverno.cli.impact.changes import Category, Change, differences
-from pyverno.cli.impact.output import render
+from pyverno.cli.impact.output import Counts, render
 from pyverno.cli.impact.recorded import Recording, read_recordings
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.phases import ADMISSION, DELETING
@@ -32,6 +32,8 @@ class ImpactOptions:
     new: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     cluster: bool = False
+    kubeconfig: str = ""
+    context: str = ""
     namespace: str = ""
     recorded: tuple[str, ...] = ()
     owner_label: str = "team"
@@ -51,6 +53,8 @@ def run_impact(options: ImpactOptions) -> int:
             policies=(*options.old, *options.new),
             resources=options.resources,
             cluster=options.cluster,
+            kubeconfig=options.kubeconfig,
+            context=options.context,
             namespace=options.namespace,
         )
         inputs = load_inputs(given)
@@ -68,7 +72,8 @@ def run_impact(options: ImpactOptions) -> int:
     except PyvernoError as error:
         report_error(error)
         return _UNUSABLE
-    sys.stdout.write(render(changes, judged, recording.skipped, form=options.form, examples=options.examples))
+    counts = Counts(judged, recording.skipped, recording.redacted)
+    sys.stdout.write(render(changes, counts, form=options.form, examples=options.examples))
     hard = {(each.category, each.resource) for each in changes if each.category in (Category.REFUSED, Category.DELETED)}
     return _TOO_MUCH if options.fail_on and len(hard) >= options.fail_on else _FINE
 

@@ -80,3 +80,14 @@ def test_checks_are_listed_and_described(cli: Run) -> None:
     """From the documentation of their modules."""
     assert "PA301  error    loop" in cli("analyze", "--list").out
     assert cli("analyze", "--explain", "loop").out.startswith("PA301 loop (error)\n\nA rule sets itself off")
+
+
+@pytest.mark.usefixtures("files")
+def test_objects_of_recorded_requests_are_objects_to_begin_with(cli: Run, folder: Path) -> None:
+    """A policy that matches none of them is reported."""
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "a"}}
+    request = {"uid": "u", "operation": "CREATE", "object": body, "kind": {"group": "", "version": "v1"}}
+    (folder / "r.jsonl").write_text(json.dumps({"kind": "AdmissionReview", "request": request}) + "\n")
+    ran = cli("analyze", "good.yaml", "--recorded", "r.jsonl", "-n", "0", "--select", "PA402")
+    assert 1 == ran.code
+    assert "PA402" in ran.out

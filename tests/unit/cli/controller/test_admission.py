@@ -122,6 +122,7 @@ OURS = {
     *("context", "trustedRoot", "shutdownDelay", "clientCAFile", "clientAllowedNames", "removeWebhooks"),
     *(
         "explainRequests",
+        *("record", "recordMaxBytes", "recordMaxFiles", "recordRedact"),
         "tlsKeyAlgorithm",
         "metricsKeyAlgorithm",
         "tufMirror",

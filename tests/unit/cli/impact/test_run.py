@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kubesandbox import Sandbox, Settings
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from tests.support.commandline import Run
 
+CONFIG_MAPS = GVR("", "v1", "configmaps")
+NAMESPACES = GVR("", "v1", "namespaces")
 POLICY = """\
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -43,6 +50,13 @@ def settings(name: str, **labels: str) -> JSONObject:
         "metadata": {"name": name, "namespace": "a", "labels": {"x": "y", **labels}},
         "data": {"k": "v"},
     }
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An API server without controllers."""
+    with Sandbox(Settings(controllers=False)) as running:
+        yield running
 
 
 @pytest.fixture
@@ -179,3 +193,73 @@ def test_what_cannot_be_used_ends_with_2(cli: Run, words: tuple[str, ...], text:
     ran = cli("impact", *words)
     assert 2 == ran.code
     assert text in ran.err
+
+
+def recorded(name: str, webhook: str, uid: str, **more: object) -> str:
+    """Return a line as the admission controller writes it."""
+    request = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "operation": "CREATE",
+        "name": name,
+        "namespace": "a",
+        "userInfo": {"username": "bob"},
+        "object": settings(name),
+    }
+    return json.dumps({"kind": "AdmissionReview", "request": request, "recorded": {"webhook": webhook, **more}}) + "\n"
+
+
+@pytest.mark.usefixtures("files")
+def test_a_request_that_was_recorded_twice_counts_once(cli: Run, folder: Path) -> None:
+    """As it was before policies changed it; the last line may still be written."""
+    late = recorded("late", "/validate/fail", "1", redacted=True)
+    (folder / "r.jsonl").write_text(late + recorded("early", "/mutate/fail", "1", redacted=True) + '{"kind": "Admi')
+    ran = cli("impact", "--to", "enforce.yaml", "--recorded", "r.jsonl")
+    assert "ConfigMap/early" in ran.out
+    expected = "1 judged: 1 refused; 1 were judged without their confidential values"
+    assert expected == ran.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("match", "refused"),
+    [
+        ("clusterRoles: [view]", True),
+        ("clusterRoles: [edit]", False),
+        ("roles: ['a:dev']", True),
+        ("resources: {kinds: [ConfigMap], namespaceSelector: {matchLabels: {team: red}}}", True),
+        ("resources: {kinds: [ConfigMap], namespaceSelector: {matchLabels: {team: blue}}}", False),
+    ],
+)
+def test_roles_and_namespace_of_a_recorded_request_count(cli: Run, folder: Path, match: str, *, refused: bool) -> None:
+    """As they were when the request was made."""
+    block = match if match.startswith("resources") else f"{match}, resources: {{kinds: [ConfigMap]}}"
+    text = (
+        (POLICY % ("p", ENFORCE))
+        .replace("spec:", "spec:\n  background: false", 1)
+        .replace("resources: {kinds: [ConfigMap]}", block)
+    )
+    (folder / "p.yaml").write_text(text)
+    known = {"roles": ["a:dev"], "clusterRoles": ["view"], "namespaceLabels": {"team": "red"}}
+    (folder / "r.jsonl").write_text(recorded("one", "/validate/fail", "1", **known))
+    found = [("refused", "p", "one")] if refused else []
+    assert found == changes(cli, "--to", "p.yaml", "--recorded", "r.jsonl")
+
+
+@pytest.mark.usefixtures("files")
+def test_the_objects_of_a_cluster_are_judged(cli: Run, sandbox: Sandbox) -> None:
+    """Of every kind that either side matches, and nothing is written."""
+
+    async def fill() -> None:
+        async with Client(load_kubeconfig(sandbox.kubeconfig, environment={}), qps=0) as client:
+            await client.create(NAMESPACES, {"kind": "Namespace", "metadata": {"name": "a"}})
+            for body in (settings("live"), settings("owned", team="red")):
+                await client.create(CONFIG_MAPS, body, "a")
+
+    sandbox.run(fill())
+    words = ("--cluster", "--kubeconfig", sandbox.kubeconfig, "-n", "a")
+    assert [("refused", "audit", "live")] == changes(cli, "--from", "audit.yaml", "--to", "enforce.yaml", *words)
+    cleaned = changes(cli, "--to", "clean.yaml", *words)
+    assert [("deleted", "clean", "live"), ("deleted", "clean", "owned")] == cleaned
+    found = json.loads(cli("analyze", "enforce.yaml", *words[:3], "-n", "0", "--select", "PA4", "-o", "json").out)
+    assert 2 <= found["summary"]["objects"]
