@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,11 @@ NAMELESS = frozenset({"utils", "util", "common", "helpers", "helper", "misc", "i
 def modules() -> Iterator[Path]:
     """Every module of the product."""
     return (path for path in sorted(SOURCE.rglob("*.py")) if "__pycache__" not in path.parts)
+
+
+def module_name(path: Path) -> str:
+    """The dotted name under which a module is imported."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
 def rooms() -> Iterator[Path]:
@@ -75,6 +80,37 @@ def test_no_import_hides_from_type_checker_and_contracts() -> None:
         if "import_module(" in path.read_text(encoding="utf-8") and path != SOURCE / "pyverno" / "__init__.py"
     ]
     assert [] == hidden
+
+
+def imports_that_run(path: Path, known: Collection[str]) -> Iterator[str]:
+    """The modules of the product that a module imports at any time; imports for types alone do not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        id(below)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for below in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{each.name}" for each in node.names]
+            yield from (name if name in known else node.module for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+
+
+def test_no_import_goes_round_in_a_circle() -> None:
+    """Each module can be read after those that it uses; an import inside of a function counts as well."""
+    known = {module_name(path): path for path in modules()}
+    uses = {
+        name: {each for each in imports_that_run(path, known) if each in known and each != name}
+        for name, path in known.items()
+    }
+    while free := {name for name, used in uses.items() if not used}:
+        uses = {name: used - free for name, used in uses.items() if name not in free}
+    assert {} == uses
 
 
 @pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md"])

@@ -54,11 +54,9 @@ def completion_script(shell: str, root: click.Command) -> str:
 
 
 def _completion(shell: tuple[str, ...]) -> None:
-    from pyverno.cli.root import root
-
     if len(shell) != 1:
         raise UsageError(f"accepts 1 arg(s), received {len(shell)}")
-    sys.stdout.write(completion_script(shell[0], root))
+    sys.stdout.write(completion_script(shell[0], click.get_current_context().find_root().command))
 
 
 completion = command(

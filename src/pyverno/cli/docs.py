@@ -97,11 +97,10 @@ def _docs(*, output: str, website: bool, schema: str, **flags: bool) -> None:
     if schema:
         click.echo(schema_text(schema), nl=False)
         return
-    from pyverno.cli.root import root
-
     if not output:
         raise UsageError('required flag(s) "output" not set')
     folder = Path(output)
+    root = click.get_current_context().find_root().command
     links = flags["markdownlinks"] or not website
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.value import dataclass, field
 
 __all__ = [
     "STDIN",
     "DocumentCache",
-    "FolderRules",
     "Loaded",
-    "Skipped",
     "check_local",
     "find_yaml",
     "load_files",
@@ -30,33 +29,7 @@ __all__ = [
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
-COMMAND_FILE = "a file of the command line"
-"""What a test suite, a values file and their like are, which belong beside policies."""
-
 MAX_FILE_BYTES = 512 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file or folder that was skipped, with the reason."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class FolderRules:
-    """How folders are searched.
-
-    `include` and `exclude` are globs: without a slash they fit a name at any depth, with one the path below the folder
-    (`**` fits any number of folders). `skips_foreign` leaves out what is recognised as no manifest.
-    """
-
-    recursive: bool = True
-    suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    skips_foreign: bool = True
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
-from pyverno.offline.files import COMMAND_FILE, FolderRules, Skipped
+from pyverno.offline.folderrules import COMMAND_FILE, FolderRules, Skipped
 from pyverno.value import dataclass, field
 
 __all__ = ["IGNORE_FILE", "find_files", "fits_glob", "foreign_reason", "may_be_manifest"]

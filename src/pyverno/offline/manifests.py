@@ -12,7 +12,8 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.offline.files import STDIN, DocumentCache, FolderRules, Loaded, load_files
+from pyverno.offline.files import STDIN, DocumentCache, Loaded, load_files
+from pyverno.offline.folderrules import FolderRules
 
 if TYPE_CHECKING:
     import aiohttp

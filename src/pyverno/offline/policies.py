@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import Document, expand_lists
-from pyverno.offline.files import COMMAND_FILE, STDIN, DocumentCache, FolderRules, Loaded, check_local, load_files
+from pyverno.offline.files import STDIN, DocumentCache, Loaded, check_local, load_files
+from pyverno.offline.folderrules import COMMAND_FILE, FolderRules
 from pyverno.offline.manifests import is_web_address
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
 

@@ -18,7 +18,8 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.clifiles import API_VERSION, Values, read_context, read_user_info, read_values
-from pyverno.offline.files import STDIN, DocumentCache, FolderRules, Skipped, check_local, load_files, read_file
+from pyverno.offline.files import STDIN, DocumentCache, check_local, load_files, read_file
+from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents

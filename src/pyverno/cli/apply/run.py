@@ -13,7 +13,8 @@ from pyverno.cli.errors import report_error, report_note, report_warning, write_
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.offline.files import DocumentCache, Skipped
+from pyverno.offline.files import DocumentCache
+from pyverno.offline.folderrules import Skipped
 from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
 from pyverno.value import replace

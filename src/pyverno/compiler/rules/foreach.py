@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyverno.compiler.parser import Parser
+from pyverno.compiler.rules.checks import lower_check
 from pyverno.compiler.rules.elements import lower_elements
-from pyverno.compiler.rules.validating import lower_check
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.foreach import ForeachCheck, ForeachEntry
 from pyverno.lang.template import Template

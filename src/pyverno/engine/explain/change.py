@@ -227,19 +227,21 @@ def smallest_change(
     result: RuleResult,
     traces: Sequence[RuleTrace],
     policies: PolicySet,
+    *,
     review_by: Callable[[PolicySet, Request], Review],
+    trace_by: Callable[[PolicySet, Request], Sequence[RuleTrace]],
 ) -> Change | None:
-    """Return the smallest change that the search finds; None when it finds none."""
-    from pyverno.engine.explain.explanation import explain
+    """Return the smallest change that the search finds; None when it finds none.
 
+    `review_by` reviews a request by a set of policies; `trace_by` does so too and returns the traces of the rules.
+    """
     if not isinstance(request.object, dict) or (request.gvk.kind == "Secret" and not request.gvk.group):
         return None
     own = [policy for policy in policies.policies if policy.info is result.rule.policy]
     narrowed = PolicySet(own, policies.exceptions, asks_all=policies.asks_all)
 
     def trace(changed: Request) -> Sequence[RuleTrace]:
-        explained = explain(changed, narrowed, (), review_by)
-        return [each for each in explained.rules if each.rule is result.rule and not each.is_old]
+        return [each for each in trace_by(narrowed, changed) if each.rule is result.rule and not each.is_old]
 
     plain = replace(request)  # one that no review has seen
     return _Search(plain, result, lambda changed: review_by(policies, changed), trace).run(traces)

@@ -65,8 +65,11 @@ class Explanation:
                 return self.review
             return self._review(policies, request)
 
+        def trace(policies: PolicySet, request: Request) -> Sequence[RuleTrace]:
+            return explain(request, policies, (), review).rules
+
         traces = [each for each in self.rules if each.rule is result.rule and not each.is_old]
-        return smallest_change(self.review.request, result, traces, self._policies, review)
+        return smallest_change(self.review.request, result, traces, self._policies, review_by=review, trace_by=trace)
 
     def to_json(self) -> JSON:
         """Return the explanation as JSON; fields that are empty are left out."""

@@ -80,10 +80,6 @@ class CelException(PolicyDocument):
         """Tell whether the exception names a policy."""
         return any((each.kind, each.name) == (kind, name) for each in self.spec.policy_refs)
 
-    def is_expired(self, now: GoTime) -> bool:
-        """Tell whether the exception is over at an instant (not yet at `expiresAt` itself)."""
-        return self.spec.expires_at is not None and now > self.spec.expires_at
-
 
 def _instant(value: JSON, cursor: Cursor) -> GoTime | None:
     written = text(value, cursor)

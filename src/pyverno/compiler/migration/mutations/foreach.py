@@ -11,7 +11,7 @@ from typing import Final
 
 from pyverno.compiler.migration.mutations.changes import Change, Each, Operation, When
 from pyverno.compiler.migration.mutations.jsonpatches import json_patches, read_operations
-from pyverno.compiler.migration.mutations.lists import note_order
+from pyverno.compiler.migration.mutations.lists import merge_list, note_order
 from pyverno.compiler.migration.mutations.overlays import Holds, Overlay, Plan, prune
 from pyverno.compiler.migration.mutations.place import Place
 from pyverno.compiler.migration.mutations.values import Expressions
@@ -75,7 +75,7 @@ def _entry(
             raise UnconvertibleError("nested-foreach", path, "several nested entries depend on each other")
         return [(loop(nested[0]),)] if nested else []
     if merges:
-        conversion = Overlay(inner, loops.holds, loops.notes, loops.empty, [], variable, depth + 1)
+        conversion = Overlay(inner, loops.holds, merge_list, loops.notes, loops.empty, [], variable, depth + 1)
         return _merges(entry["patchStrategicMerge"], loops.root, conversion, f"{path}.patchStrategicMerge", loop(()))
     operations = read_operations(entry.get("patchesJson6902"), f"{path}.patchesJson6902")
     groups = json_patches(operations, loops.root, inner, f"{path}.patchesJson6902")

@@ -58,13 +58,14 @@ Additions = Mapping[str, Cel]
 class Overlay:
     """The conversion of one overlay; `notes` collects what a reader should know.
 
-    `empty` are fields, as they are read, that are missing or empty where the rule applies. Inside of a loop, `ensured`
-    collects what makes sure that a parent outside of the element is there, once before the loop; `variable` is that of
-    the loop.
+    `merge_list` returns the plan of a list in an overlay (see `lists`). `empty` are fields, as they are read, that are
+    missing or empty where the rule applies. Inside of a loop, `ensured` collects what makes sure that a parent outside
+    of the element is there, once before the loop; `variable` is that of the loop.
     """
 
     expressions: Expressions
     holds: Holds
+    merge_list: Callable[[Overlay, list[JSON], Place, str], Plan]
     notes: list[Note] = field(default_factory=list)
     empty: frozenset[str] = frozenset()
     ensured: list[Change] | None = None
@@ -103,9 +104,7 @@ class Overlay:
             case dict():
                 return self._map_field(value, place, path, additions)
             case list():
-                from pyverno.compiler.migration.mutations.lists import merge_list  # the two go into each other
-
-                return merge_list(self, value, place, path)
+                return self.merge_list(self, value, place, path)
         return Plan((self._set(value, place, path),))
 
     def _set(self, value: JSON, place: Place, path: str) -> Operation:

@@ -9,6 +9,7 @@ from pyverno.compiler.migration.mutations.changes import Change, render_changes
 from pyverno.compiler.migration.mutations.configurations import write_configuration
 from pyverno.compiler.migration.mutations.foreach import Loops, convert_foreach
 from pyverno.compiler.migration.mutations.jsonpatches import json_patches, read_operations
+from pyverno.compiler.migration.mutations.lists import merge_list
 from pyverno.compiler.migration.mutations.overlays import Overlay, prune
 from pyverno.compiler.migration.mutations.place import Place
 from pyverno.compiler.migration.mutations.values import Expressions
@@ -58,7 +59,7 @@ def convert_mutate(
         groups = convert_foreach(mutate["foreach"], loops, expressions, f"{path}.foreach")
         return Mutations(_entries(groups), (), tuple(notes))
     if mutate.get("patchStrategicMerge") is not None:
-        conversion = Overlay(expressions, _holds, notes, empty)
+        conversion = Overlay(expressions, _holds, merge_list, notes, empty)
         return _merge(mutate["patchStrategicMerge"], root, conversion, f"{path}.patchStrategicMerge")
     operations = read_operations(mutate.get("patchesJson6902"), f"{path}.patchesJson6902")
     return Mutations(_entries(json_patches(operations, root, expressions, f"{path}.patchesJson6902")))

@@ -1,0 +1,33 @@
+"""How folders are searched, and what a search left out."""
+
+from __future__ import annotations
+
+from pyverno.value import dataclass
+
+__all__ = ["COMMAND_FILE", "FolderRules", "Skipped"]
+
+COMMAND_FILE = "a file of the command line"
+"""What a test suite, a values file and their like are, which belong beside policies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file or folder that was skipped, with the reason."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRules:
+    """How folders are searched.
+
+    `include` and `exclude` are globs: without a slash they fit a name at any depth, with one the path below the folder
+    (`**` fits any number of folders). `skips_foreign` leaves out what is recognised as no manifest.
+    """
+
+    recursive: bool = True
+    suffixes: tuple[str, ...] = (".yaml", ".yml", ".json")
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    skips_foreign: bool = True
