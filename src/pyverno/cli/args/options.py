@@ -30,8 +30,23 @@ class Command(click.Command):
     """A command whose flags are read as Go's pflag reads them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Rewrite the forms that click does not know, then parse."""
-        return super().parse_args(ctx, pflag_words(self.params, args))
+        """Rewrite the forms that click does not know, then parse; a wrong number of arguments is the first error."""
+        words = pflag_words(self.params, args)
+        try:
+            return super().parse_args(ctx, list(words))
+        except click.UsageError:
+            self._check_argument_count(ctx, words)
+            raise
+
+    def _check_argument_count(self, ctx: click.Context, words: Sequence[str]) -> None:
+        """Raise UsageError, in cobra's words, if a command that takes a fixed number of arguments gets another."""
+        arguments = [each for each in self.params if isinstance(each, click.Argument)]
+        if not arguments or any(each.nargs != 1 or not each.required for each in arguments):
+            return
+        values, rest, _ = self.make_parser(ctx).parse_args(list(words))
+        count = sum(isinstance(values.get(each.name or ""), str) for each in arguments) + len(rest)
+        if count != len(arguments):
+            raise UsageError(f"accepts {len(arguments)} arg(s), received {count}")
 
 
 def pflag_words(parameters: Sequence[click.Parameter], arguments: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from pyverno.cli.args.errors import argument_error
 from pyverno.cli.args.flags import comma_list, duration, switch, value
 from pyverno.cli.args.options import Command, option, split_list, with_verbosity
+from pyverno.cli.root import run
 from pyverno.errors import UsageError
 
 
@@ -103,3 +104,23 @@ def test_an_empty_list_has_no_items() -> None:
 def test_texts_of_wrong_arguments(error: click.ClickException, expected: str) -> None:
     """Those of cobra and pflag."""
     assert expected == argument_error(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["oci", "push", "-i", "x"], "accepts 1 arg(s), received 0"),
+        (["create", "exception", "a", "b"], "accepts 1 arg(s), received 2"),
+        (["create", "exception", "a b", "c d"], "accepts 1 arg(s), received 2"),
+        (["create", "exception"], "accepts 1 arg(s), received 0"),
+        (["create", "exception", "a"], 'required flag(s) "policy-rules" not set'),
+        (["create", "exception", "a", "b", "--nope"], "unknown flag: --nope"),
+    ],
+)
+def test_the_number_of_arguments_is_checked_before_required_flags(
+    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wrong flags, then a wrong number of arguments, then missing flags: the order and the words of cobra."""
+    code = run(words)
+
+    assert (code, capsys.readouterr().err) == (1, f"Error: {error}\n")
