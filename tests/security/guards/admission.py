@@ -31,7 +31,7 @@ ADMISSION: Final = (
     guard(
         "PSS", "a check is asked at every version", "pod_security::test_restricted_holds_at_every_version",
         ("podsecurity/control.py", "        return chosen\n",
-         "        return chosen if version.latest or version.minor > 7 else Variant(chosen.since, lambda _: None)\n"),
+         "        return chosen if version.latest or version.minor > 21 else Variant(chosen.since, lambda _: None)\n"),
     ),
     guard(
         "PSS", "namespaces of the host are denied", "pod_security::test_host_namespaces_are_denied",
