@@ -6,6 +6,7 @@ import click
 
 from pyverno.cli.args.flags import comma_list, number, repeated, switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.args.shared import CLUSTER, FIRST_OBJECTS, KUBE_VERSION, SEED, output_format
 from pyverno.cli.errors import Exit
 
 __all__ = ["analyze"]
@@ -35,14 +36,11 @@ analyze = command(
         "Findings": (
             comma_list("--select", help="Codes of the checks to run, or their beginnings; all by default."),
             comma_list("--ignore", help="Codes of checks to leave out, or their beginnings."),
-            repeated(
-                "-r", "--resource", help="Objects to begin with: a file or a folder.", metavar="FILE", key="resources"
-            ),
+            FIRST_OBJECTS,
             switch(
                 "-c", "--cluster", help="Begin with the objects of a cluster, of the kinds that the policies match."
             ),
-            value("--kubeconfig", help="Kubeconfig file of the cluster.", metavar="FILE"),
-            value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+            *CLUSTER,
             repeated(
                 "--recorded",
                 help="Begin with the objects of recorded requests: AdmissionReviews and audit logs.",
@@ -56,19 +54,11 @@ analyze = command(
                 least=0,
                 most=10_000_000,
             ),
-            number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31),
-            value("--kube-version", help="Kubernetes version whose schemas count.", default="1.35", metavar="VERSION"),
+            SEED,
+            KUBE_VERSION,
         ),
         "Output": (
-            value(
-                "-o",
-                "--output",
-                help="Format: text, json, yaml.",
-                default="text",
-                choices=("text", "json", "yaml"),
-                metavar="FORMAT",
-                key="form",
-            ),
+            output_format("text", "json", "yaml"),
             switch("--costs", help="Also print the evaluation steps that each rule takes."),
             switch("-q", "--quiet", help="Print findings without their objects and without a summary."),
             value("--explain", help="Describe a check, and run none.", metavar="CODE"),

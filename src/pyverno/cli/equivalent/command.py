@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from pyverno.cli.args.flags import comma_list, number, repeated, value
+from pyverno.cli.args.flags import comma_list, number, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.args.shared import FIRST_OBJECTS, KUBE_VERSION, SEED, output_format
 from pyverno.cli.errors import Exit
 
 __all__ = ["equivalent"]
@@ -36,25 +37,15 @@ equivalent = command(
     {
         "Search": (
             number("-n", "--objects", help="Objects to generate.", default=2000, least=1, most=10_000_000),
-            number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31),
-            repeated(
-                "-r", "--resource", help="Objects to begin with: a file or a folder.", metavar="FILE", key="resources"
-            ),
+            SEED,
+            FIRST_OBJECTS,
             comma_list("--kind", help="Only objects of these kinds.", key="kinds"),
             comma_list("--not-kind", help="No objects of these kinds.", key="other_kinds"),
             comma_list("--operation", help="Operations of the requests (CREATE, UPDATE, DELETE).", key="operations"),
-            value("--kube-version", help="Kubernetes version whose schemas count.", default="1.35", metavar="VERSION"),
+            KUBE_VERSION,
         ),
         "Output": (
-            value(
-                "-o",
-                "--output",
-                help="Format: text, json, yaml.",
-                default="text",
-                choices=("text", "json", "yaml"),
-                metavar="FORMAT",
-                key="form",
-            ),
+            output_format("text", "json", "yaml"),
             value("--certificate", help="File for the record of what was tried.", metavar="FILE"),
             value("--check", help="File with such a record: fail unless both sides are still those.", metavar="FILE"),
         ),

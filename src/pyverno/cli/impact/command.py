@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyverno.cli.args.flags import number, repeated, switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.args.shared import CLUSTER, output_format
 from pyverno.cli.errors import Exit
 
 __all__ = ["impact"]
@@ -35,8 +36,7 @@ impact = command(
             repeated("--to", help="Policies as they will be.", metavar="FILE", is_required=True, key="new"),
             repeated("-r", "--resource", help="Objects: a file or a folder.", metavar="FILE", key="resources"),
             switch("-c", "--cluster", help="The objects of a cluster, of every kind that the policies match."),
-            value("--kubeconfig", help="Kubeconfig file of the cluster.", metavar="FILE"),
-            value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+            *CLUSTER,
             value("-n", "--namespace", help="Only objects of this namespace of the cluster.", metavar="NAME"),
             repeated(
                 "--recorded",
@@ -49,15 +49,7 @@ impact = command(
             ),
         ),
         "Output": (
-            value(
-                "-o",
-                "--output",
-                help="Format: table, markdown, html, json.",
-                default="table",
-                choices=("table", "markdown", "html", "json"),
-                metavar="FORMAT",
-                key="form",
-            ),
+            output_format("table", "markdown", "html", "json"),
             number("--examples", help="Examples of each group.", default=3, least=0, most=1000),
             number(
                 "--fail-on",

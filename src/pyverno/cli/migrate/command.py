@@ -6,6 +6,7 @@ import click
 
 from pyverno.cli.args.flags import Flag, number, repeated, switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.args.shared import CLUSTER, KUBE_VERSION, SEED
 from pyverno.cli.errors import Exit, report_error
 from pyverno.errors import UsageError
 
@@ -61,11 +62,11 @@ migrate = command(
             repeated("--select", help="Only rules of this name (wildcards allowed).", metavar="RULE", key="selected"),
             switch("--unsafe", help="Also write what differs, and take types from patterns where no schema has them."),
             repeated("--crd", help="File or folder with CustomResourceDefinitions.", metavar="FILE", key="crds"),
-            value("--kube-version", help="Kubernetes version whose schemas count.", default="1.35", metavar="VERSION"),
+            KUBE_VERSION,
         ),
         "Test": (
             number("-n", "--objects", help="Objects to generate for each policy.", default=500, least=1, most=10**6),
-            number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31),
+            SEED,
             number("--workers", help="Processes that convert and test.", default=1, least=1, most=64),
             repeated(
                 "-r", "--objects-from", help="Objects to begin with: a file or a folder.", metavar="FILE", key="seeds"
@@ -81,8 +82,7 @@ migrate = command(
         ),
         "Storage versions": (
             Flag(("--resource",), "list", "Definition whose objects are stored again.", key="crds_to_store"),
-            value("--kubeconfig", help="Kubeconfig file.", metavar="FILE"),
-            value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+            *CLUSTER,
             switch("--dry-run", help="Only count the objects."),
         ),
     },

@@ -8,6 +8,7 @@ from pyverno.cli.apply import flags as apply_flags
 from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
+from pyverno.cli.args.shared import output_format
 from pyverno.cli.errors import Exit
 
 __all__ = ["policies"]
@@ -67,15 +68,7 @@ _list_command = command(
             value("--search", help="Only policies with this text in name, title or description.", metavar="TEXT"),
         ),
         "Output": (
-            value(
-                "-o",
-                "--output",
-                help=f"Format: {', '.join(_FORMATS)}.",
-                default="table",
-                choices=_FORMATS,
-                metavar="FORMAT",
-                key="form",
-            ),
+            output_format(*_FORMATS),
             switch("--remove-color", help="No colours in tables."),
         ),
     },
@@ -93,14 +86,8 @@ _show_command = command(
     _show,
     {
         "Options": (
-            value(
-                "-o",
-                "--output",
-                help="Format: text (README and policy), yaml (the policy alone) or json.",
-                default="text",
-                choices=("text", "yaml", "json"),
-                metavar="FORMAT",
-                key="form",
+            output_format(
+                "text", "yaml", "json", help="Format: text (README and policy), yaml (the policy alone) or json."
             ),
         )
     },

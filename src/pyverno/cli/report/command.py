@@ -6,6 +6,7 @@ import click
 
 from pyverno.cli.args.flags import comma_list, repeated, switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.args.shared import CLUSTER
 
 __all__ = ["report"]
 
@@ -20,8 +21,7 @@ _GROUPINGS = ("policy", "rule", "namespace", "severity", "category", "kind", "re
 
 _SECTIONS = {
     "Source": (
-        value("--kubeconfig", help="Kubeconfig file.", metavar="FILE"),
-        value("--context", help="Context of the kubeconfig.", metavar="NAME"),
+        *CLUSTER,
         comma_list("-n", "--namespace", help="Only these namespaces, without cluster reports.", key="namespaces"),
         repeated(
             "--since",
