@@ -10,6 +10,10 @@ __all__ = ["VERIFICATION"]
 
 _VERIFY: Final = "tests/unit/engine/actions/test_verify_images.py"
 _CEL_IMAGES: Final = "tests/unit/engine/actions/cel/test_images.py"
+_CLIENT: Final = "tests/unit/registry/test_client.py"
+_REGISTRY: Final = "tests/unit/registry/test_images.py"
+_UNIT: Final = "tests/unit/images/verification/test_verify.py"
+_WRONG: Final = f"{_UNIT}::test_a_wrong_signature_fails_with_its_reason"
 _CERTIFICATES: Final = "tests/unit/images/verification/test_certificates.py"
 
 VERIFICATION: Final = (
@@ -101,6 +105,96 @@ VERIFICATION: Final = (
             "engine/actions/verify_images.py",
             "each._replace(message=self._redacted(each.message))",
             "each._replace(message=each.message)",
+        ),
+    ),
+    guard(
+        "I7",
+        "a certificate without a subject has no identity",
+        _WRONG,
+        (
+            "images/verification/verify.py",
+            "return all(any(map(each.matches, subjects)) for each in identity.subjects)",
+            "return not subjects or all(any(map(each.matches, subjects)) for each in identity.subjects)",
+        ),
+    ),
+    guard(
+        "I7",
+        "one key counts once",
+        f"{_UNIT}::test_the_same_key_counts_once",
+        (
+            "images/verification/verify.py",
+            "elif who in counted:",
+            "elif False:",
+        ),
+    ),
+    guard(
+        "I7",
+        "a threshold can be reached and is no zero",
+        f"{_UNIT}::test_a_threshold_that_no_signature_or_nobody_can_reach_is_refused",
+        (
+            "images/verification/attestors.py",
+            "if not 0 < self.count <= len(self.entries):",
+            "if False:",
+        ),
+    ),
+    guard(
+        "I7",
+        "a registry that fails is no registry without signatures",
+        f"{_VERIFY}::test_a_registry_that_fails_is_an_error",
+        (
+            "registry/client.py",
+            "if answer.status != 200:",
+            "if False:",
+        ),
+    ),
+    guard(
+        "I8",
+        "a digest names its bytes",
+        f"{_CLIENT}::test_a_blob_with_other_bytes_is_an_error",
+        (
+            "registry/client.py",
+            "if _digest(answer.body) != digest:",
+            "if False:",
+        ),
+    ),
+    guard(
+        "I9",
+        "an image has few referrers",
+        f"{_CLIENT}::test_too_many_referrers_are_an_error",
+        (
+            "registry/client.py",
+            "if len(kept) > _MAX_REFERRERS:",
+            "if False:",
+        ),
+    ),
+    guard(
+        "I9",
+        "an image has few signatures",
+        f"{_REGISTRY}::test_more_than_a_hundred_signatures_are_an_error",
+        (
+            "registry/images.py",
+            "if len(layers) > _MAX_SIGNATURES:",
+            "if False:",
+        ),
+    ),
+    guard(
+        "I9",
+        "no credential goes along to another host",
+        f"{_CLIENT}::test_a_redirect_to_another_host_takes_no_credential_along",
+        (
+            "registry/transport.py",
+            'kept = {name: value for name, value in outgoing.headers.items() if name != "Authorization"}',
+            "kept = dict(outgoing.headers)",
+        ),
+    ),
+    guard(
+        "I1",
+        "a resource names Secrets of its own namespace",
+        f"{_REGISTRY}::test_a_resource_cannot_name_the_secret_of_another_namespace",
+        (
+            "registry/images.py",
+            'if "/" in name:\n                raise',
+            "if False:\n                raise",
         ),
     ),
 )
