@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
 import ssl
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import aiohttp
 import orjson
 
 from pyverno.cluster.access import Access
+from pyverno.cluster.channels import Channels, request_head
 from pyverno.cluster.credentials import Credentials, Identity
 from pyverno.cluster.queries import WATCH
 from pyverno.cluster.servertime import ServerTime
+from pyverno.cluster.sockets import open_socket, set_keep_alive, tls_context
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
@@ -54,8 +53,7 @@ _ATTEMPTS: Final = 5
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """Bytes of one answer, inflated: a page of 500 objects of half a megabyte each."""
-
-_KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
+_SHORT: Final = 1024 * 1024
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -106,6 +104,9 @@ class _Sent(NamedTuple):
     headers: Mapping[str, str]
 
 
+_Send = Callable[[_Sent, int], Awaitable[tuple[int, bytes, float | None]]]
+
+
 class Client:
     """Speaks to one API server with one identity; close it, or use it as an async context manager."""
 
@@ -130,6 +131,7 @@ class Client:
         self._budget = RequestBudget(qps, burst)
         self._agent = f"{agent}/{__version__}"
         self._session: aiohttp.ClientSession | None = None
+        self._channels = None if access.proxy else Channels(access.server, access.server_name, prepare=set_keep_alive)
         self._is_closed = False
         self._tls: tuple[tuple[bytes, bytes], ssl.SSLContext] | None = None
 
@@ -142,6 +144,8 @@ class Client:
     async def close(self) -> None:
         """Close all connections; later calls raise HostError."""
         self._is_closed = True
+        if self._channels is not None:
+            self._channels.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -174,6 +178,22 @@ class Client:
         """Create an object and return it as it was stored, with `accept=METADATA` its metadata alone."""
         path = resource_path(gvr, namespace)
         return _object(await self.request("POST", path, body=body, query=query, accept=accept))
+
+    async def submit(self, gvr: GVR, body: JSONObject, namespace: str = "") -> None:
+        """Create an object whose stored form does not matter; this costs a third of what `create` does.
+
+        Raises what `request` raises.
+        """
+        path = resource_path(gvr, namespace)
+        if self._channels is None:
+            await self.request("POST", path, body=body, accept=METADATA)
+            return
+        self._on_request("POST", path)
+        headers = {"Accept": METADATA, "Content-Type": JSON_TYPE}
+        sent = _Sent("POST", path, (), orjson.dumps(body), headers)
+        status, answer = await self._repeat(sent, self._send_directly, 30.0, _SHORT)
+        if not 200 <= status < 300:
+            _answer("POST", path, status, answer)
 
     async def update(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, subresource: str = "", query: Query = ()
@@ -226,31 +246,49 @@ class Client:
         self._on_request(method, path)
         data = None if body is None else orjson.dumps(body)
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
+        return _answer(method, path, *await self._repeat(sent, self._send, seconds, max_bytes))
+
+    async def _repeat(self, sent: _Sent, send: _Send, seconds: float, max_bytes: int) -> tuple[int, bytes]:
+        what = f"{sent.method} {sent.path}"
         for attempt in range(_ATTEMPTS):
             await self._budget.take()
-            status, answer, wait = await self._send(sent, seconds, max_bytes)
+            try:
+                async with asyncio.timeout(seconds):
+                    status, answer, wait = await send(sent, max_bytes)
+            except TimeoutError:
+                raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
+            except (aiohttp.ClientError, OSError) as error:
+                raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None
             if status == 401 and attempt == 0 and self._credentials.forget():
                 continue
             if wait is None or attempt == _ATTEMPTS - 1:
                 break
             await asyncio.sleep(wait * _CHANCE.uniform(1.0, 1.3))
-        return _answer(method, path, status, answer)
+        return status, answer
 
-    async def _send(self, sent: _Sent, seconds: float, max_bytes: int) -> tuple[int, bytes, float | None]:
-        what = f"{sent.method} {sent.path}"
-        try:
-            async with asyncio.timeout(seconds):
-                options = await self._options(sent.headers)
-                began = time.monotonic()
-                async with self._open().request(
-                    sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
-                ) as reply:
-                    self._note_time(reply, began)
-                    return reply.status, await _body(reply, max_bytes, what), _wait(reply)
-        except TimeoutError:
-            raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None
+    async def _send(self, sent: _Sent, max_bytes: int) -> tuple[int, bytes, float | None]:
+        options = await self._options(sent.headers)
+        began = time.monotonic()
+        async with self._open().request(
+            sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
+        ) as reply:
+            self._note_time(reply.headers.get("Date", ""), began)
+            answer = await _body(reply, max_bytes, f"{sent.method} {sent.path}")
+            return reply.status, answer, _wait(reply.status, reply.headers.get("Retry-After", ""))
+
+    async def _send_directly(self, sent: _Sent, max_bytes: int) -> tuple[int, bytes, float | None]:
+        if self._is_closed or self._channels is None:
+            raise HostError("the client of the API server is closed")
+        identity = await self._credentials.identity()
+        data = sent.data or b""
+        fields = (*sent.headers.items(), ("User-Agent", self._agent), *self._identify(identity))
+        head = request_head(sent.method, self.access.server, sent.path, fields)
+        context = self._context(identity) if self.access.server.startswith("https:") else None
+        began = time.monotonic()
+        message = b"%bContent-Length: %d\r\n\r\n%b" % (head, len(data), data)
+        reply = await self._channels.exchange(message, context, max_bytes)
+        self._note_time(reply.fields.get("date", ""), began)
+        return reply.status, reply.body, _wait(reply.status, reply.fields.get("retry-after", ""))
 
     async def stream(
         self,
@@ -273,7 +311,7 @@ class Client:
             options = await self._options({"Accept": accept})
             began = time.monotonic()
             async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
-                self._note_time(reply, began)
+                self._note_time(reply.headers.get("Date", ""), began)
                 if reply.status != 200:
                     _answer("GET", path, reply.status, await _body(reply, MAX_ANSWER_BYTES, f"GET {path}"))
                 opened()
@@ -284,16 +322,16 @@ class Client:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise HostError(f"the watch of `{path}` broke off: {_why(error)}") from None
 
-    def _note_time(self, reply: aiohttp.ClientResponse, sent: float) -> None:
+    def _note_time(self, date: str, sent: float) -> None:
         if self._server_time is not None:
-            self._server_time.note(reply.headers.get("Date", ""), sent)
+            self._server_time.note(date, sent)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._is_closed:
             raise HostError("the client of the API server is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=False, socket_factory=_socket),
+                connector=aiohttp.TCPConnector(limit=0, ssl=False, socket_factory=open_socket),
                 headers={"User-Agent": self._agent},
                 # neither cookies nor limits of time, which cost as much as the rest: `_send` has its own limit
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -306,10 +344,7 @@ class Client:
 
     async def _options(self, headers: Mapping[str, str]) -> dict[str, Any]:
         identity = await self._credentials.identity()
-        sent = [*headers.items(), *_impersonation(self.access.impersonate)]
-        if identity.authorization:
-            sent.append(("Authorization", identity.authorization))
-        options: dict[str, Any] = {"headers": sent, "allow_redirects": False}
+        options: dict[str, Any] = {"headers": [*headers.items(), *self._identify(identity)], "allow_redirects": False}
         if self.access.server.startswith("https:"):
             options["ssl"] = self._context(identity)
             if self.access.server_name:
@@ -318,40 +353,16 @@ class Client:
             options["proxy"] = self.access.proxy
         return options
 
+    def _identify(self, identity: Identity) -> Iterator[tuple[str, str]]:
+        yield from _impersonation(self.access.impersonate)
+        if identity.authorization:
+            yield "Authorization", identity.authorization
+
     def _context(self, identity: Identity) -> ssl.SSLContext:
         pair = (identity.certificate, identity.key)
         if self._tls is None or self._tls[0] != pair:
-            self._tls = (pair, _tls_context(self.access, *pair))
+            self._tls = (pair, tls_context(self.access, *pair))
         return self._tls[1]
-
-
-def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Make a socket that detects a dead peer within half a minute; a watch is silent for minutes."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEP_ALIVE.items():
-        option = getattr(socket, name, None)  # not every system has them
-        if option is not None:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
-    return made
-
-
-def _tls_context(access: Access, certificate: bytes, key: bytes) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cadata=access.ca.decode("ascii") if access.ca else None)
-        if access.skips_verification:
-            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        if certificate:
-            # Python reads key pairs from files only; the folder is this user's alone and is gone at once
-            with tempfile.TemporaryDirectory(prefix="pyverno-tls-") as folder:
-                pair = Path(folder) / "pair.pem"
-                pair.touch(mode=0o600)
-                pair.write_bytes(key.rstrip() + b"\n" + certificate)
-                context.load_cert_chain(pair)
-    except (ssl.SSLError, UnicodeDecodeError) as error:
-        raise HostError(f"the certificates for `{access.server}` cannot be used: {error}") from None
-    return context
 
 
 def _impersonation(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -394,10 +405,9 @@ def _object(answer: JSON) -> JSONObject:
     return answer
 
 
-def _wait(reply: aiohttp.ClientResponse) -> float | None:
-    """Return how many seconds the server asks us to stay away, None when it does not."""
-    text = reply.headers.get("Retry-After", "")
-    if reply.status == 429 or (reply.status == 503 and text):
+def _wait(status: int, text: str) -> float | None:
+    """Return how many seconds the server asks us to stay away by its Retry-After, None when it does not."""
+    if status == 429 or (status == 503 and text):
         return min(float(text), 30.0) if text.isdecimal() else 1.0
     return None
 

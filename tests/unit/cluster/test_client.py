@@ -319,3 +319,26 @@ def test_paths_are_those_of_the_api() -> None:
     """The core group has a root of its own."""
     assert "/apis/coordination.k8s.io/v1/namespaces/a/leases/b" == resource_path(LEASES, "a", "b")
     assert "/api/v1/configmaps" == resource_path(MAPS)
+
+
+def test_what_is_submitted_is_sent_and_judged_as_what_is_created() -> None:
+    """Path, identity and body are the same; refusals are typed, and a busy server is given another try."""
+
+    async def scene(script: Script, client: Client) -> None:
+        busy = web.Response(status=429, headers={"Retry-After": "0"})
+        script.on(f"POST {PATH}", {"metadata": {"name": "a"}}, busy, {}, status(403, "Forbidden"))
+        await client.submit(MAPS, {"metadata": {"name": "a"}}, "team")
+        await client.submit(MAPS, {"metadata": {"name": "b"}}, "team")
+        with pytest.raises(StatusError) as refused:
+            await client.submit(MAPS, {"metadata": {"name": "c"}}, "team")
+        assert (403, "Forbidden") == (refused.value.status, refused.value.reason)
+        sent = [(each.method, each.path, each.headers["Authorization"], each.body) for each in script.asked]
+        names = ("a", "b", "b", "c")
+        assert sent == [
+            ("POST", PATH, "Bearer sesame", b'{"metadata":{"name":"%b"}}' % name.encode()) for name in names
+        ]
+        await client.close()
+        with pytest.raises(HostError, match="closed"):
+            await client.submit(MAPS, {}, "team")
+
+    play(scene, token="sesame")  # noqa: S106 - of a server of this test

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pyverno.cluster.client import METADATA, Client
+from pyverno.cluster.client import Client
 from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
 from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
@@ -225,7 +225,7 @@ class AdmissionReports:
         body = admission_report(about, parts, seconds, version_of=self._version_of)
         namespace = about.resource.namespace
         try:
-            await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace, accept=METADATA)
+            await self._client.submit(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
         except StatusError as error:
             if error.status == 403 and _TERMINATING in error.message:
                 return  # the reported object is deleted with its namespace

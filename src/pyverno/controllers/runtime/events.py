@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
 
-from pyverno.cluster.client import METADATA, Client
+from pyverno.cluster.client import Client
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.errors import HostError
@@ -255,7 +255,7 @@ class Events:
             body = self._make_body(event)
             for attempt in range(_ATTEMPTS):
                 try:
-                    await self._client.create(_EVENTS, body, body["metadata"]["namespace"], accept=METADATA)
+                    await self._client.submit(_EVENTS, body, body["metadata"]["namespace"])
                     break
                 except (StatusError, HostError) as error:
                     if isinstance(error, StatusError) and (
