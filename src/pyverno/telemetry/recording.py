@@ -1,8 +1,11 @@
 """Admission requests as files, for `pyverno impact --recorded` and `pyverno analyze --recorded`.
 
-Off unless a flag names a folder. Every request is written once, as it came from the API server before policies changed
-it, with the roles of its user and its namespace: one AdmissionReview a line. Confidential values are removed before a
-request leaves the process. Files are readable by their owner only, and bounded in size and number; the oldest go first.
+Off unless a flag names a folder. Every request is written as it came, with the roles of its user and its namespace: one
+AdmissionReview a line. An API server sends one write to several webhooks, each time with another uid and perhaps to
+another replica, so a write may have several records; what reads them counts it once.
+
+Confidential values are removed before a request leaves the process. Files are readable by their owner only, and bounded
+in size and number; the oldest go first.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,7 +32,6 @@ from pyverno.telemetry.throttle import Throttle
 __all__ = ["Recorder", "RecordingFiles"]
 
 _PATTERN: Final = "admission-*.jsonl"
-_KNOWN: Final = 10_000
 _MAX_WAITING: Final = 200
 _MAX_WAITING_BYTES: Final = 32 << 20
 _OVERHEAD: Final = 4096
@@ -103,8 +104,8 @@ class Recorder:
         self._files = files
         self._redaction = redaction
         self._now = now
-        self._known: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
+        self._is_closed = False
         self._waiting = 0
         self._waiting_bytes = 0
         self._throttle = Throttle(burst=1, per_second=1 / 60)
@@ -113,12 +114,9 @@ class Recorder:
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Write the request unless it is known from another webhook of the same write."""
-        if outcome.review is None or admission_request.uid in self._known:
+        """Write the request, in the thread of the recorder."""
+        if self._is_closed or outcome.review is None:
             return
-        self._known[admission_request.uid] = None
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
         weight = admission_request.size + _OVERHEAD
         with self._lock:
             is_full = self._waiting >= _MAX_WAITING or self._waiting_bytes + weight > _MAX_WAITING_BYTES
@@ -128,19 +126,22 @@ class Recorder:
         if is_full:
             self._drop("requests come faster than they are written")
             return
-        self._worker.submit(self._write, admission_request, path, outcome.review.request, weight)
+        self._worker.submit(self._write, admission_request, path, outcome.review.request, self._now(), weight)
 
     def failed(self, path: str, error: BaseException) -> None:
         """Write nothing: the request may not even have been read."""
 
     def close(self) -> None:
-        """Wait for the requests that are being written, and close the file."""
+        """Wait for the requests that are being written, and close the file; later requests are not written."""
+        self._is_closed = True
         self._worker.shutdown()
         self._files.close()
 
-    def _write(self, admission_request: AdmissionRequest, path: str, request: Request, weight: int) -> None:
+    def _write(
+        self, admission_request: AdmissionRequest, path: str, request: Request, moment: datetime, weight: int
+    ) -> None:
         try:
-            if not self._files.append(dump(self._record(admission_request, path, request)) + b"\n"):
+            if not self._files.append(dump(self._record(admission_request, path, request, moment)) + b"\n"):
                 self._drop("it is larger than a file may be")
         except OSError as error:
             self._drop(str(error.strerror))
@@ -151,10 +152,10 @@ class Recorder:
                 self._waiting -= 1
                 self._waiting_bytes -= weight
 
-    def _record(self, admission_request: AdmissionRequest, path: str, request: Request) -> JSONObject:
+    def _record(self, admission_request: AdmissionRequest, path: str, request: Request, moment: datetime) -> JSONObject:
         body, is_redacted = self._redaction.request(admission_request)
         recorded: JSONObject = {
-            "time": self._now().isoformat(),
+            "time": moment.isoformat(timespec="microseconds"),
             "webhook": path,
             "roles": list(request.user.roles),
             "clusterRoles": list(request.user.cluster_roles),

@@ -2,12 +2,15 @@
 
 A file holds JSON documents, one after the other or one a line. Events without the object that was written, such as
 reads and events of a lower level, are left out and counted. Files that `--record` of the admission controller writes
-also hold the roles of the user and the namespace; a request that several webhooks or replicas recorded counts once.
+also hold the roles of the user and the namespace; a write that several
+webhooks or replicas recorded counts once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +30,8 @@ _OPERATIONS: Final = {
     "patch": Operation.UPDATE,
     "delete": Operation.DELETE,
 }
+_TIMEOUT: Final = timedelta(seconds=30)
+"""The longest timeout of a webhook."""
 _ENDINGS: Final = (".json", ".jsonl", ".log")
 
 
@@ -46,20 +51,44 @@ class Recording:
 
 def read_recordings(sources: Sequence[str]) -> Recording:
     """Read files, and folders of them; raises UsageError for what cannot be read."""
-    found: dict[object, tuple[Request, JSONObject]] = {}
+    plain: list[Request] = []
+    recorded: list[_Record] = []
     skipped = 0
     for path in _files(sources):
-        for number, document in enumerate(_documents(path)):
+        for document in _documents(path):
             request = _request(document, path)
             if request is None:
                 skipped += 1
-                continue
-            recorded = _recorded(document)
-            key = (request.admission.get("uid") if recorded else None) or (path, number)
-            if key not in found or _is_earlier(recorded, found[key][1]):
-                found[key] = request, recorded
-    redacted = sum(recorded.get("redacted") is True for _, recorded in found.values())
-    return Recording(tuple(request for request, _ in found.values()), skipped, redacted)
+            elif known := _recorded(document):
+                recorded.append(_Record(request, *_moment(known, path), known.get("redacted") is True))
+            else:
+                plain.append(request)
+    writes = [*_writes(recorded)]
+    redacted = sum(each.is_redacted for each in writes)
+    return Recording((*plain, *(each.request for each in writes)), skipped, redacted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A request as one webhook received it, and when."""
+
+    request: Request
+    moment: datetime
+    webhook: str
+    is_redacted: bool
+
+    @property
+    def write(self) -> tuple[object, ...]:
+        """What records of one write have in common; names may be missing, and policies may change the object."""
+        request = self.request
+        new, old = ((each.get("metadata") or {}) if isinstance(each, dict) else {} for each in _bodies(request))
+        name = new.get("generateName") or request.name or new.get("name")
+        where = (request.operation, request.gvr, request.subresource, request.namespace, name)
+        return (*where, old.get("resourceVersion"), request.user.username, request.dry_run)
+
+
+def _bodies(request: Request) -> tuple[JSON, JSON]:
+    return request.object, request.old
 
 
 def _recorded(document: JSONObject) -> JSONObject:
@@ -68,10 +97,31 @@ def _recorded(document: JSONObject) -> JSONObject:
     return recorded if isinstance(recorded, dict) else {}
 
 
-def _is_earlier(recorded: JSONObject, known: JSONObject) -> bool:
-    """Tell whether a record shows a request before another one of the same write does: mutations come first."""
-    first, second = (str(each.get("webhook", "")).startswith("/mutate") for each in (recorded, known))
-    return first and not second
+def _moment(recorded: JSONObject, path: Path) -> tuple[datetime, str]:
+    """Return when a record was made, and by which webhook; raises UsageError for another text than a time."""
+    try:
+        return datetime.fromisoformat(str(recorded.get("time"))), str(recorded.get("webhook", ""))
+    except ValueError:
+        raise UsageError(f"{path}: `{recorded.get('time')}` is no time of a record") from None
+
+
+def _writes(records: Sequence[_Record]) -> Iterator[_Record]:
+    """Yield one record for each write: that of the webhook that received it first, so that mutations are not in it.
+
+    Writes that look the same within the timeout of a webhook are as many as the records of the webhook with most.
+    """
+    groups: dict[tuple[object, ...], list[_Record]] = {}
+    closed: list[list[_Record]] = []
+    for each in sorted(records, key=lambda each: each.moment):
+        group = groups.setdefault(each.write, [])
+        if group and each.moment - group[-1].moment > _TIMEOUT:
+            closed.append(group)
+            group = groups[each.write] = []
+        group.append(each)
+    for group in sorted([*closed, *groups.values()], key=lambda group: group[0].moment):
+        counts = Counter(each.webhook for each in group)  # in the order of their first records
+        webhook = max(counts, key=lambda name: counts[name])
+        yield from (each for each in group if each.webhook == webhook)
 
 
 def _files(sources: Sequence[str]) -> Iterator[Path]:

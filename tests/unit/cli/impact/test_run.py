@@ -195,30 +195,33 @@ def test_what_cannot_be_used_ends_with_2(cli: Run, words: tuple[str, ...], text:
     assert text in ran.err
 
 
-def recorded(name: str, webhook: str, uid: str, **more: object) -> str:
-    """Return a line as the admission controller writes it."""
+def recorded(name: str, webhook: str, second: int, **more: object) -> str:
+    """Return a line as the admission controller writes it; each webhook receives another uid."""
     request = {
-        "uid": uid,
+        "uid": f"{webhook}-{second}",
         "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
         "resource": {"group": "", "version": "v1", "resource": "configmaps"},
         "operation": "CREATE",
         "name": name,
         "namespace": "a",
         "userInfo": {"username": "bob"},
-        "object": settings(name),
+        "object": settings(name, **({"seen": "yes"} if webhook.startswith("/validate") else {})),
     }
-    return json.dumps({"kind": "AdmissionReview", "request": request, "recorded": {"webhook": webhook, **more}}) + "\n"
+    known = {"time": f"2026-01-01T10:00:{second:02}.5+00:00", "webhook": webhook, **more}
+    return json.dumps({"kind": "AdmissionReview", "request": request, "recorded": known}) + "\n"
 
 
 @pytest.mark.usefixtures("files")
-def test_a_request_that_was_recorded_twice_counts_once(cli: Run, folder: Path) -> None:
-    """As it was before policies changed it; the last line may still be written."""
-    late = recorded("late", "/validate/fail", "1", redacted=True)
-    (folder / "r.jsonl").write_text(late + recorded("early", "/mutate/fail", "1", redacted=True) + '{"kind": "Admi')
-    ran = cli("impact", "--to", "enforce.yaml", "--recorded", "r.jsonl")
-    assert "ConfigMap/early" in ran.out
-    expected = "1 judged: 1 refused; 1 were judged without their confidential values"
-    assert expected == ran.out.splitlines()[-1]
+def test_a_write_that_several_webhooks_received_counts_once(cli: Run, folder: Path) -> None:
+    """As it was before policies changed it, in whichever order files hold it; the last line may still be written."""
+    (folder / "r").mkdir()
+    second = recorded("one", "/validate/fail", 2, redacted=True) + recorded("two", "/validate/fail", 5)
+    (folder / "r" / "a.jsonl").write_text(second + recorded("one", "/validate/fail", 4) + '{"kind": "Admi')
+    first = recorded("one", "/mutate/fail", 1, redacted=True) + recorded("one", "/mutate/fail", 3)
+    (folder / "r" / "b.jsonl").write_text(first)
+    assert [("changed", "label", "one")] * 2 == changes(cli, "--to", "label.yaml", "--recorded", "r")
+    last = cli("impact", "--to", "enforce.yaml", "--recorded", "r").out.splitlines()[-1]
+    assert "3 judged: 2 refused; 1 were judged without their confidential values" == last
 
 
 @pytest.mark.parametrize(
@@ -241,7 +244,7 @@ def test_roles_and_namespace_of_a_recorded_request_count(cli: Run, folder: Path,
     )
     (folder / "p.yaml").write_text(text)
     known = {"roles": ["a:dev"], "clusterRoles": ["view"], "namespaceLabels": {"team": "red"}}
-    (folder / "r.jsonl").write_text(recorded("one", "/validate/fail", "1", **known))
+    (folder / "r.jsonl").write_text(recorded("one", "/validate/fail", 1, **known))
     found = [("refused", "p", "one")] if refused else []
     assert found == changes(cli, "--to", "p.yaml", "--recorded", "r.jsonl")
 
