@@ -31,6 +31,7 @@ __all__ = ["ReadPermissions", "TargetPermissions", "is_scanned", "lacks", "resou
 
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _VERBS: Final = ("get", "list", "watch")
+_EVERYTHING: Final = "*/*"
 _TARGET_VERBS: Final = ("get", "update")
 _GENERATED_VERBS: Final = ("get", "create")
 _SYNCHRONIZED_VERBS: Final = ("get", "create", "update", "delete")
@@ -81,12 +82,17 @@ class ReadPermissions:
         return tuple(texts)
 
     async def missing(self, policy: CelPolicy) -> tuple[str, ...]:
-        """Return a message for each verb that the account lacks on a resource of a policy."""
+        """Return a message for each verb that the account lacks on a resource of a policy.
+
+        Background scans read objects, never their subresources.
+        """
         place = (policy.kind, policy.key)
         if not self._account or self._granted.get(place) is policy:
             return ()
         texts: list[str] = []
         for gvr in resources_of(policy.spec.match_constraints):
+            if "/" in gvr.resource and gvr.resource != _EVERYTHING:
+                continue
             for verb in _VERBS:
                 problem = await lacks(self._client, self._account, verb, gvr)
                 if problem is not None:

@@ -94,6 +94,17 @@ def test_every_verb_that_reports_need_is_asked_about() -> None:
     assert texts == in_cluster(ask)
 
 
+def test_scans_need_no_permission_for_subresources() -> None:
+    """They read Pods, not what is below them; a rule for everything has objects among it."""
+
+    async def ask(client: Client) -> list[int]:
+        permissions = ReadPermissions(client, USER)
+        policies = (scanned("pods", "pods/ephemeralcontainers"), scanned("*/*"))
+        return [len(await permissions.missing(each)) for each in policies]
+
+    assert [0, 3] == in_cluster(ask)
+
+
 def test_what_is_missing_is_asked_again_and_what_is_granted_is_not() -> None:
     """A permission that is given later is seen in the next round."""
 
