@@ -64,7 +64,7 @@ def test_the_lowest_lock_holds_the_lower_bounds() -> None:
         *project["dependencies"],
         *(each for extra in project["optional-dependencies"].values() for each in extra),
     ]
-    bounds = dict(re.fullmatch(r"([\w.-]+)>=([\d.]+).*", each).groups() for each in wanted)  # type: ignore[union-attr]
+    bounds = dict(re.fullmatch(r"([\w.-]+)(?:\[\w+\])?>=([\d.]+).*", each).groups() for each in wanted)  # type: ignore[union-attr]
     found = pins("requirements-lowest.lock")
     low = {name: found[name.lower().replace("_", "-")] for name in bounds}
     assert {name: as_numbers(bound) for name, bound in bounds.items()} == {

@@ -18,6 +18,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.report.collected import Collected
 from pyverno.ui.live import LiveUpdates
+from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.ui.store.writer import Change, Report, Writer, report_of
 
 __all__ = ["FILES", "REPORT_KINDS", "ClusterFeed", "StoreFeed"]
@@ -83,10 +84,19 @@ class StoreFeed:
         self._writer.end_day(now)
         return []
 
+    def _work(self, work: Callable[[int], list[Change]]) -> tuple[list[Change], bool]:
+        """Write, and announce what changed; raises StoreUnavailableError."""
+        try:
+            changes = work(int(self._now()))
+            return changes, self._writer.announce(changes)
+        except self._writer.failures as error:
+            raise StoreUnavailableError(f"the store cannot be written: {error}") from error
+
     async def _run(self, work: Callable[[int], list[Change]]) -> None:
         async with self._turn:
-            changes = await asyncio.to_thread(work, int(self._now()))
-        self._live.publish(changes)
+            changes, is_announced = await asyncio.to_thread(self._work, work)
+        if not is_announced:
+            self._live.publish(changes)
         for subscriber in self.subscribers if changes else ():
             await subscriber(changes)
 

@@ -35,10 +35,13 @@ class LiveUpdates:
     def publish(self, changes: Iterable[Change]) -> None:
         """Tell all pages how many results got which status; nothing when nothing changed."""
         counts = Counter(change.after or "resolved" for change in changes)
-        if not counts:
-            return
+        if counts:
+            self.publish_counts(dict(counts))
+
+    def publish_counts(self, counts: JSONObject) -> None:
+        """Tell all pages how many results got which status."""
         self._number += 1
-        message: JSONObject = {"number": self._number, "changes": dict(counts)}
+        message: JSONObject = {"number": self._number, "changes": counts}
         for queue in self._listeners:
             if queue.full():
                 queue.get_nowait()

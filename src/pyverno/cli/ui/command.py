@@ -33,7 +33,8 @@ _SECTIONS = {
         value("--base-path", help="Path below which a proxy serves the pages, such as `/policy`.", metavar="PATH"),
         value(
             "--store",
-            help="File that keeps results and their history; without it history ends with the server.",
+            help="File that keeps results and their history, or `postgresql://` URL for several servers; without it "
+            "history ends with the server.",
             metavar="FILE",
         ),
         number("--retention-days", help="Days for which resolved results are kept.", default=90, least=1, most=36500),

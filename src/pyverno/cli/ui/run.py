@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -23,6 +23,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
 from pyverno.ui.feed import ClusterFeed, StoreFeed
+from pyverno.ui.leading import follow_announcements, lead
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
@@ -35,6 +36,7 @@ from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
 from pyverno.ui.server.targets import TargetRoutes
 from pyverno.ui.store.filters import NO_FILTER
+from pyverno.ui.store.opening import is_url
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.scope import SCOPE
@@ -86,6 +88,8 @@ def _check(options: UiOptions) -> None:
         raise UsageError("give either files or --kubeconfig and --context, not both")
     if options.only_playground and options.files:
         raise UsageError("--playground reads no reports: leave out the files")
+    if is_url(options.store) and (options.files or options.only_playground):
+        raise UsageError("a store in PostgreSQL holds the results of clusters: leave out files and --playground")
     if options.notifications and (options.files or options.only_playground):
         raise UsageError("--notifications follows a cluster: leave out files and --playground")
     if len(set(options.contexts)) < len(options.contexts):
@@ -138,12 +142,14 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
         views = [
             view for file in options.views for view in read_views(load_documents(read_file(Path(file)), file=file))
         ]
-        source = await _fill(options, feed, tasks, stack)
+        source = await _fill(options, feed, stack)
+        work = [feed.keep_days, *source.work]
         if notifications is not None:
             dispatcher = notifications.dispatcher(dict(zip(source.inspectors, source.clients, strict=True)))
             feed.subscribers.append(dispatcher.wake)
-            sending = tasks.create_task(dispatcher.run())
-            stack.callback(sending.cancel)
+            work.append(dispatcher.run)
+        for running in (lead(writer, lambda: _together(work)), follow_announcements(path, live)):
+            stack.callback(tasks.create_task(running).cancel)
         door = make_door(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
         readings = (notifications.readings,) if notifications else ()
         app = build_app(
@@ -165,8 +171,6 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             hosts=_hosts(options),
             door=door.middleware,
         )
-        days = tasks.create_task(feed.keep_days())
-        stack.callback(days.cancel)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -182,16 +186,30 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where results come from: the parts of the pages to show, what is wrong with it, and who answers for clusters."""
+    """Where results come from: the parts of the pages to show, what is wrong with it, and who answers for clusters.
+
+    `work` follows the clusters; the one writer of the store does it.
+    """
 
     features: tuple[str, ...]
     problems: Callable[[], Sequence[str]] = tuple
     inspectors: Mapping[str, Inspector] = field(default_factory=dict)
     clients: Sequence[Client] = ()
+    work: Sequence[Callable[[], Awaitable[None]]] = ()
 
 
-async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, stack: AsyncExitStack) -> _Source:
-    """Read the files, or begin to follow the clusters."""
+async def _together(work: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for each in work:
+            tasks.create_task(_run(each))
+
+
+async def _run(work: Callable[[], Awaitable[None]]) -> None:
+    await work()
+
+
+async def _fill(options: UiOptions, feed: StoreFeed, stack: AsyncExitStack) -> _Source:
+    """Read the files, or prepare to follow the clusters."""
     if options.only_playground:
         return _Source(("playground",))
     if options.files:
@@ -214,8 +232,6 @@ async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, s
         inspector = ClusterInspector(client)
         stack.push_async_callback(inspector.close)
         cluster = ClusterFeed(name, client, feed, options.namespaces)
-        following = tasks.create_task(cluster.run())
-        stack.callback(following.cancel)
         feeds.append(cluster)
         clients.append(client)
         inspectors[name] = inspector
@@ -224,7 +240,7 @@ async def _fill(options: UiOptions, feed: StoreFeed, tasks: asyncio.TaskGroup, s
         found = [(each.name, each.problem()) for each in feeds]
         return tuple(f"{name}: {text}" if len(feeds) > 1 else text for name, text in found if text)
 
-    return _Source(("results", "cluster", "playground"), problems, inspectors, clients)
+    return _Source(("results", "cluster", "playground"), problems, inspectors, clients, [each.run for each in feeds])
 
 
 def _hosts(options: UiOptions) -> frozenset[str]:

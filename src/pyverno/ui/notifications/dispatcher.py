@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
@@ -82,8 +81,8 @@ class Dispatcher:
         while True:
             try:
                 pause = await self._deliver(target)
-            except sqlite3.OperationalError as error:
-                # the writer holds the file, or the disk is full: the queue stays as it is
+            except self._outbox.failures as error:
+                # the writer holds the file, or the database is gone: the queue stays as it is
                 _LOG.error("the queue cannot be used", extra={"target": target.name, "error": str(error)})
                 pause = self._first_pause
             if pause is None:

@@ -7,7 +7,6 @@ cut off by a restart is repeated whole and under its name, by which receivers kn
 from __future__ import annotations
 
 import secrets
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
@@ -15,13 +14,16 @@ from typing import Any, Final
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import CHANGED, OPENED, RESOLVED, Notice, notice_of
 from pyverno.ui.notifications.settings import TargetSettings
-from pyverno.ui.store.schema import connect
+from pyverno.ui.store.database import Connection, Role
+from pyverno.ui.store.opening import connect
 from pyverno.ui.store.writer import Change
 
 __all__ = ["MOST_QUEUED", "NoticeRecorder", "Outbox"]
 
 MOST_QUEUED: Final = 10_000
 """Notices of one target; what comes beyond is dropped and counted."""
+
+_LONGEST_GROUP: Final = 250
 
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS notices (
@@ -52,7 +54,7 @@ class NoticeRecorder:
         self._targets = targets
         self._dropped = dropped
 
-    def record(self, connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    def record(self, connection: Connection, changes: Iterable[Change]) -> None:
         """Queue changes within the transaction that records them."""
         found = list(changes)
         if not found:
@@ -62,14 +64,12 @@ class NoticeRecorder:
             if chosen:
                 self._queue(connection, target, chosen)
 
-    def synchronized(self, connection: sqlite3.Connection, cluster: str) -> None:
+    def synchronized(self, connection: Connection, cluster: str) -> None:
         """Note that a cluster was read whole: from now on changes of it are new to every target."""
         rows = [(target.name, cluster) for target in self._targets]
-        connection.executemany("INSERT OR IGNORE INTO notified VALUES (?, ?)", rows)
+        connection.executemany("INSERT INTO notified VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
 
-    def _queue(
-        self, connection: sqlite3.Connection, target: TargetSettings, chosen: Sequence[tuple[Change, str]]
-    ) -> None:
+    def _queue(self, connection: Connection, target: TargetSettings, chosen: Sequence[tuple[Change, str]]) -> None:
         clusters = {
             name for (name,) in connection.execute("SELECT cluster FROM notified WHERE target = ?", (target.name,))
         }
@@ -85,7 +85,7 @@ class NoticeRecorder:
             if queued + len(rows) >= self._most:
                 lost += 1
                 continue
-            grouped = getattr(notice, target.group_by) if target.group_by else ""
+            grouped = getattr(notice, target.group_by)[:_LONGEST_GROUP] if target.group_by else ""
             rows.append((target.name, notice.key, event, grouped, notice.encode(), change.at + target.digest))
         connection.executemany(
             "INSERT INTO notices (target, key, event, grouped, body, due) VALUES (?, ?, ?, ?, ?, ?)", rows
@@ -93,7 +93,7 @@ class NoticeRecorder:
         if lost:
             self._dropped(target.name, lost)
 
-    def _withdraw(self, connection: sqlite3.Connection, target: TargetSettings, notice: Notice) -> bool:
+    def _withdraw(self, connection: Connection, target: TargetSettings, notice: Notice) -> bool:
         """Take back the notices of a problem that is gone before it was sent; return whether none was sent."""
         own = (target.name, notice.key)
         kept = connection.execute(
@@ -119,12 +119,17 @@ class Outbox:
     """Takes deliveries out of the queue; its methods belong to one thread at a time."""
 
     def __init__(self, path: str) -> None:
-        """Open the file of the store, and make the tables where there are none."""
-        self._connection = connect(path)
-        self._connection.executescript(_TABLES)
+        """Open the store, and make the tables where there are none."""
+        self._connection = connect(path, Role.QUEUE)
+        self._connection.create(_TABLES)
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The exceptions of a store that cannot be used now."""
+        return self._connection.failures
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the connection."""
         self._connection.close()
 
     def forget_others(self, targets: Collection[str]) -> None:
@@ -140,13 +145,12 @@ class Outbox:
 
     def take(self, target: TargetSettings, most: int, now: int) -> Delivery | None:
         """Return what is due first, and count the attempt; None while nothing is due."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        with self._connection.transaction():
             name = self._name(target, most, now)
             rows: list[tuple[Any, ...]] = []
             if name:
                 self._connection.execute(
-                    "UPDATE notices SET attempts = attempts + 1, begun = iif(begun = 0, ?, begun) "
+                    "UPDATE notices SET attempts = attempts + 1, begun = CASE WHEN begun = 0 THEN ? ELSE begun END "
                     "WHERE target = ? AND delivery = ?",
                     (now, target.name, name),
                 )
@@ -154,10 +158,6 @@ class Outbox:
                     "SELECT body, attempts, begun FROM notices WHERE target = ? AND delivery = ? ORDER BY id",
                     (target.name, name),
                 ).fetchall()
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
         if not rows:
             return None
         notices = [Notice.decode(body) for body, _, _ in rows]

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyverno.report.collected import SEVERITIES, STATUSES
+from pyverno.ui.store.database import Condition, Dialect
 from pyverno.ui.store.filters import Filter
 from pyverno.ui.store.numbers import rank_of
 from pyverno.ui.store.schema import SERIES_COLUMNS
 from pyverno.value import dataclass
 
 __all__ = [
-    "Condition",
+    "both",
     "narrowing_statements",
     "object_condition",
     "result_condition",
@@ -40,17 +41,13 @@ _SORTED: Final = {
 """Columns by the names that Policy Reporter's `sortBy` has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition of a statement, and the values of its `?` in order."""
-
-    sql: str
-    values: tuple[object, ...] = ()
-
-
-def series_condition(selected: Filter, table: str = "s") -> Condition:
+def series_condition(dialect: Dialect, selected: Filter, table: str = "s") -> Condition:
     """Return the condition on series."""
-    parts = [_fits(f"{table}.{name}", patterns) for name, patterns in selected.fields.items() if name in SERIES_COLUMNS]
+    parts = [
+        _fits(dialect, f"{table}.{name}", patterns)
+        for name, patterns in selected.fields.items()
+        if name in SERIES_COLUMNS
+    ]
     for source, kinds in selected.excluded_kinds.items():
         marks = ", ".join("?" * len(kinds))
         parts.append(Condition(f"NOT ({table}.source = ? AND {table}.kind IN ({marks}))", (source, *kinds)))
@@ -66,15 +63,20 @@ def _exact_statuses(selected: Filter) -> Sequence[str]:
     return patterns if all(pattern in STATUSES for pattern in patterns) else ()
 
 
-def object_condition(selected: Filter) -> Condition:
+def object_condition(dialect: Dialect, selected: Filter) -> Condition:
     """Return the condition on objects (`o`) of a filter about objects alone."""
     columns = {"cluster": "cluster", "kind": "kind", "namespace": "namespace", **_OBJECT_COLUMNS}
-    return _all([_fits(f"o.{columns[name]}", patterns) for name, patterns in selected.fields.items()])
+    return _all([_fits(dialect, f"o.{columns[name]}", patterns) for name, patterns in selected.fields.items()])
 
 
-def result_condition(selected: Filter) -> Condition:
+def result_condition(dialect: Dialect, selected: Filter) -> Condition:
     """Return the condition on results (`r`) and their objects (`o`), beside that on series."""
-    return _all([part.condition for part in _result_parts(selected)])
+    return _all([part.condition for part in _result_parts(dialect, selected)])
+
+
+def both(first: Condition, second: Condition) -> Condition:
+    """Return the condition that two conditions hold."""
+    return _all((first, second))
 
 
 def sort_clause(names: Sequence[str], *, is_descending: bool) -> str:
@@ -88,9 +90,9 @@ def sort_clause(names: Sequence[str], *, is_descending: bool) -> str:
     return ", ".join(f"{column}{way}" for column in (*columns, "r.id")) if columns else ""
 
 
-def narrowing_statements(selected: Filter) -> Sequence[Condition]:
+def narrowing_statements(dialect: Dialect, selected: Filter) -> Sequence[Condition]:
     """Return statements that give the results (`id`) which one part of the filter selects, by an index."""
-    return [part.ids for part in _result_parts(selected) if part.ids is not None]
+    return [part.ids for part in _result_parts(dialect, selected) if part.ids is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,12 @@ class _Part:
     ids: Condition | None = None
 
 
-def _result_parts(selected: Filter) -> list[_Part]:
+def _result_parts(dialect: Dialect, selected: Filter) -> list[_Part]:
     parts: list[_Part] = []
     for name, patterns in selected.fields.items():
         column = _OBJECT_COLUMNS.get(name)
         if column is not None:
-            fits, own = _fits(f"o.{column}", patterns), _fits(f"x.{column}", patterns)
+            fits, own = _fits(dialect, f"o.{column}", patterns), _fits(dialect, f"x.{column}", patterns)
             ids = f"SELECT id FROM results WHERE object IN (SELECT x.id FROM objects x WHERE {own.sql})"
             parts.append(_Part(fits, Condition(ids, own.values)))
     if selected.state == "open":
@@ -120,69 +122,66 @@ def _result_parts(selected: Filter) -> list[_Part]:
     if selected.until is not None:
         parts.append(_Part(Condition("coalesce(r.resolved, r.changed) <= ?", (selected.until,))))
     for key, patterns in selected.properties.items():
-        text = "json_extract(CASE WHEN json_valid(p.text) THEN p.text ELSE '{}' END, ?)"
-        fits = _fits(text, patterns, _json_path(key))
+        text = dialect.property_of("p.text", key)
+        fits = _fits(dialect, text.sql, patterns, *text.values)
         having = f"(SELECT p.id FROM texts p WHERE {fits.sql})"
         ids = f"SELECT id FROM results WHERE properties IN {having}"
         parts.append(_Part(Condition(f"r.properties IN {having}", fits.values), Condition(ids, fits.values)))
     for key, patterns in selected.labels.items():
-        fits = _fits("json_extract(l.labels, ?)", patterns, _json_path(key))
+        label = dialect.property_of("l.labels", key)
+        fits = _fits(dialect, label.sql, patterns, *label.values)
         having = f"(SELECT l.id FROM reports l WHERE {fits.sql})"
         ids = f"SELECT id FROM results WHERE report IN {having}"
         parts.append(_Part(Condition(f"r.report IN {having}", fits.values), Condition(ids, fits.values)))
     if selected.search:
-        parts.append(_search(selected.search))
+        parts.append(_search(dialect, selected.search))
     return parts
 
 
-def _search(text: str) -> _Part:
-    like = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-    messages = "(SELECT t.id FROM texts t WHERE t.text LIKE ? ESCAPE '\\')"
-    objects = "(SELECT x.id FROM objects x WHERE x.name LIKE ? ESCAPE '\\')"
-    series = "(SELECT y.id FROM series y WHERE y.policy LIKE ? ESCAPE '\\' OR y.rule LIKE ? ESCAPE '\\')"
+def _search(dialect: Dialect, text: str) -> _Part:
+    like = dialect.like
+    pattern = "%" + text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    messages = f"(SELECT t.id FROM texts t WHERE t.text {like} ? ESCAPE '\\')"
+    objects = f"(SELECT x.id FROM objects x WHERE x.name {like} ? ESCAPE '\\')"
+    series = f"(SELECT y.id FROM series y WHERE y.policy {like} ? ESCAPE '\\' OR y.rule {like} ? ESCAPE '\\')"
     either = f"r.message IN {messages} OR r.object IN {objects} OR r.series IN {series}"
     return _Part(
-        Condition(either, (like,) * 4),
+        Condition(either, (pattern,) * 4),
         Condition(
             f"SELECT id FROM results WHERE message IN {messages} "
             f"UNION SELECT id FROM results WHERE object IN {objects} "
             f"UNION SELECT id FROM results WHERE series IN {series}",
-            (like,) * 4,
+            (pattern,) * 4,
         ),
     )
 
 
-def _json_path(key: str) -> str:
-    """Return the path of a key; quotation marks cannot be written in a path, and no key has them."""
-    return '$."' + key.replace('"', "") + '"'
-
-
-def _fits(column: str, patterns: Sequence[str], *before: object) -> Condition:
+def _fits(dialect: Dialect, column: str, patterns: Sequence[str], *before: object) -> Condition:
     """Return the condition that a column fits patterns; `before` are values of `?` in the column itself."""
     positive = [pattern for pattern in patterns if not pattern.startswith("!")]
     negative = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     parts: list[Condition] = []
     if positive:
-        parts.append(_any([_one(column, pattern, before) for pattern in positive]))
+        parts.append(_any([_one(dialect, column, pattern, before) for pattern in positive]))
     parts.extend(
-        Condition(f"NOT coalesce({found.sql}, 0)", found.values)
-        for found in (_one(column, pattern, before) for pattern in negative)
+        Condition(f"NOT coalesce({found.sql}, FALSE)", found.values)
+        for found in (_one(dialect, column, pattern, before) for pattern in negative)
     )
     return _all(parts)
 
 
-def _one(column: str, pattern: str, before: tuple[object, ...]) -> Condition:
+def _one(dialect: Dialect, column: str, pattern: str, before: tuple[object, ...]) -> Condition:
     if any(each in pattern for each in "*?["):
-        return Condition(f"{column} GLOB ?", (*before, pattern))
+        return dialect.glob(column, pattern, before)
     return Condition(f"{column} = ?", (*before, pattern))
 
 
 def _all(parts: Sequence[Condition]) -> Condition:
-    return _joined(parts, " AND ", "1")
+    return _joined(parts, " AND ", "TRUE")
 
 
 def _any(parts: Sequence[Condition]) -> Condition:
-    return _joined(parts, " OR ", "0")
+    return _joined(parts, " OR ", "FALSE")
 
 
 def _joined(parts: Sequence[Condition], word: str, none: str) -> Condition:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Final
 
 from pyverno.report.collected import SEVERITIES, STATUSES, Collected
+from pyverno.ui.store.database import Connection
 from pyverno.ui.store.schema import SERIES_COLUMNS
 
 __all__ = ["Numbers", "rank_of"]
@@ -13,6 +13,9 @@ __all__ = ["Numbers", "rank_of"]
 _SERIES: Final = ", ".join(SERIES_COLUMNS)
 _MARKS: Final = ", ".join("?" * len(SERIES_COLUMNS))
 _OBJECT: Final = "cluster, api_version, kind, namespace, name"
+_LONGEST_FIELD: Final = 253
+"""Bytes of the fields of series and objects; names of Kubernetes are not longer."""
+
 _MOST_CACHED: Final = 20_000
 _LONGEST_CACHED: Final = 512
 """Characters of the longest text that is cached: with the count, it bounds the bytes."""
@@ -27,12 +30,17 @@ def rank_of(status: str, severity: str) -> int:
     return STATUSES.index(status) * len(SEVERITIES) + SEVERITIES.index(severity)
 
 
+def _cut(text: str) -> str:
+    """Return a text as short as what ordered indexes of every database can hold, nine in one entry."""
+    return text if len(text) <= _LONGEST_FIELD // 4 else text.encode()[:_LONGEST_FIELD].decode("utf-8", "ignore")
+
+
 class Numbers:
     """Looks numbers up; remembers the latest, and must forget them when rows are removed or rolled back."""
 
     __slots__ = ("_connection", "_known")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         """Take the connection of the writer."""
         self._connection = connection
         self._known: dict[tuple[str, ...], int] = {}
@@ -63,7 +71,7 @@ class Numbers:
             key,
             f"SELECT id FROM series WHERE ({_SERIES}) = ({_MARKS})",
             f"INSERT INTO series ({_SERIES}, rank) VALUES ({_MARKS}, {rank}) RETURNING id",
-            key,
+            tuple(map(_cut, key)),
         )
 
     def target(self, cluster: str, result: Collected) -> int:
@@ -77,7 +85,7 @@ class Numbers:
             key,
             f"SELECT id FROM objects WHERE ({_OBJECT}) = (?, ?, ?, ?, ?)",
             f"INSERT INTO objects ({_OBJECT}) VALUES (?, ?, ?, ?, ?) RETURNING id",
-            key,
+            tuple(map(_cut, key)),
         )
 
     def text(self, text: str) -> int:

@@ -1,4 +1,4 @@
-"""The tables of the store, and the connection settings they rely on.
+"""The tables of the store.
 
 A *series* is what many results have in common (cluster, source, category, policy, rule, severity, status, namespace,
 kind) with the number of open results: facets and counts read series and never touch results. Texts that repeat
@@ -7,19 +7,16 @@ kind) with the number of open results: facets and counts read series and never t
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Final
 
-from pyverno.errors import UsageError
+from pyverno.ui.store.opening import prepare
 
-__all__ = ["SERIES_COLUMNS", "VERSION", "connect", "create_tables"]
+__all__ = ["SERIES_COLUMNS", "VERSION", "create_tables"]
 
 VERSION: Final = 1
 """Goes up with every change of the tables."""
 
 SERIES_COLUMNS: Final = ("cluster", "source", "category", "policy", "rule", "severity", "status", "namespace", "kind")
-_CACHE_KIB: Final = 32 * 1024
-_BUSY_SECONDS: Final = 10.0
 
 _TABLES: Final = """
 CREATE TABLE series (
@@ -75,36 +72,6 @@ CREATE TABLE days (              -- counts at the end of each day: the history o
 """
 
 
-def connect(path: str, *, is_reader: bool = False) -> sqlite3.Connection:
-    """Open the file of a store; raises UsageError when it cannot be opened or is no store.
-
-    Readers see the last committed state while the one writer writes (WAL).
-    """
-    try:
-        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        if is_reader:
-            connection.execute("PRAGMA query_only = ON")
-    except sqlite3.Error as error:
-        raise UsageError(f"cannot use `{path}` as the store of results: {error}") from error
-    return connection
-
-
-def create_tables(path: str) -> None:
-    """Make the tables where there are none; raises UsageError for a file that holds anything else."""
-    connection = connect(path)
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version == VERSION:
-            return
-        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            what = f"a store of version {version}, not {VERSION}" if version else "a database of something else"
-            raise UsageError(f"`{path}` is {what}: give another file, or remove this one together with its history")
-        connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
-    except sqlite3.Error as error:
-        raise UsageError(f"cannot use `{path}` as the store of results: {error}") from error
-    finally:
-        connection.close()
+def create_tables(location: str) -> None:
+    """Make the tables where there are none; raises UsageError for a file or database that holds anything else."""
+    prepare(location, _TABLES, VERSION)

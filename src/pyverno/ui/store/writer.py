@@ -7,7 +7,6 @@ A report that says the same as before costs one look at its digest. Results keep
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,9 +16,10 @@ import orjson
 
 from pyverno.kube.json import JSONObject
 from pyverno.report.collected import STATUSES, Collected, read_report
+from pyverno.ui.store.database import Connection, Role
 from pyverno.ui.store.numbers import Numbers
+from pyverno.ui.store.opening import connect
 from pyverno.ui.store.rows import RESULT_COLUMNS, RESULT_TABLES, StoredResult, read_row
-from pyverno.ui.store.schema import connect
 from pyverno.value import dataclass, field
 
 __all__ = ["Change", "ChangeRecorder", "Report", "Writer", "report_of"]
@@ -62,10 +62,10 @@ class Change:
 class ChangeRecorder(Protocol):
     """Writes changes elsewhere in the same file, in the transaction that makes them."""
 
-    def record(self, connection: sqlite3.Connection, changes: Sequence[Change]) -> None:
+    def record(self, connection: Connection, changes: Sequence[Change]) -> None:
         """Take the changes of one transaction."""
 
-    def synchronized(self, connection: sqlite3.Connection, cluster: str) -> None:
+    def synchronized(self, connection: Connection, cluster: str) -> None:
         """Take note that every report of a cluster was read."""
 
 
@@ -101,7 +101,7 @@ class Writer:
 
         A `recorder` takes every change in the transaction that makes it.
         """
-        self._connection = connect(path)
+        self._connection = connect(path, Role.WRITER)
         self._recorder = recorder
         self._retention = retention_seconds
         self._numbers = Numbers(self._connection)
@@ -109,6 +109,25 @@ class Writer:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The exceptions of a store that cannot be written now."""
+        return self._connection.failures
+
+    def lead(self) -> bool:
+        """Become the one writer of the store; False while another process is. Raises StoreUnavailableError."""
+        self._numbers.forget()
+        return self._connection.lead()
+
+    def check(self) -> None:
+        """Raise an exception of `failures` when this is no longer the one writer."""
+        self._connection.check()
+
+    def announce(self, changes: Sequence[Change]) -> bool:
+        """Let every server with this store know what changed; False where this one is the only one."""
+        counts = Counter(change.after or "resolved" for change in changes)
+        return bool(counts) and self._connection.announce(counts)
 
     def write(self, reports: Iterable[Report], now: int) -> list[Change]:
         """Take reports as they are now; results that a report no longer has are resolved. Returns what changed."""
@@ -211,7 +230,7 @@ class Writer:
         is_again = resolved is not None
         self._connection.execute(
             "UPDATE results SET series = ?, message = ?, properties = ?, report = ?, resolved = NULL, changed = ?, "
-            "first_seen = iif(?, ?, first_seen) WHERE id = ?",
+            "first_seen = CASE WHEN ? THEN ? ELSE first_seen END WHERE id = ?",
             (*new, batch.now, is_again, batch.now, number),
         )
         batch.count(new[0], target, result.finding.status, 1)
@@ -272,23 +291,24 @@ class Writer:
     def _transaction(self, now: int) -> Iterator[_Batch]:
         """Commit everything that is written inside, and the counts of series with it; nothing at all after an error."""
         batch = _Batch(now)
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
-            yield batch
-            self._connection.executemany(
-                "UPDATE series SET open = open + ? WHERE id = ?",
-                [(change, number) for number, change in batch.series.items() if change],
-            )
-            for status in STATUSES:
-                self._connection.executemany(
-                    f"UPDATE objects SET {status} = {status} + ? WHERE id = ?",
-                    [(change, number) for (number, own), change in batch.objects.items() if change and own == status],
-                )
+            with self._connection.transaction():
+                yield batch
+                self._add_up(batch)
         except BaseException:
-            self._connection.execute("ROLLBACK")
             self._numbers.forget()
             raise
-        self._connection.execute("COMMIT")
+
+    def _add_up(self, batch: _Batch) -> None:
+        self._connection.executemany(
+            "UPDATE series SET open = open + ? WHERE id = ?",
+            [(change, number) for number, change in batch.series.items() if change],
+        )
+        for status in STATUSES:
+            self._connection.executemany(
+                f"UPDATE objects SET {status} = {status} + ? WHERE id = ?",
+                [(change, number) for (number, own), change in batch.objects.items() if change and own == status],
+            )
 
 
 def _identified(report: Report) -> Iterator[tuple[bytes, Collected]]:

@@ -12,12 +12,15 @@ from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> str:
-    """The file of an empty store."""
-    file = str(tmp_path / "store.db")
-    create_tables(file)
-    return file
+@pytest.fixture(params=["sqlite", "postgresql"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The place of an empty store, in each database."""
+    if request.param == "sqlite":
+        place = str(tmp_path / "store.db")
+    else:
+        place = request.getfixturevalue("postgres").new_schema()
+    create_tables(place)
+    return place
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,6 +13,7 @@ from pyverno.report.collected import SEVERITIES, STATUSES
 from pyverno.ui.store.filters import NO_FILTER, Filter, fits, read_filter
 from pyverno.ui.store.reader import Reader
 from pyverno.ui.store.rows import StoredResult
+from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
 from tests.unit.ui.store.samples import report, result
 
@@ -21,9 +23,15 @@ def selected(query: str) -> Filter:
     return read_filter([tuple(part.split("=", 1)) for part in query.split("&") if part], 1000)  # type: ignore[misc]
 
 
-@pytest.fixture
-def many(writer: Writer) -> None:
-    """Six hundred results of all statuses and severities in three clusters, some of them resolved."""
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store in each database: six hundred results of all kinds in three clusters, some of them resolved."""
+    if request.param == "sqlite":
+        place = str(tmp_path_factory.mktemp("filled") / "store.db")
+    else:
+        place = request.getfixturevalue("postgres").new_schema()
+    create_tables(place)
+    writer = Writer(place)
     chance = random.Random(7)  # noqa: S311 - the same data in every run
     for number in range(60):
         results = [
@@ -43,6 +51,16 @@ def many(writer: Writer) -> None:
         labels = {"app": f"a{number % 2}"}
         writer.write([report(*results, name=f"r{number}", cluster=f"c{number % 3}", labels=labels)], 100 + number)
     writer.remove("c0", ["r0", "r3"], 500)
+    writer.close()
+    return place
+
+
+@pytest.fixture
+def many(filled: str) -> Iterator[Reader]:
+    """A reader of six hundred results."""
+    opened = Reader(filled)
+    yield opened
+    opened.close()
 
 
 def naive(every: list[StoredResult], chosen: Filter) -> list[StoredResult]:
@@ -109,45 +127,43 @@ QUERIES = (
 )
 
 
-@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("query", QUERIES)
-def test_every_answer_agrees_with_a_look_at_every_result(query: str, reader: Reader) -> None:
+def test_every_answer_agrees_with_a_look_at_every_result(query: str, many: Reader) -> None:
     """Pages, totals, facets, summaries and resources, by whatever plan they are found."""
     chosen = selected(query)
-    every = list(reader.each_result(selected("state=all")))
+    every = list(many.each_result(selected("state=all")))
     expected = naive(every, chosen)
     assert 600 == len(every)
-    assert [each.id for each in expected] == [each.id for each in reader.each_result(chosen)]
+    assert [each.id for each in expected] == [each.id for each in many.each_result(chosen)]
     for order in ("latest", "oldest"):
-        page = reader.results(chosen, order=order, limit=1000)
+        page = many.results(chosen, order=order, limit=1000)
         assert {each.id for each in expected} == {each.id for each in page.items}
         assert (len(expected), False) == (page.total, page.is_lower_bound)
     counts = Counter(each.collected.finding.status for each in expected)
-    assert {status: counts[status] for status in STATUSES} == reader.summary(chosen)["summary"]
+    assert {status: counts[status] for status in STATUSES} == many.summary(chosen)["summary"]
     by_kind = {
-        each["name"]: sum(each[status] for status in STATUSES) for each in reader.summary(chosen, "kind")["groups"]
+        each["name"]: sum(each[status] for status in STATUSES) for each in many.summary(chosen, "kind")["groups"]
     }
     assert Counter(each.collected.finding.resource.kind for each in expected) == by_kind
     without = Counter(each.collected.finding.severity for each in naive(every, chosen.without("severity")))
-    assert without == {each["value"]: each["count"] for each in reader.facets(chosen)["severity"]}
-    listed = reader.resources(chosen, limit=1000)["items"]
+    assert without == {each["value"]: each["count"] for each in many.facets(chosen)["severity"]}
+    listed = many.resources(chosen, limit=1000)["items"]
     if not chosen.is_about_objects:
         assert {each.object_id for each in expected} == {each["id"] for each in listed}
     fails = Counter(each.object_id for each in expected if each.collected.finding.status == "fail")
     assert all(fails[each["id"]] == each["status"]["fail"] for each in listed)
 
 
-@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("order", ["worst", "latest", "oldest"])
 @pytest.mark.parametrize("query", ["", "search=text", "status=fail"])
-def test_pages_follow_each_other(order: str, query: str, reader: Reader) -> None:
+def test_pages_follow_each_other(order: str, query: str, many: Reader) -> None:
     """Every result once, in one order, whatever the length of a page."""
     chosen = selected(query)
-    whole = [each.id for each in reader.results(chosen, order=order, limit=1000).items]
+    whole = [each.id for each in many.results(chosen, order=order, limit=1000).items]
     found: list[int] = []
     cursor = ""
     while True:
-        page = reader.results(chosen, order=order, limit=7, cursor=cursor)
+        page = many.results(chosen, order=order, limit=7, cursor=cursor)
         found += [each.id for each in page.items]
         cursor = page.cursor
         if not cursor:
@@ -155,20 +171,18 @@ def test_pages_follow_each_other(order: str, query: str, reader: Reader) -> None
     assert whole == found
 
 
-@pytest.mark.usefixtures("many")
-def test_the_worst_come_first(reader: Reader) -> None:
+def test_the_worst_come_first(many: Reader) -> None:
     """By status, then by severity."""
-    found = [each.collected.finding for each in reader.each_result(NO_FILTER)]
+    found = [each.collected.finding for each in many.each_result(NO_FILTER)]
     ranks = [(STATUSES.index(each.status), SEVERITIES.index(each.severity)) for each in found]
     assert sorted(ranks) == ranks
 
 
-@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("cursor", ["x", "W10", "WyJ3b3JzdCJd", "WyJsYXRlc3QiLDEsMV0", "e30", "%00", "/" * 9])
-def test_a_foreign_cursor_is_an_error(cursor: str, reader: Reader) -> None:
+def test_a_foreign_cursor_is_an_error(cursor: str, many: Reader) -> None:
     """It never shows the first page instead."""
     with pytest.raises(UsageError, match="cursor"):
-        reader.results(NO_FILTER, cursor=cursor)
+        many.results(NO_FILTER, cursor=cursor)
 
 
 @pytest.mark.parametrize(
@@ -188,14 +202,13 @@ def test_a_wrong_filter_is_an_error(query: str) -> None:
         selected(query)
 
 
-@pytest.mark.usefixtures("many")
 @pytest.mark.parametrize("text", ["' OR 1=1 --", '"', "%", "_", "\\", "[", "]", "*", "😀", ")"])
-def test_texts_of_a_request_stay_texts(text: str, reader: Reader) -> None:
+def test_texts_of_a_request_stay_texts(text: str, many: Reader) -> None:
     """In every place of a filter; nothing matches them here."""
     for place in ("policy", "name", "search", "property.team", f"property.{text}", f"label.{text}"):
         if text == "*" and place != "search":
             continue
-        assert 0 == reader.count(read_filter([(place, text)], 0))[0], place
+        assert 0 == many.count(read_filter([(place, text)], 0))[0], place
 
 
 def test_labels_of_reports_select(writer: Writer, reader: Reader) -> None:

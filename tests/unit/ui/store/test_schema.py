@@ -11,8 +11,10 @@ from pyverno.errors import UsageError
 from pyverno.ui.store.schema import VERSION, create_tables
 
 
-def test_tables_are_made_once(path: str) -> None:
+def test_tables_are_made_once(tmp_path: Path) -> None:
     """A second start finds them."""
+    path = str(tmp_path / "store.db")
+    create_tables(path)
     create_tables(path)
     version = sqlite3.connect(path).execute("PRAGMA user_version").fetchone()
     assert (VERSION,) == version

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 
 import pytest
 
+from pyverno.ui.store.database import Role
 from pyverno.ui.store.filters import NO_FILTER, read_filter
+from pyverno.ui.store.opening import connect
 from pyverno.ui.store.reader import Reader
 from pyverno.ui.store.writer import Change, Writer, report_of
 from tests.unit.ui.store.samples import report, result
@@ -77,7 +78,7 @@ def test_counts_are_those_of_the_results(writer: Writer, path: str) -> None:
     writer.write([report(result(name=name), result("q", status="warn", name=name), name=name) for name in "abc"], 10)
     writer.write([report(result(name="a", status="pass"), name="a"), report(name="b")], 20)
     writer.write([report(result(name="b"), result(name="b", rule="x"), name="b")], 30)
-    rows = sqlite3.connect(path)
+    rows = connect(path, Role.READER)
     real = Counter(
         rows.execute(
             "SELECT s.status, r.object FROM results r JOIN series s ON s.id = r.series WHERE r.resolved IS NULL"
@@ -87,9 +88,7 @@ def test_counts_are_those_of_the_results(writer: Writer, path: str) -> None:
     assert Counter(status for status, _ in real.elements()) == series
     for status in ("fail", "warn", "pass"):
         own = {number: count for (found, number), count in real.items() if found == status}
-        rows.row_factory = sqlite3.Row
-        assert own == {row["id"]: row[status] for row in rows.execute("SELECT * FROM objects") if row[status]}
-        rows.row_factory = None
+        assert own == {number: count for number, count in rows.execute(f"SELECT id, {status} FROM objects") if count}  # noqa: S608
     rows.close()
 
 
@@ -124,3 +123,14 @@ def test_reports_of_a_cluster_are_read_as_objects() -> None:
     }
     read = report_of("c", body)
     assert ("PolicyReport/team/x", {"a": "b"}, 1) == (read.name, read.labels, len(read.results))
+
+
+def test_long_and_strange_texts_are_kept(writer: Writer, reader: Reader) -> None:
+    """Fields are cut to 253 bytes; messages of any length are kept whole, and so is everything beside a NUL."""
+    long = "\u00e4" * 50_000
+    writer.write([report(result(policy=long, rule="r" * 9000, message=long + "%s ? {", name="n" * 300))], 10)
+    writer.write([report(result(message="a\0b", properties={"k": "v", "%": "?"}), name="two")], 20)
+    found = [each.collected.finding for each in reader.results(NO_FILTER).items]
+    assert [("p", "r"), ("\u00e4" * 126, "r" * 253)] == sorted((each.policy, each.rule) for each in found)
+    assert {3, 100_000 // 2 + 6} == {len(each.message) for each in found}
+    assert 1 == reader.count(read_filter([("property.%", "?")], 0))[0]

@@ -1,0 +1,56 @@
+"""Pages of results: their orders, and the cursors that continue them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import orjson
+
+from pyverno.errors import UsageError
+from pyverno.ui.store.database import Condition
+from pyverno.ui.store.rows import StoredResult
+from pyverno.value import dataclass
+
+__all__ = ["ORDERS", "Page", "after_cursor", "encode_cursor", "order_clause"]
+
+ORDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "worst": ("s.rank", "s.policy", "s.rule", "s.namespace", "s.kind", "s.id", "r.object", "r.id"),
+    "latest": ("-r.changed", "-r.id"),
+    "oldest": ("r.first_seen", "r.id"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page: rows, how many there are in all (`is_lower_bound` where only so many were counted), and the next."""
+
+    items: Sequence[StoredResult]
+    total: int
+    is_lower_bound: bool
+    cursor: str = ""
+
+
+def order_clause(columns: Sequence[str]) -> str:
+    """Return the columns of an order as ORDER BY takes them."""
+    return ", ".join(f"{each[1:]} DESC" if each.startswith("-") else each for each in columns)
+
+
+def encode_cursor(order: str, keys: Sequence[object]) -> str:
+    """Return the cursor of the row with these keys."""
+    return base64.urlsafe_b64encode(orjson.dumps([order, *keys])).decode().rstrip("=")
+
+
+def after_cursor(columns: Sequence[str], cursor: str) -> Condition:
+    """Return the condition that a row follows a cursor; raises UsageError for a cursor of another order, or none."""
+    try:
+        order, *keys = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise UsageError("the cursor is not one that this server gave") from error
+    if ORDERS.get(order) != columns or len(keys) != len(columns) or not all(isinstance(key, str | int) for key in keys):
+        raise UsageError("the cursor belongs to another order")
+    names = ", ".join(each.removeprefix("-") for each in columns)
+    sign = "<" if columns[0].startswith("-") else ">"
+    return Condition(f"({names}) {sign} ({', '.join('?' * len(keys))})", tuple(keys))
