@@ -135,6 +135,26 @@ def _both_refuse(found: Difference) -> bool:
     return found.key.kind == "policy" and ABSENT not in (found.ours, found.theirs)
 
 
+_ADMISSION = ("admission", "parameters")
+
+
+def _looks_for_parameters(found: Difference) -> bool:
+    """Hold where a binding of the policy selects its parameters by labels, or names no namespace."""
+    return any(
+        "paramRef" in item["spec"]
+        and ("selector" in item["spec"]["paramRef"] or "namespace" not in item["spec"]["paramRef"])
+        for item in found.batch.policies
+        if item["metadata"]["name"] == found.key.policy
+    )
+
+
+def _has_foreign_exception(found: Difference) -> bool:
+    """Hold for a GeneratingPolicy beside an exception for another one."""
+    return found.policy.get("kind") == "GeneratingPolicy" and any(
+        item["spec"]["policyRefs"][0]["name"] != found.key.policy for item in found.batch.exceptions
+    )
+
+
 # --- the classes ------------------------------------------------------------------------------------------------------
 
 _DESCRIBED = (
@@ -238,15 +258,60 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "constraints of admission policies with bindings",
         "Offline, a ValidatingAdmissionPolicy with bindings applies to objects that its `matchConstraints` select",
-        lambda found: found.batch.family == "admission" and found.ours == ABSENT and _is_selected(found),
+        lambda found: found.batch.family in _ADMISSION and found.ours == ABSENT and _is_selected(found),
     ),
     DifferenceClass(
         "denials behind ignored errors",
         "a validation of a ValidatingAdmissionPolicy that is false is a fail, whatever errors come before it",
         lambda found: (
-            found.batch.family == "admission"
+            found.batch.family in _ADMISSION
             and found.policy.get("spec", {}).get("failurePolicy") == "Ignore"
             and (found.ours.status, found.theirs.status) == ("fail", "error")
+        ),
+    ),
+    DifferenceClass(
+        "parameters that labels select",
+        "Parameters that a binding selects by labels are evaluated one by one",
+        lambda found: found.batch.family == "parameters" and _looks_for_parameters(found),
+    ),
+    DifferenceClass(
+        "images that are skipped",
+        "An image of `skipImageReferences` needs no verification",
+        lambda found: "unverified image" in found.theirs.text and "skipImageReferences" in json.dumps(found.rule),
+    ),
+    DifferenceClass(
+        "order of images",
+        "Images are evaluated in the order of their containers",
+        _texts(
+            ours=r"^(missing digest for|unverified image) \S+$", theirs=r"^(missing digest for|unverified image) \S+$"
+        ),
+    ),
+    DifferenceClass(
+        "exceptions for other GeneratingPolicies",
+        "An exception counts for the policies that its `policyRefs` name",
+        _has_foreign_exception,
+    ),
+    DifferenceClass(
+        "objects of other namespaces",
+        "A NamespacedDeletingPolicy has no result for an object of another namespace",
+        lambda found: (
+            found.policy.get("kind") == "NamespacedDeletingPolicy"
+            and found.ours == ABSENT
+            and found.resource["metadata"].get("namespace") != found.policy["metadata"]["namespace"]
+        ),
+    ),
+    DifferenceClass(
+        "processes and exceptions of deletions",
+        "Results of deletions have no empty `process`, and name the exception that kept the object",
+        lambda found: found.batch.family == "deletions" and found.aspect == "details",
+    ),
+    DifferenceClass(
+        "requests of manifests",
+        "Offline, `request.oldObject` is null in a CREATE, and `request` has the kind and resource of the object",
+        lambda found: (
+            found.batch.family == "users"
+            and "JMESPath query failed: Unknown key" in found.theirs.text
+            and "request." in found.theirs.text
         ),
     ),
     DifferenceClass(

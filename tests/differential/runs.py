@@ -125,6 +125,14 @@ def _write(batch: Batch, names: list[str], folder: Path) -> list[str]:
         kept = [item for item in batch.values.get("policies", ()) if item["name"] in names]
         _write_documents(folder / "values.yaml", [{**batch.values, "policies": kept}])
         words += ["--values-file", "values.yaml"]
+    if batch.user is not None:
+        _write_documents(folder / "user.yaml", [batch.user])
+        words += ["--userinfo", "user.yaml"]
+    if batch.parameters:
+        _write_documents(folder / "parameters.yaml", batch.parameters)
+        words += ["--parameter-resource", "parameters.yaml"]
+    if batch.family == "deletions":
+        words.append("--continue-on-fail")
     return words
 
 
@@ -161,7 +169,8 @@ def _results(reports: Sequence[JSONObject]) -> Answers:
         for result in report.get("results") or ():
             subject = (result.get("resources") or [{}])[0]
             resource = f"{subject.get('kind', '')}/{subject.get('name', '')}"
-            several[Key("result", result.get("policy", ""), result.get("rule", ""), resource)].append(result)
+            policy = str(result.get("policy", "")).rpartition("/")[2]
+            several[Key("result", policy, result.get("rule", ""), resource)].append(result)
     return {key: _answer(results) for key, results in several.items()}
 
 

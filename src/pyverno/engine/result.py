@@ -202,10 +202,11 @@ class RuleResult(NamedTuple):
     def rule_name(self) -> str:
         """The name of the result: that of the rule, or of what a policy in CEL did instead of judging.
 
-        Kyverno: `exception` where exceptions decided, `evaluation` where a policy could not be evaluated at all.
+        Kyverno: `exception` where exceptions decided (except for deletions), `evaluation` where a policy could not be
+        evaluated at all.
         """
         if self.rule.policy.api_version.startswith(_CEL_GROUP):
-            if self.exceptions:
+            if self.exceptions and self.rule.type is not RuleType.DELETION:
                 return "exception"
             is_whole = self.detail is None or type(self.detail) is Fault
             if self.status is Status.ERROR and is_whole and not self.rule.name:

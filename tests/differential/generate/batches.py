@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from pyverno.kube.json import JSONObject
 from tests.differential.generate import changes
 from tests.differential.generate.celpolicies import admission_policy, cel_exception, validating_policy
 from tests.differential.generate.clusterpolicies import cluster_policy, exception, validating_rule, values
+from tests.differential.generate.deletions import cleanup_policy, deleting_policy
 from tests.differential.generate.draws import chance
 from tests.differential.generate.expressions import expression
+from tests.differential.generate.images import image_policy
+from tests.differential.generate.parameters import parameterized_policy, parameters
 from tests.differential.generate.resources import KINDS, resource, resources, tree
+from tests.differential.generate.users import user, user_policy
 
 __all__ = ["FAMILIES", "Batch", "batch_of", "family_of"]
 
@@ -23,7 +27,10 @@ _CONTROLLERS = ("Pod", "Pod", "Deployment", "CronJob")
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Policies and resources of one run; with queries, the first resource is their input."""
+    """Policies and resources of one run; with queries, the first resource is their input.
+
+    `user` is the file with the user of all requests, `parameters` are the objects that bindings refer to.
+    """
 
     seed: int
     family: str
@@ -32,6 +39,8 @@ class Batch:
     exceptions: tuple[JSONObject, ...] = ()
     values: JSONObject | None = None
     queries: tuple[str, ...] = ()
+    user: JSONObject | None = None
+    parameters: tuple[JSONObject, ...] = ()
 
 
 def family_of(seed: int) -> str:
@@ -102,7 +111,8 @@ def _cel(random: Random, seed: int) -> Batch:
         policies.append(validating_policy(random, name, sample))
         if chance(random, 0.15):
             exceptions.append(cel_exception(random, f"e-{name}", "ValidatingPolicy", name, sample))
-    return Batch(seed, "cel", tuple(policies), tuple(objects), tuple(exceptions))
+    given = values(random, (), ()) if chance(random, 0.3) else None
+    return Batch(seed, "cel", tuple(policies), tuple(objects), tuple(exceptions), given)
 
 
 def _admission(random: Random, seed: int) -> Batch:
@@ -144,30 +154,82 @@ def _mutate(random: Random, seed: int) -> Batch:
 
 
 def _generate(random: Random, seed: int) -> Batch:
-    """Generating rules and GeneratingPolicies."""
-    return _each_its_own(
+    """Generating rules and GeneratingPolicies, these with exceptions."""
+    drawn = _each_its_own(
         random,
         seed,
         "generate",
         _KNOWN,
-        lambda draws, *drawn: [
-            changes.generating_rule_policy(draws, *drawn)
+        lambda draws, *given: [
+            changes.generating_rule_policy(draws, *given)
             if chance(draws, 0.5)
-            else changes.generating_policy(draws, *drawn)
+            else changes.generating_policy(draws, *given)
         ],
     )
+    return _with_exceptions(random, drawn, "GeneratingPolicy")
 
 
 def _celmutate(random: Random, seed: int) -> Batch:
-    """MutatingPolicies and MutatingAdmissionPolicies."""
-    return _each_its_own(
+    """MutatingPolicies with exceptions, and MutatingAdmissionPolicies."""
+    drawn = _each_its_own(
         random,
         seed,
         "celmutate",
         ("Pod", "Deployment", "Service", "ConfigMap"),
-        lambda draws, *drawn: changes.mutating_policy(draws, *drawn, admission=chance(draws, 0.4)),
+        lambda draws, *given: changes.mutating_policy(draws, *given, admission=chance(draws, 0.4)),
         policies=6,
     )
+    return _with_exceptions(random, drawn, "MutatingPolicy")
+
+
+def _with_exceptions(random: Random, batch: Batch, kind: str) -> Batch:
+    """Return a batch with exceptions for some of its policies of a kind."""
+    exceptions = []
+    for policy in batch.policies:
+        name = policy["metadata"]["name"]
+        if policy["kind"] == kind and chance(random, 0.25):
+            sample = next(item for item in batch.resources if item["metadata"]["name"] == f"{name}-0")
+            exceptions.append(cel_exception(random, f"e-{name}", kind, name, sample))
+    return replace(batch, exceptions=tuple(exceptions))
+
+
+def _users(random: Random, seed: int) -> Batch:
+    """Policies about the user and the request."""
+    objects = resources(random, 12, ("Pod", "ConfigMap", "Namespace"))
+    given = user(random)
+    policies = [user_policy(random, name, given, random.choice(objects)) for name in _names("p", 40)]
+    return Batch(seed, "users", tuple(policies), tuple(objects), user=given)
+
+
+def _parameters(random: Random, seed: int) -> Batch:
+    """ValidatingAdmissionPolicies with parameters."""
+    objects, given = resources(random, 12, ("Pod", "Service", "ConfigMap")), parameters(random)
+    documents: list[JSONObject] = []
+    for name in _names("p", 30):
+        documents += parameterized_policy(random, name, random.choice(objects), given)
+    return Batch(seed, "parameters", tuple(documents), tuple(objects), parameters=tuple(given))
+
+
+def _deletions(random: Random, seed: int) -> Batch:
+    """DeletingPolicies with exceptions, and cleanup policies."""
+    objects = resources(random, 20, random.choice((_KNOWN, ("Pod",), ("ConfigMap", "Namespace"))))
+    policies, exceptions = [], []
+    for name in _names("p", 30):
+        sample = random.choice(objects)
+        if chance(random, 0.5):
+            policies.append(cleanup_policy(random, name, sample))
+            continue
+        policies.append(deleting_policy(random, name, sample))
+        if chance(random, 0.2):
+            exceptions.append(cel_exception(random, f"e-{name}", policies[-1]["kind"], name, sample))
+    return Batch(seed, "deletions", tuple(policies), tuple(objects), tuple(exceptions))
+
+
+def _images(random: Random, seed: int) -> Batch:
+    """ClusterPolicies about references of images."""
+    objects = resources(random, 20, random.choice((_CONTROLLERS, ("Pod",))))
+    policies = [image_policy(random, name, random.choice(objects)) for name in _names("p", 24)]
+    return Batch(seed, "images", tuple(policies), tuple(objects))
 
 
 def _queries(random: Random, seed: int) -> Batch:
@@ -186,5 +248,9 @@ FAMILIES: dict[str, Callable[[Random, int], Batch]] = {
     "mutate": _mutate,
     "generate": _generate,
     "celmutate": _celmutate,
+    "users": _users,
+    "parameters": _parameters,
+    "deletions": _deletions,
+    "images": _images,
     "queries": _queries,
 }

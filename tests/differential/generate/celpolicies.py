@@ -8,7 +8,7 @@ from pyverno.kube.json import JSON, JSONObject
 from tests.differential.generate.celexpressions import about_object, text_about_object
 from tests.differential.generate.draws import chance
 
-__all__ = ["admission_policy", "cel_exception", "constraints", "validating_policy"]
+__all__ = ["admission_policy", "cel_exception", "constraints", "selectors", "validating_policy"]
 
 _PLACES = {
     "Pod": ("", "v1", "pods"),
@@ -33,7 +33,8 @@ def constraints(random: Random, kind: str, **more: JSON) -> JSONObject:
     return {"resourceRules": [rule], **more}
 
 
-def _selectors(random: Random) -> JSONObject:
+def selectors(random: Random) -> JSONObject:
+    """Return the selectors of match constraints, most times none."""
     found: JSONObject = {}
     if chance(random, 0.15):
         found["objectSelector"] = {"matchLabels": {"app": "web"}}
@@ -85,7 +86,7 @@ def _validations(random: Random, sample: JSONObject) -> JSONObject:
             validation["reason"] = "Invalid"
         written.append(validation)
     spec: JSONObject = {
-        "matchConstraints": constraints(random, sample["kind"], **_selectors(random)),
+        "matchConstraints": constraints(random, sample["kind"], **selectors(random)),
         "validations": written,
     }
     if variables:

@@ -33,6 +33,6 @@ class DeleteRule(SkippedByException):
                 if not self.conditions.check(scope, run.runtime).met:
                     return (Verdict(Status.FAIL, "resource did not match"),)
             except ExpressionError as error:
-                return (Verdict(Status.ERROR, f"failed to check conditions: {error.message}"),)
+                return (Verdict(Status.ERROR, error.message),)
         effect = DeleteEffect(ResourceRef.of(document), self.propagation_policy)
         return (Verdict(Status.PASS, "resource matched", effects=(effect,)),)

@@ -19,6 +19,9 @@ from pyverno.value import dataclass
 
 __all__ = ["CompiledCelException"]
 
+_PREFIXES = {RuleType.VALIDATION: "failed to load context: ", RuleType.DELETION: ""}
+"""What an error of an exception begins with, where it is not that of an evaluation."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledCelException:
@@ -75,9 +78,8 @@ class CompiledCelException:
             raise
         if unmet is not None and unmet.errors and not ignores_errors:
             # Kyverno: an exception that cannot be judged is an error of the policy, never "no exception"
-            is_check = run.rule.info.type is RuleType.VALIDATION
-            text = "failed to load context" if is_check else "failed to evaluate policy"
-            raise EvaluationError(f"{text}: {'; '.join(unmet.errors)}")
+            prefix = _PREFIXES.get(run.rule.info.type, "failed to evaluate policy: ")
+            raise EvaluationError(f"{prefix}{'; '.join(unmet.errors)}")
         return unmet is None
 
     def _in_force(self, run: Run) -> bool:

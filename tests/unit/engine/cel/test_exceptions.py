@@ -138,3 +138,30 @@ def test_an_exempted_object_is_not_deleted():
     review = ask(policy, let, deleting=True, resource=other)
     assert [("pass", "resource matched")] == said(review)
     assert 1 == len(review.effects)
+
+
+def test_results_of_deletions_have_the_name_of_the_policy_and_the_bare_error():
+    """An exception changes the name of other results only, and its errors stand alone as those of conditions do."""
+    policy = kyverno("DeletingPolicy", schedule="* * * * *", conditions=conditions("true"))
+    kept = ask(policy, exception(kind="DeletingPolicy"), deleting=True)
+    assert [("check", "resource did not match")] == [(each.rule_name, each.message) for each in kept.results]
+    unclear = exception(kind="DeletingPolicy", matchConditions=conditions(ERROR))
+    assert [("error", "no such key: missing")] == said(ask(policy, unclear, deleting=True))
+
+
+def test_an_error_in_conditions_of_a_cleanup_policy_stands_alone():
+    """Nothing is deleted, and the text is that of the variable."""
+    condition = {"key": "{{ target.missing }}", "operator": "Equals", "value": "x"}
+    spec = {
+        "schedule": "* * * * *",
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "conditions": {"all": [condition]},
+    }
+    policy = {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "ClusterCleanupPolicy",
+        "metadata": {"name": "check"},
+        "spec": spec,
+    }
+    ((status, message),) = said(ask(policy, deleting=True))
+    assert ("error", "failed to substitute variables in condition key") == (status, message.partition(": ")[0])
