@@ -10,6 +10,7 @@ Slots always, annotations as texts; no `InitVar`, no `KW_ONLY`. This module must
 
 from __future__ import annotations
 
+import sys
 from itertools import repeat
 from operator import attrgetter, call, ge, gt, le, lt
 from reprlib import recursive_repr
@@ -432,12 +433,14 @@ def _is_dataclass(value: object) -> bool:
 
 
 def _replace(value: Any, /, **changes: Any) -> Any:
-    """Return a copy with some fields changed; raises ValueError for a field that `__init__` does not take."""
+    """Return a copy with some fields changed; raises for a field that `__init__` does not take."""
     for each in getattr(value, _PLAN).fields.values():
         name = each.name
         if not each.init:
             if name in changes:
-                raise ValueError(f"field {name} is declared with init=False, it cannot be specified with replace()")
+                # the error of the standard library, which changed in Python 3.13
+                kind = TypeError if sys.version_info >= (3, 13) else ValueError
+                raise kind(f"field {name} is declared with init=False, it cannot be specified with replace()")
         elif name not in changes:
             changes[name] = getattr(value, name)
     return value.__class__(**changes)

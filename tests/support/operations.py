@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 __all__ = ["MOST_GROWTH", "growth", "operations"]
@@ -22,6 +22,8 @@ def operations(call: Callable[[], object]) -> int:
     >>> operations(lambda: sum(range(1000))) < operations(lambda: [index for index in range(1000)])
     True
     """
+    if sys.version_info >= (3, 12):
+        return _monitored(call)
     count = 0
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
@@ -38,6 +40,28 @@ def operations(call: Callable[[], object]) -> int:
         call()
     finally:
         sys.settrace(before)
+    return count
+
+
+def _monitored(call: Callable[[], object]) -> int:
+    """Count with `sys.monitoring`: since Python 3.12, a function that sets a frame's tracing can miss the frame."""
+    count = 0
+
+    def add(_code: CodeType, _offset: int) -> None:
+        nonlocal count
+        count += 1
+
+    monitoring: Any = vars(sys)["monitoring"]
+    tool, event = monitoring.PROFILER_ID, monitoring.events.INSTRUCTION
+    monitoring.use_tool_id(tool, __name__)
+    try:
+        monitoring.register_callback(tool, event, add)
+        monitoring.set_events(tool, event)
+        call()
+    finally:
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
     return count
 
 

@@ -101,9 +101,10 @@ class Component:
 
     @property
     def selector(self) -> dict[str, str]:
-        """The labels by which its pods are selected."""
-        selector = self.workload.selector
-        return self.labels if selector is None else dict(selector)
+        """The labels by which its pods are selected; those of Kyverno's pods match, so that a rollout replaces them."""
+        if self.workload.selector is not None:
+            return dict(self.workload.selector)
+        return {key: value for key, value in self.labels.items() if key != "app.kubernetes.io/name"}
 
     @property
     def chart_labels(self) -> dict[str, str]:

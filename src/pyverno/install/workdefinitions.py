@@ -24,7 +24,7 @@ _LABELS: Final = "audit\\.kyverno\\.io"
 
 
 def work_definitions() -> Iterator[JSONObject]:
-    """Yield the definitions, each with one version.
+    """Yield the definitions, each with one served version.
 
     >>> [body["spec"]["names"]["kind"] for body in work_definitions()]
     ['UpdateRequest', 'EphemeralReport', 'ClusterEphemeralReport']
@@ -34,6 +34,8 @@ def work_definitions() -> Iterator[JSONObject]:
         {"kind": "UpdateRequest", "plural": "updaterequests", "shortNames": ["ur"]},
         "Namespaced",
         _version("v2", "UpdateRequest is work for the background controller.", _work(), _WORK_COLUMNS, _WORK_STATUS),
+        # Kyverno: clusters that ran an old version name it in status.storedVersions, so it cannot be removed
+        _unserved_version("v1beta1", "UpdateRequest in a version that is not served any more."),
     )
     for kind, plural, short, scope in (
         ("EphemeralReport", "ephemeralreports", "ephr", "Namespaced"),
@@ -48,7 +50,7 @@ def work_definitions() -> Iterator[JSONObject]:
         )
 
 
-def _definition(group: str, names: JSONObject, scope: str, version: JSONObject) -> JSONObject:
+def _definition(group: str, names: JSONObject, scope: str, *versions: JSONObject) -> JSONObject:
     kind = names["kind"]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -61,7 +63,7 @@ def _definition(group: str, names: JSONObject, scope: str, version: JSONObject) 
             "group": group,
             "names": {"listKind": f"{kind}List", "singular": kind.lower(), "categories": ["kyverno"], **names},
             "scope": scope,
-            "versions": [version],
+            "versions": list(versions),
         },
     }
 
@@ -93,6 +95,11 @@ def _version(
         properties["status"] = status
         found["subresources"] = {"status": {}}
     return found
+
+
+def _unserved_version(name: str, text: str) -> JSONObject:
+    schema: JSONObject = {**_OPEN, "description": text}
+    return {"name": name, "served": False, "storage": False, "schema": {"openAPIV3Schema": schema}}
 
 
 def _work() -> JSONObject:

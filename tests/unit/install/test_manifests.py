@@ -138,7 +138,7 @@ def test_definitions_are_small_and_describe_themselves() -> None:
     """Small enough for `kubectl apply`, which keeps a copy in an annotation of at most 256 KiB."""
     for definition in definitions():
         assert len(encode(definition)) < 128 * 1024
-        for version in definition["spec"]["versions"]:
+        for version in (each for each in definition["spec"]["versions"] if each["served"]):
             schema = version["schema"]["openAPIV3Schema"]
             assert schema["description"]
             body = "results" if "results" in schema["properties"] else "spec"

@@ -53,10 +53,10 @@ def test_a_table_becomes_a_schema() -> None:
 
 
 def test_every_definition_describes_its_fields() -> None:
-    """In every version, and in less than a tenth of a megabyte."""
+    """In every served version, and in less than a tenth of a megabyte."""
     for definition in definitions():
         assert len(str(definition)) < 100_000
-        for version in definition["spec"]["versions"]:
+        for version in (each for each in definition["spec"]["versions"] if each["served"]):
             fields = version["schema"]["openAPIV3Schema"]["properties"]
             body = fields["results"] if "results" in fields else fields["spec"]
             assert body["description"]

@@ -10,11 +10,13 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
+from pyverno.install.workdefinitions import work_definitions
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, admission_report
 from pyverno.testing import install_definitions
 
+CRDS = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 WORK = GVR("kyverno.io", "v2", "updaterequests")
 STRICT = {"fieldValidation": "Strict"}
 
@@ -56,3 +58,25 @@ def test_what_is_written_is_stored_as_it_is() -> None:
             await sandbox.stop()
 
     asyncio.run(run())
+
+
+def test_old_update_requests_do_not_stop_the_installation() -> None:
+    """A cluster that once stored UpdateRequests in v1beta1 takes the definition, as all versions stored are in it."""
+
+    async def run() -> list[str]:
+        sandbox = Sandbox(Settings(controllers=False))
+        await sandbox.start()
+        try:
+            async with Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client:
+                [wanted] = (each for each in work_definitions() if each["spec"]["names"]["kind"] == "UpdateRequest")
+                schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+                old = {"name": "v1beta1", "served": True, "storage": True, "schema": schema}
+                await client.create(CRDS, {**wanted, "spec": {**wanted["spec"], "versions": [old]}})
+                found = await client.get(CRDS, wanted["metadata"]["name"])
+                await client.update(CRDS, {**found, "spec": wanted["spec"]})
+                found = await client.get(CRDS, wanted["metadata"]["name"])
+                return sorted(found["status"]["storedVersions"])
+        finally:
+            await sandbox.stop()
+
+    assert ["v1beta1", "v2"] == asyncio.run(run())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ def test_tables_are_made_once(tmp_path: Path) -> None:
     path = str(tmp_path / "store.db")
     create_tables(path)
     create_tables(path)
-    version = sqlite3.connect(path).execute("PRAGMA user_version").fetchone()
+    with closing(sqlite3.connect(path)) as rows:
+        version = rows.execute("PRAGMA user_version").fetchone()
     assert (VERSION,) == version
 
 
@@ -32,4 +34,5 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             create_tables(str(file))
     assert "not a database " * 100 == text.read_text()
-    assert [("precious",)] == sqlite3.connect(other).execute("SELECT name FROM sqlite_master").fetchall()
+    with closing(sqlite3.connect(other)) as rows:
+        assert [("precious",)] == rows.execute("SELECT name FROM sqlite_master").fetchall()
