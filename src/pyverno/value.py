@@ -423,8 +423,7 @@ _STANDARD: Final[dict[str, Any]] = {
 
 def _all_fields(value: Any) -> tuple[Field, ...]:
     """Return the fields of a class or an instance in order."""
-    plan: _Plan = getattr(value, _PLAN)
-    return tuple(plan.fields.values())
+    return tuple(getattr(value, _PLAN).fields.values())
 
 
 def _is_dataclass(value: object) -> bool:
@@ -435,14 +434,12 @@ def _is_dataclass(value: object) -> bool:
 def _replace(value: Any, /, **changes: Any) -> Any:
     """Return a copy with some fields changed; raises for a field that `__init__` does not take."""
     for each in getattr(value, _PLAN).fields.values():
-        name = each.name
         if not each.init:
-            if name in changes:
-                # the error of the standard library, which changed in Python 3.13
-                kind = TypeError if sys.version_info >= (3, 13) else ValueError
+            if (name := each.name) in changes:
+                kind = TypeError if sys.version_info >= (3, 13) else ValueError  # as the standard library
                 raise kind(f"field {name} is declared with init=False, it cannot be specified with replace()")
-        elif name not in changes:
-            changes[name] = getattr(value, name)
+        elif each.name not in changes:
+            changes[each.name] = getattr(value, each.name)
     return value.__class__(**changes)
 
 
