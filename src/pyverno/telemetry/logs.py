@@ -163,6 +163,9 @@ def _json(value: object) -> str:
 
 def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Send all log lines to a stream (stderr)."""
+    # no line has the caller, thread or process of its event, and finding them takes longer than writing it
+    logging._srcfile = None  # as the logging HOWTO has it
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(stream or sys.stderr)
     if settings.form == "json":
         handler.setFormatter(JsonFormatter(settings.time))
@@ -189,20 +192,31 @@ class AnswerLog:
     ) -> None:
         """Log a response, with a line for each rule that failed or broke."""
         level = logging.DEBUG if outcome.answer.allowed else logging.INFO
+        about: dict[str, object] = {}
         if log.isEnabledFor(level):
+            about = _about(admission_request, path, seconds)
             verb = "allowed" if outcome.answer.allowed else "denied"
             # no review: the request was filtered, or no policy is on the path
             results = None if outcome.review is None else len(outcome.review.results)
-            fields = {**_about(admission_request, path, seconds), "results": results}
-            log.log(level, "admission request %s", verb, extra={"fields": fields})
+            log.log(level, "admission request %s", verb, extra={"fields": {**about, "results": results}})
         if outcome.fault is not None:
             log.error("a bug kept an answer from being worded", extra={"fields": _fault(outcome.fault)})
-        self.audited(admission_request, path, outcome, seconds)
+        self._log_results(admission_request, path, outcome, seconds, about)
 
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
         """Write one line for each rule that failed or broke."""
+        self._log_results(admission_request, path, outcome, seconds, {})
+
+    @staticmethod
+    def _log_results(
+        admission_request: AdmissionRequest,
+        path: str,
+        outcome: AdmissionOutcome,
+        seconds: float,
+        about: dict[str, object],
+    ) -> None:
         if outcome.review is None:
             return
         for rule, fault in outcome.review.faults:
@@ -214,7 +228,6 @@ class AnswerLog:
             )
         if not log.isEnabledFor(logging.INFO):
             return
-        about: dict[str, object] = {}
         for result in outcome.review.results:
             if result.status in _BAD:
                 about = about or _about(admission_request, path, seconds)

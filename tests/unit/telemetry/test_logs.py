@@ -19,6 +19,7 @@ def lines() -> Iterator[Lines]:
     """Return what begins to log by settings into a text, until the test is over."""
     root, own = logging.getLogger(), logging.getLogger("pyverno")
     before = root.handlers[:], root.level, own.level
+    found = {name: getattr(logging, name) for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing")}
 
     def begin(settings: LogSettings) -> io.StringIO:
         stream = io.StringIO()
@@ -29,6 +30,8 @@ def lines() -> Iterator[Lines]:
     root.handlers[:] = before[0]
     root.setLevel(before[1])
     own.setLevel(before[2])
+    for name, value in found.items():
+        setattr(logging, name, value)
 
 
 def record(told: str, /, **fields: object) -> logging.LogRecord:
@@ -101,3 +104,12 @@ def test_the_verbosity_chooses_the_events_of_ours(lines: Lines, verbosity: int, 
     assert told == [line.split()[1] for line in stream.getvalue().splitlines() if "own" in line]
     assert (verbosity >= 6) == ("library" in stream.getvalue())
     assert logging.DEBUG == level_of(verbosity) or verbosity < 4
+
+
+def test_an_event_is_logged_without_finding_what_no_line_has(lines: Lines) -> None:
+    """Caller, thread and process of an event cost more than its line, and appear in none."""
+    lines(LogSettings())
+    found: list[logging.LogRecord] = []
+    logging.getLogger().handlers[0].addFilter(lambda each: not found.append(each))  # type: ignore[func-returns-value]
+    logging.getLogger("pyverno").info("denied")
+    assert [(0, None, None)] == [(each.lineno, each.thread, each.process) for each in found]

@@ -7,7 +7,6 @@ the host) has no provable claim, and its closures decide. The fast tier never de
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Final
 
 from pyverno.engine.cel.session import CelCondition, CelVariable
@@ -49,12 +48,13 @@ def cel_fast_tier(
 def _fast_verdict(claim: Claim, passed: tuple[RuleResult, ...]) -> FastVerdict:
     """Return the rule by itself, for objects that do not pass all rules of a plan; it is generated on first use."""
 
-    @cache
-    def check() -> PassCheck | None:
-        return fuse((claim,))
+    check: PassCheck | None = None
+    is_made = False
 
     def verdict(subject: JSON) -> Sequence[RuleResult] | None:
-        passes = check()
-        return passed if passes is not None and passes(subject) is True else None
+        nonlocal check, is_made
+        if not is_made:
+            check, is_made = fuse((claim,)), True
+        return passed if check is not None and check(subject) is True else None
 
     return verdict
