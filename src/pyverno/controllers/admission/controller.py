@@ -9,18 +9,13 @@ import asyncio
 from typing import Final
 
 from pyverno.cluster.access import Access
-from pyverno.cluster.client import Client
 from pyverno.controllers.admission.followup import Followup
 from pyverno.controllers.admission.leader import AdmissionLeader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.admissionpolicies.reconciler import check_mutating
 from pyverno.controllers.certificates.handshake import OwnHandshake
-from pyverno.controllers.runtime.events import Event, Events
-from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
-from pyverno.controllers.runtime.tasks import Tasks
-from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.deletionpermissions import DeletionPermissions
-from pyverno.controllers.state.hosts import HostFactory
+from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions
 from pyverno.controllers.state.typechecks import cel_type_warnings
 from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
@@ -58,33 +53,17 @@ class AdmissionController:
         self._settings = settings
         self._peers = peers
         self._observer = observer
-        self._metrics = metrics = metrics or Metrics()
-        told = count_queries(metrics)
-        self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=told)
-        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=told)
-        self._parts = Tasks()
-        self._hosts = HostFactory(
-            self._client,
-            settings.hosts,
-            lambda: self._cluster.kinds,
-            emit=self._emit,
-        )
-        self._cluster = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
+        self._foundation = foundation = Foundation(access, settings, metrics)
+        self._client, self._cluster, self._hosts = foundation.client, foundation.state, foundation.hosts
+        self._metrics = metrics = foundation.metrics
         self._leader = AdmissionLeader(
             self._client, settings.leader, self._cluster, metrics, (self._hosts.status.controller,)
-        )
-        self._events = Events(
-            self._events_client,
-            settings.events,
-            configuration=lambda: self._cluster.configuration,
-            uid_of=self._cluster.store.uid_of,
-            on_drop=metrics.dropped_event,
         )
         self._followup = Followup(
             self._client,
             settings.followup,
             self._cluster,
-            self._events,
+            foundation.events,
             observer,
             host=self._hosts.host,
             metrics=metrics,
@@ -130,36 +109,26 @@ class AdmissionController:
         Raises UsageError when the cluster lacks required definitions, HostError when it cannot be reached at the start
         or a part ends unexpectedly.
         """
+        foundation = self._foundation
+        start = foundation.parts.start
         try:
-            await begin_metrics(
-                self._client, self._settings.metrics_config_map, self._settings.namespace, self._metrics
-            )
-            await self._cluster.start()
+            await foundation.begin()
             if self._settings.generates_mutating:
                 check_mutating(self._cluster.kinds)
             await self._leader.certificates.start()
             server = await self._serve()
-            self._parts.start(self._handshake.run(self._settings.address, server.port))
-            leading = self._parts.start(self._leader.campaign())
-            self._parts.start(self._cluster.follow_definitions())
-            self._parts.start(self._events.run())
-            self._parts.start(self._followup.run())
-            if self._metrics.settings.refresh_seconds:
-                self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
-            self._parts.start(self._leader.certificates.follow())
-            await self._parts.wait(stop)
+            start(self._handshake.run(self._settings.address, server.port))
+            leading = start(self._leader.campaign())
+            start(self._followup.run())
+            start(self._leader.certificates.follow())
+            foundation.follow()
+            await foundation.parts.wait(stop)
             # unready at once, and the lease is released long before the pod's grace period ends
             await asyncio.gather(self._leader.end(leading), server.stop())
             await self._followup.flush(_FLUSH_SECONDS)
         finally:
-            await self._parts.end()
-            await self._hosts.close()
-            await self._events_client.close()
-            await self._client.close()
-        self._parts.check()
-
-    def _emit(self, event: Event) -> None:
-        self._events.emit(event)
+            await foundation.end()
+        foundation.parts.check()
 
     async def _serve(self) -> WebhookServer:
         settings = self._settings
@@ -190,7 +159,7 @@ class AdmissionController:
             host=self._hosts.host(),
             tls=tls,
             health=self,
-            observer=Observers(self._observer, self._events, self._followup),
+            observer=Observers(self._observer, self._foundation.events, self._followup),
             special={
                 **reviews.paths(),
                 **cleanup_paths(CLEANUP_PATH, reviews.review),

@@ -13,8 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from pyverno.cluster.access import Access
-from pyverno.cluster.client import Client
-from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.controllers.applier import EffectApplier
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.handlers import HANDLERS, LEADER_CONTROLLERS, PARTS, SHARDED
@@ -23,12 +21,9 @@ from pyverno.controllers.background.requests import UpdateRequests
 from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.background.shards import Shards
-from pyverno.controllers.runtime.events import Event, Events
+from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.runtime.leader import Leader, Together
-from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
-from pyverno.controllers.runtime.tasks import Tasks
-from pyverno.controllers.state.clusterstate import ClusterState
-from pyverno.controllers.state.hosts import HostFactory
+from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.errors import UsageError
@@ -48,22 +43,9 @@ class BackgroundController:
 
     def __init__(self, access: Access, settings: BackgroundSettings, metrics: Metrics | None = None) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in."""
-        self._settings = settings
         self._has_begun = False
-        self._metrics = metrics = metrics or Metrics()
-        on_query = count_queries(metrics)
-        self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=on_query)
-        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
-        self._parts = Tasks()
-        self._hosts = HostFactory(self._client, settings.hosts, lambda: self._state.kinds, emit=self._notify)
-        self._state = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
-        self._events = Events(
-            self._events_client,
-            settings.events,
-            configuration=lambda: self._state.configuration,
-            uid_of=self._state.store.uid_of,
-            on_drop=metrics.dropped_event,
-        )
+        self._foundation = foundation = Foundation(access, settings, metrics)
+        self._client, self._state, metrics = foundation.client, foundation.state, foundation.metrics
         self._pool = ThreadPoolExecutor(max(settings.workers, 1), thread_name_prefix="background")
         guard = WriteGuard(settings.guard)
         self._reports = ResultReports(
@@ -77,11 +59,11 @@ class BackgroundController:
             client=self._client,
             settings=settings,
             state=self._state,
-            host=self._hosts.host,
+            host=foundation.hosts.host,
             applier=EffectApplier(
                 self._client, lambda: self._state.kinds, guard=guard, on_quarantine=self._note_quarantine
             ),
-            notify=self._notify,
+            notify=foundation.emit,
             metrics=metrics,
             reports=self._reports,
             pool=self._pool,
@@ -126,9 +108,7 @@ class BackgroundController:
             retry_seconds=settings.lease_retry,
         )
         self._leader = Leader(
-            LeaderElection(
-                self._client, _LEASE, settings.namespace, settings.identity, LeaseTimes.of_retry(settings.lease_retry)
-            ),
+            foundation.election(_LEASE),
             (
                 requests.leading,
                 self._conditions.controller,
@@ -153,42 +133,33 @@ class BackgroundController:
         Raises UsageError when the cluster lacks a definition, HostError when it cannot be reached at the start or when
         a part ends by itself.
         """
-        settings = self._settings
+        foundation = self._foundation
+        start = foundation.parts.start
         try:
-            await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self._metrics)
-            await self._state.start()
+            await foundation.begin()
             if self._state.kinds.by_resource(UPDATE_REQUESTS) is None:
                 raise UsageError(
                     "the cluster does not serve updaterequests.kyverno.io: "
                     "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
                 )
             self._has_begun = True
-            self._parts.start(self._requests.informer.run())
-            self._parts.start(self._requests.wakeups.run())
+            start(self._requests.informer.run())
+            start(self._requests.wakeups.run())
             for follower in (each for part in self._working for each in part.followers()):
-                self._parts.start(follower.run())
-            leading = self._parts.start(self._leader.campaign())
-            sharing = self._parts.start(self._shards.run())
-            self._parts.start(self._state.follow_definitions())
-            self._parts.start(self._events.run())
-            self._parts.start(self._reports.run())
-            if self._metrics.settings.refresh_seconds:
-                self._parts.start(refresh_metrics(self._metrics, self._metrics.settings.refresh_seconds))
-            await self._parts.wait(stop)
+                start(follower.run())
+            leading = start(self._leader.campaign())
+            sharing = start(self._shards.run())
+            start(self._reports.run())
+            foundation.follow()
+            await foundation.parts.wait(stop)
             for working in (leading, sharing):
                 working.cancel()
             await asyncio.gather(leading, sharing, return_exceptions=True)
             await asyncio.gather(self._leader.release(), self._shards.release())
         finally:
-            await self._parts.end()
+            await foundation.end()
             self._pool.shutdown(wait=False, cancel_futures=True)
-            await self._hosts.close()
-            await self._events_client.close()
-            await self._client.close()
-        self._parts.check()
-
-    def _notify(self, event: Event) -> None:
-        self._events.emit(event)
+        foundation.parts.check()
 
     async def _has_room(self) -> None:
         await self._requests.has_room(self._state.configuration.update_request_threshold)
@@ -207,4 +178,4 @@ class BackgroundController:
     def _note_quarantine(self, error: QuarantinedError, key: WriteKey) -> None:
         fields = {"policy": str(key.policy), "rule": key.rule, "target": str(key.target)}
         log.error("a rule is stopped, because policies or controllers loop", extra={"fields": fields})
-        self._notify(Event.of_error(key.policy, error.message, key.target))
+        self._foundation.emit(Event.of_error(key.policy, error.message, key.target))

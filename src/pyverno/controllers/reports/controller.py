@@ -10,16 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from pyverno.cluster.access import Access
-from pyverno.cluster.client import Client
-from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.controllers.reports.settings import ReportsSettings
 from pyverno.controllers.reports.work import ReportsWork, WorkContext
-from pyverno.controllers.runtime.events import Event, Events
 from pyverno.controllers.runtime.leader import Leader
-from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_queries, refresh_metrics
-from pyverno.controllers.runtime.tasks import Tasks
-from pyverno.controllers.state.clusterstate import ClusterState
-from pyverno.controllers.state.hosts import HostFactory
+from pyverno.controllers.state.foundation import Foundation
 from pyverno.errors import UsageError
 from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS, ReportApi
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS
@@ -37,25 +31,12 @@ class ReportsController:
     def __init__(self, access: Access, settings: ReportsSettings, metrics: Metrics | None = None) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in."""
         self._settings = settings
-        self.metrics = metrics = metrics or Metrics()
-        on_query = count_queries(metrics)
-        self._client = Client(access, qps=settings.qps, burst=settings.burst, on_request=on_query)
-        self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
-        self._parts = Tasks()
-        self._hosts = HostFactory(self._client, settings.hosts, lambda: self._state.kinds, emit=self._emit)
-        self._state = ClusterState(self._client, settings.state, self._hosts, self._parts.start, metrics)
-        self._events = Events(
-            self._events_client,
-            settings.events,
-            configuration=lambda: self._state.configuration,
-            uid_of=self._state.store.uid_of,
-            on_drop=metrics.dropped_event,
-        )
+        self._foundation = foundation = Foundation(access, settings, metrics)
+        self._state = foundation.state
+        self.metrics = metrics = foundation.metrics
         self._work: ReportsWork | None = None
         self._leader = Leader(
-            LeaderElection(
-                self._client, _LEASE, settings.namespace, settings.identity, LeaseTimes.of_retry(settings.lease_retry)
-            ),
+            foundation.election(_LEASE),
             (_Term(self),),
             retry_seconds=settings.lease_retry,
         )
@@ -80,37 +61,30 @@ class ReportsController:
         Raises UsageError when the cluster lacks a definition, HostError when it cannot be reached at the start or when
         a part ends by itself.
         """
-        settings = self._settings
+        foundation = self._foundation
         try:
-            await begin_metrics(self._client, settings.metrics_config_map, settings.namespace, self.metrics)
-            await self._state.start()
+            await foundation.begin()
             self._check_definitions()
-            leading = self._parts.start(self._leader.campaign())
-            self._parts.start(self._state.follow_definitions())
-            self._parts.start(self._events.run())
-            if self.metrics.settings.refresh_seconds:
-                self._parts.start(refresh_metrics(self.metrics, self.metrics.settings.refresh_seconds))
-            await self._parts.wait(stop)
+            leading = foundation.parts.start(self._leader.campaign())
+            foundation.follow()
+            await foundation.parts.wait(stop)
             leading.cancel()
             await asyncio.gather(leading, return_exceptions=True)
             await self._leader.release()
         finally:
-            await self._parts.end()
-            await self._hosts.close()
-            await self._events_client.close()
-            await self._client.close()
-        self._parts.check()
+            await foundation.end()
+        foundation.parts.check()
 
     async def lead(self) -> None:
         """Do the work of a leader until cancelled."""
         work = ReportsWork(
             WorkContext(
-                self._client,
+                self._foundation.client,
                 self._settings,
                 self._state,
                 self._api(),
-                self._hosts.host,
-                self._emit,
+                self._foundation.hosts.host,
+                self._foundation.emit,
                 self.metrics,
             )
         )
@@ -161,9 +135,6 @@ class ReportsController:
     def _read_held_back(self) -> Iterator[tuple[tuple[str, ...], float]]:
         if self._work is not None:
             yield (), self._work.violations.held_back
-
-    def _emit(self, event: Event) -> None:
-        self._events.emit(event)
 
 
 class _Term:
