@@ -1,0 +1,78 @@
+"""What all controllers stand on begins, counts, and ends as one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubesandbox.sandbox import Sandbox, Settings
+from pyverno.cluster.access import Access, load_kubeconfig
+from pyverno.controllers.state.foundation import Foundation
+from pyverno.controllers.state.settings import ControllerSettings
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVR
+from pyverno.testing import install_definitions
+
+LEASES = GVR("coordination.k8s.io", "v1", "leases")
+
+
+def test_it_knows_the_cluster_once_it_has_begun_and_ends_what_it_started() -> None:
+    """Kinds are read before anything else; the end waits for all tasks."""
+
+    async def run() -> tuple[bool, str, bool]:
+        async with Sandbox(Settings(controllers=False)) as sandbox:
+            foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), ControllerSettings(qps=0))
+            await install_definitions(foundation.client)
+            try:
+                await foundation.begin()
+                foundation.follow()
+                task = foundation.parts.start(asyncio.Event().wait())
+                found = foundation.state.kinds.by_resource(LEASES) is not None
+                problem = foundation.state.problem()
+            finally:
+                await foundation.end()
+            return found, problem, task.cancelled()
+
+    assert (True, "", True) == asyncio.run(run())
+
+
+def test_a_lease_is_taken_in_the_namespace_of_the_controllers_and_under_the_name_of_the_replica() -> None:
+    """Two replicas must never be taken for one."""
+
+    async def run() -> tuple[str, str]:
+        async with Sandbox(Settings(controllers=False)) as sandbox:
+            settings = ControllerSettings(namespace="default", identity="replica-7", lease_retry=0.05)
+            foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), settings)
+            election = foundation.election("some-lease")
+            leads = asyncio.Event()
+
+            async def work() -> None:
+                leads.set()
+                await asyncio.Event().wait()
+
+            leading = asyncio.create_task(election.run(work))
+            try:
+                await leads.wait()
+                lease = await foundation.client.get(LEASES, "some-lease", "default")
+            finally:
+                leading.cancel()
+                await asyncio.gather(leading, return_exceptions=True)
+                await foundation.end()
+            return lease["metadata"]["namespace"], lease["spec"]["holderIdentity"]
+
+    assert ("default", "replica-7") == asyncio.run(run())
+
+
+def test_a_cluster_that_cannot_be_reached_is_an_error_at_the_start() -> None:
+    """A controller that knows nothing must not look as if it worked."""
+
+    async def run() -> None:
+        foundation = Foundation(Access("https://127.0.0.1:1"), ControllerSettings())
+        try:
+            await foundation.begin()
+        finally:
+            await foundation.end()
+
+    with pytest.raises(HostError):
+        asyncio.run(run())
