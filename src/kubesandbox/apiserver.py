@@ -228,8 +228,8 @@ class ApiServer(Reads):
     ) -> Outcome:
         """Put what `make` makes of the present state in its place; `make` also tells whether it insists on that state.
 
-        Managed fields have been seen to where the write names no manager; `is_admitted` says that `make` asks admission
-        by itself, and without `is_checked` the result is taken as it is.
+        Managed fields have been seen to where the write names no manager; `is_admitted` is set where `make` asks
+        admission by itself, and without `is_checked` the result is taken as it is.
         """
         type, subresource = write.type, write.subresource
         for _ in range(_TRIES):

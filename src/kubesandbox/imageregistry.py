@@ -256,7 +256,7 @@ class Registry:
 
 
 def _subject_header(body: bytes) -> dict[str, str] | None:
-    """Return the header that says that the registry lists what refers to an image; None for what is no manifest."""
+    """Return the header of a registry that lists what refers to an image; None for what is no manifest."""
     try:
         found = json.loads(body)
     except ValueError:

@@ -23,7 +23,7 @@ __all__ = ["is_namespace_selected", "is_object_selected", "matched_type"]
 def matched_type(
     rules: Sequence[ResourceRule], attributes: Attributes, table: ResourceTable, *, is_equivalent: bool
 ) -> ResourceType | None:
-    """Return the type through which rules are about a request: its own, else one that holds the same objects.
+    """Return the type through which rules match a request: its own, else one that holds the same objects.
 
     None when no rule is; `is_equivalent` is what `matchPolicy` says.
     """

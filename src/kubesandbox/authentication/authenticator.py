@@ -95,7 +95,7 @@ class Authenticator:
     def authenticate(self, headers: Mapping[str, str], certificate: Mapping[str, JSON] | None) -> User:
         """Return the user of a request; raises StatusError 401.
 
-        `certificate` is what `ssl` says of the client certificate whose chain it has verified (`getpeercert()`);
+        `certificate` is the client certificate whose chain `ssl` has verified, as `getpeercert()` returns it;
         `sha256`, the hash of its bytes in hexadecimal, may stand in it and is then the credential's id.
         """
         if certificate:

@@ -50,7 +50,7 @@ class Quotas:
         ]
 
     async def reconcile(self, key: Key) -> float | None:
-        """Count what one quota is about."""
+        """Count the objects and resources that one quota limits."""
         quota = self._context.client.get(QUOTAS, key.name, key.namespace)
         if quota is None or is_deleting(quota) or has_scopes(quota):
             return None

@@ -98,12 +98,12 @@ class Recorder:
         self._last = 0
 
     def normal(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
-        """Tell what went as it should; `field` is the path of the part that it is about."""
-        self._tell(_Notice(about, NORMAL, reason, message, field))
+        """Record a normal event; `field` is the path of the part of the object that it concerns."""
+        self._enqueue(_Notice(about, NORMAL, reason, message, field))
 
     def warning(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
         """Tell what did not."""
-        self._tell(_Notice(about, WARNING, reason, message, field))
+        self._enqueue(_Notice(about, WARNING, reason, message, field))
 
     @property
     def is_idle(self) -> bool:
@@ -117,64 +117,64 @@ class Recorder:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _tell(self, told: _Notice) -> None:
-        self._waiting.append(told)
+    def _enqueue(self, notice: _Notice) -> None:
+        self._waiting.append(notice)
         if self._task is None:
             self._task = asyncio.create_task(self._write_all(), name=f"events of {self._component}")
 
     async def _write_all(self) -> None:
         try:
             while self._waiting:
-                told = self._waiting.popleft()
+                notice = self._waiting.popleft()
                 try:
-                    await self._write(told)
+                    await self._write(notice)
                 except PyvernoError as error:
                     # a full or vanishing namespace refuses events; nothing waits for them
                     _LOG.debug("event dropped: %s", error, extra={"component": self._component})
         finally:
             self._task = None
 
-    async def _write(self, told: _Notice) -> None:
-        identity = told.identity
-        if self._is_one_of_many(told):
-            identity, told = told.sort, replace(told, message=f"(combined from similar events): {told.message}")
+    async def _write(self, notice: _Notice) -> None:
+        identity = notice.identity
+        if self._is_one_of_many(notice):
+            identity, notice = notice.sort, replace(notice, message=f"(combined from similar events): {notice.message}")
         known = self._known.pop(identity, None)
-        namespace = namespace_of(told.about) or "default"
+        namespace = namespace_of(notice.about) or "default"
         if known is not None and self._client.get("events", known[0], namespace) is not None:
             name, count = known[0], known[1] + 1
-            change = {"count": count, "lastTimestamp": stamp(self._clock.now()), "message": told.message}
+            change = {"count": count, "lastTimestamp": stamp(self._clock.now()), "message": notice.message}
             await self._client.patch("events", name, namespace, change)
         else:
-            name, count = await self._create(told), 1
+            name, count = await self._create(notice), 1
         self._known[identity] = (name, count)
         if len(self._known) > KNOWN:
             self._known.popitem(last=False)
 
-    def _is_one_of_many(self, told: _Notice) -> bool:
+    def _is_one_of_many(self, notice: _Notice) -> bool:
         """Tell whether many different texts of one sort have come: retries may name something new each time."""
         now = self._clock.now()
-        last, texts = self._texts.pop(told.sort, (now, set()))
+        last, texts = self._texts.pop(notice.sort, (now, set()))
         if (now - last).total_seconds() > SIMILAR_SECONDS:
             texts = set()
         if len(texts) <= SIMILAR:
-            texts.add(told.message)
-        self._texts[told.sort] = (now, texts)
+            texts.add(notice.message)
+        self._texts[notice.sort] = (now, texts)
         if len(self._texts) > KNOWN:
             self._texts.popitem(last=False)
         return len(texts) > SIMILAR
 
-    async def _create(self, told: _Notice) -> str:
+    async def _create(self, notice: _Notice) -> str:
         event = event_for(
-            told.about,
-            told.kind,
-            told.reason,
-            told.message,
+            notice.about,
+            notice.kind,
+            notice.reason,
+            notice.message,
             component=self._component,
             now=stamp(self._clock.now()),
             suffix=self._suffix(),
         )
-        if told.field:
-            event["involvedObject"]["fieldPath"] = told.field
+        if notice.field:
+            event["involvedObject"]["fieldPath"] = notice.field
         if self._host:
             event["source"]["host"] = self._host
         while True:
@@ -183,8 +183,8 @@ class Recorder:
             except StatusError as error:
                 if error.reason != "AlreadyExists":
                     raise
-                # another component told something of the same object in the same instant
-                name = f"{name_of(told.about)}.{self._suffix()}"
+                # another component records something of the same object in the same instant
+                name = f"{name_of(notice.about)}.{self._suffix()}"
                 event = {**event, "metadata": {**event["metadata"], "name": name}}
             else:
                 return name_of(event)

@@ -58,7 +58,7 @@ class OpenApi:
 
     @cached_property
     def _names(self) -> dict[str, tuple[ResourceType, ...]]:
-        """The types that each document is about; none for the general ones."""
+        """The types that each document describes; none for the general ones."""
         found: dict[str, tuple[ResourceType, ...]] = dict.fromkeys(_GENERAL, ())
         for group, versions in self._table.group_versions().items():
             if group:

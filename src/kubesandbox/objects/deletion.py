@@ -117,7 +117,7 @@ def _is_empty_namespace(body: JSONObject) -> bool:
 
 
 def gone(type: ResourceType, body: JSONObject) -> JSONObject:
-    """Return the Status that says that an object is gone, or the object, as its kind does it."""
+    """Return the answer to a deletion: a Status of success, or the object, depending on its kind."""
     if type.key in RETURNED_WHEN_DELETED:
         return body
     metadata = metadata_of(body)

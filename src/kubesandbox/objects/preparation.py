@@ -109,7 +109,7 @@ def _claim(body: JSONObject, old: JSONObject | None, allocator: Allocator) -> JS
 
 
 def _job(body: JSONObject, old: JSONObject | None, _allocator: Allocator) -> JSONObject:
-    """A job selects its pods by its own uid, unless it says that it selects by itself."""
+    """A job selects its pods by its own uid, unless it has `manualSelector`."""
     spec = body.get("spec") or {}
     if old is not None or spec.get("manualSelector"):
         return body

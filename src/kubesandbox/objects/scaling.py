@@ -1,6 +1,6 @@
 """The scale subresource: a small object of its own kind through which the number of replicas is read and changed.
 
-This module must never know which types can be scaled; the table says that.
+This module must never know which types can be scaled; the table has that.
 """
 
 from __future__ import annotations

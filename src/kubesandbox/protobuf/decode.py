@@ -1,7 +1,7 @@
 """One request body in protobuf becomes the JSON of its object.
 
-What comes out is what Go would write as JSON: zero values are left out where the type says so, zeros behind pointers
-stay. This module must never default or check an object.
+The result is what Go would write as JSON: zero values are left out where the type has `omitempty`, zeros behind
+pointers stay. This module must never default or check an object.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _SCALARS = frozenset(
 
 
 def message_of(kind: GVK) -> str | None:
-    """Return the name of the message of a kind; options have the group and version of what they are about.
+    """Return the name of the message of a kind; options have the group and version of the objects that they select.
 
     >>> message_of(GVK("apps", "v1", "Deployment")), message_of(GVK("apps", "v1", "DeleteOptions"))
     ('apps/v1.Deployment', 'meta/v1.DeleteOptions')

@@ -1,4 +1,4 @@
-"""Rows of services, endpoints, ingresses and what else is about the network.
+"""Rows of services, endpoints, ingresses and other kinds of the network.
 
 This module must never look an address up.
 """

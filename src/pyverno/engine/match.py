@@ -267,11 +267,11 @@ class Matcher:
             # an empty match matches nothing: an exception without scope must not exempt everything
             return "the match is empty"
         # Kyverno: a background scan has no user, so user info in match is ignored (in exclude it is not)
-        nobody = request.user.is_empty
+        has_no_user = request.user.is_empty
         if self.any_of:
             reasons = []
             for block in self.any_of:
-                reason = block.first_mismatch(request, resource, ignore_user=nobody)
+                reason = block.first_mismatch(request, resource, ignore_user=has_no_user)
                 if reason is None:
                     break
                 reasons.append(reason)
@@ -279,7 +279,7 @@ class Matcher:
                 return "; ".join(reasons)
         else:
             for block in self.all_of:
-                reason = block.first_mismatch(request, resource, ignore_user=nobody)
+                reason = block.first_mismatch(request, resource, ignore_user=has_no_user)
                 if reason is not None:
                     return reason
         return self._exclusion(request, resource)

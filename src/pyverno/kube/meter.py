@@ -14,7 +14,7 @@ __all__ = ["FREE_OF_CHARGE", "UNMETERED", "Meter"]
 
 
 class Meter(Protocol):
-    """Counts elementary steps of work; one step is about a microsecond of a loop in Python."""
+    """Counts elementary steps of work; one step takes roughly a microsecond of a loop in Python."""
 
     def charge_steps(self, count: int = 1) -> None:
         """Count steps; raises BudgetExceededError when the steps are used up or the deadline has passed."""

@@ -138,7 +138,7 @@ _shared_code = lru_cache(maxsize=_SHARED_CODES)(_code)
 
 
 def _one_line(size: int) -> bytes:
-    """Return the table of lines that says of all code that it is on its first line, a quarter of what it replaces.
+    """Return a table of lines in which all code is on the first line, a quarter of the size of the one it replaces.
 
     An entry is two bytes: its kind (no columns) with the number of code units less one, and the difference of lines.
     """

@@ -29,7 +29,7 @@ _STANDARDS = "policies.pyverno.io/standards"
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """One control of the library: its path as name, its policy file, and what the policy says of itself."""
+    """One control of the library: its path as name, its policy file, and the policy's own description."""
 
     name: str
     path: Path

@@ -170,7 +170,7 @@ class Session:
         old: JSONObject | None = None,
         phases: tuple[Phase, ...] = ADMISSION,
     ) -> tuple[Explanation, ...]:
-        """Explain what `review` says of a manifest: one explanation, or one for each operation of a values file."""
+        """Explain the result of `review` for a manifest, once for each operation of a values file."""
         found: list[Explanation] = []
         current: JSON = manifest
         for own, changes, policies in self._groups(manifest, operation):

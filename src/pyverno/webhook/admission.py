@@ -143,8 +143,8 @@ def answer(
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
     patch = decision.patch if route.webhook_type is WebhookType.MUTATE else ()
-    told = AdmissionResponse(decision.allowed, decision.message, decision.warnings, patch)
-    return AdmissionOutcome(told, review, later or None, decision.fault)
+    response = AdmissionResponse(decision.allowed, decision.message, decision.warnings, patch)
+    return AdmissionOutcome(response, review, later or None, decision.fault)
 
 
 def passes_unseen(

@@ -47,7 +47,7 @@ class Bound:
     params: GVK | None = None
 
     def is_about(self, attributes: Attributes, cluster: ClusterView) -> bool:
-        """Tell whether the binding is about a request that its policy is about; raises StatusError 404."""
+        """Tell whether the binding matches a request that its policy matches; raises StatusError 404."""
         return self.matcher is None or type_seen(self.matcher, attributes, cluster) is not None
 
 
@@ -76,7 +76,7 @@ class BoundPolicy:
 
 
 def type_seen(matcher: ConstraintMatcher, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
-    """Return the type through which constraints are about a request, None when they are not; raises StatusError 404."""
+    """Return the type through which constraints match a request, None when they do not; raises StatusError 404."""
     type, table = attributes.type, cluster.table
     if (type.group, type.plural) in matcher.never:
         return None
@@ -181,6 +181,6 @@ def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
         matcher = binding.matcher
         action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
     if isinstance(action, AdmissionValidation):
-        # the fast tier only says that everything passes
+        # the fast tier only answers that everything passes
         fast_tier = cache(partial(action.fast_tier, rule.info, rule.failure_action))
     return replace(rule, matcher=_EVERYTHING, action=action, fast_tier=fast_tier), matcher

@@ -180,7 +180,7 @@ class AdmissionPolicies:
     async def _details(
         self, policy: BoundPolicy, binding: Bound, type: ResourceType, versions: Versions
     ) -> list[AdmissionDetail]:
-        """Return what one binding of a policy says; one that cannot run says that it cannot."""
+        """Return the outcome of one binding of a policy; one that cannot run is an error."""
         from pyverno.engine.phases import VALIDATING
 
         found: list[AdmissionDetail] = []
@@ -197,7 +197,7 @@ class AdmissionPolicies:
     async def _in_force(
         self, policy: BoundPolicy, attributes: Attributes, problems: list[_Problem]
     ) -> AsyncIterator[tuple[Bound, ResourceType]]:
-        """Yield the bindings of a policy that are about a request, with the type through which the policy sees it."""
+        """Yield the bindings of a policy that match a request, with the type through which the policy sees it."""
         name, configured = "", "policy"
         try:
             type = policy.type_seen(attributes, self._cluster)

@@ -47,7 +47,7 @@ class WebhookCaller:
     """Sends reviews; keeps connections open between calls until it is closed."""
 
     def __init__(self, objects: ObjectReader, *, mapped: ServiceMap | None = None) -> None:
-        """Take where services are looked up and where the user says that they are."""
+        """Take the lookup of services and the addresses that the user gave for them."""
         self._objects = objects
         self._mapped = dict(mapped or {})
         self._sessions: dict[str, aiohttp.ClientSession] = {}

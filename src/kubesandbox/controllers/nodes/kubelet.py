@@ -1,4 +1,4 @@
-"""The kubelet of every node that there is: says of pods that they run, ends those of Jobs, and lets deleted ones go.
+"""The kubelet of all nodes: sets pods to Running, ends those of Jobs, and lets deleted ones go.
 
 Nothing is started. What it says is in `podstatus`. A pod that was given another status keeps it, so that tests can
 play what a real node would see. This module must never change a pod's specification.

@@ -128,7 +128,7 @@ def node_status(name: str, kube_version: str, now: datetime) -> JSONObject:
 
 
 def lease_of(node: JSONObject, now: datetime) -> JSONObject:
-    """Return the lease by which a node says that it lives."""
+    """Return the lease that a node renews as its heartbeat."""
     name = node["metadata"]["name"]
     owner = owner_reference(node, is_controller=False)
     return {

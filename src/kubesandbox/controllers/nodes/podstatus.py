@@ -1,4 +1,4 @@
-"""What a kubelet says of the pods that it runs, as a real one words it; how they end is in `podends`.
+"""The status that a kubelet writes for pods that run, worded like a real one's; how they end is in `podends`.
 
 Functions of the pod. Nothing runs anywhere: images are not pulled and commands are not started. This module must never
 write.

@@ -194,7 +194,7 @@ class Adoption:
     def finish(self, *, has_problems: bool, is_partial: bool) -> None:
         """Write the baseline or what of it is gone; raises UsageError where the run cannot be its measure.
 
-        `is_partial` says that not all resources were judged.
+        `is_partial` is set when not all resources were judged.
         """
         sys.stdout.flush()  # the notes stand below the results
         if self._suppressed:

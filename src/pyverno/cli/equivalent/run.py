@@ -213,7 +213,7 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
 
 
 def _check(options: EquivalentOptions, first: _Side, second: _Side) -> int:
-    """Tell whether a record of an earlier comparison is about these policies, and found no difference."""
+    """Tell whether a record of an earlier comparison is one of these policies, and found no difference."""
     try:
         record = orjson.loads(read_file(Path(options.check)))
         digests = record["old"]["sha256"], record["new"]["sha256"]
@@ -227,7 +227,7 @@ def _check(options: EquivalentOptions, first: _Side, second: _Side) -> int:
     if result != "no difference found":
         sys.stdout.write("the comparison found a difference\n")
         return _DIFFERENT
-    sys.stdout.write("the comparison is about these policies and found no difference\n")
+    sys.stdout.write("the certificate is one of these policies: no difference was found\n")
     return _BLIND if blind else _SAME
 
 

@@ -95,7 +95,7 @@ class CheckModule(Protocol):
 class Lint:
     """A row of the registry; `words` are texts of which a document has one where the lint can find anything.
 
-    With `compares` the lint is about two rules, and has nothing to find where there is one.
+    With `compares` the lint compares two rules, and has nothing to find where there is one.
     `load` imports the module of the check: its function `check`, and its docstring.
     """
 

@@ -79,7 +79,7 @@ class _Selected:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """What a policy says of one object: the deletion it wants, or what went wrong."""
+    """The outcome of a policy for one object: the deletion it wants, or what went wrong."""
 
     effect: DeleteEffect | None = None
     error: str = ""

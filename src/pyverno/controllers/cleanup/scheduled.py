@@ -136,7 +136,7 @@ class ScheduledPolicies:
         return max((each for each in (noted, written) if each is not None), default=None)
 
     async def _describe(self, compiled: Compiled, body: JSONObject, condition: PolicyCondition) -> None:
-        """Write the status, if it says something new."""
+        """Write the status where it differs from the one before."""
         if self._context.settings.is_dry_run:
             return
         gvr = self._context.state.policy_resource(body)

@@ -92,7 +92,7 @@ class ImageHost(BrokerHost):
         return count
 
     def image_payload(self, image: str, attestation: JSON) -> JSON:
-        """Return what an attestation says that was verified before in this evaluation.
+        """Return the content of an attestation that was verified before in this evaluation.
 
         Of an in-toto attestation that is the whole statement, of a referrer the JSON of its layer.
         """

@@ -191,8 +191,8 @@ class ImageAtWork:
         found = verify_set(attestors, signatures, expected, self.runtime.budget.check_deadline)
         if found.passes or not problems:
             return found
-        told = dict.fromkeys((*found.problems, *problems))
-        return SetFinding(found.path, found.verified, found.required, found.findings, tuple(told))
+        distinct = dict.fromkeys((*found.problems, *problems))
+        return SetFinding(found.path, found.verified, found.required, found.findings, tuple(distinct))
 
     def _read(self, form: SignatureForm, entry: Attestor) -> _Read:
         """Return the signatures where an attestor has them, fetched and read once in a review."""

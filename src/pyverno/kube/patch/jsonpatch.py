@@ -141,7 +141,7 @@ class _Run:
         return fresh
 
     def release(self) -> None:
-        """Stop changing earlier copies in place, because two places are about to share a value."""
+        """Stop changing earlier copies in place, because two places will share a value."""
         self._owned.clear()
 
     def find(self, path: str) -> tuple[JSON, str] | None:

@@ -126,7 +126,7 @@ def variable(name: str) -> Type:
 class Signature:
     """The types of one overload; a member overload's first parameter is its receiver.
 
-    `is_generic` says that some type has parameters or is a variable; `kinds` are the kinds of the parameters.
+    `is_generic` is set where some type has parameters or is a variable; `kinds` are the kinds of the parameters.
     """
 
     params: tuple[Type, ...]

@@ -40,7 +40,7 @@ class Overlay:
             self._plain = (tree if pruned == tree else pruned,)
 
     def resolve(self, resource: JSON, *, meter: Meter = UNMETERED) -> JSON | None:
-        """Return the plain patch for a resource; None when a condition says that the patch does not apply.
+        """Return the plain patch for a resource; None when a condition keeps the patch from applying.
 
         Raises PatchError when the overlay has a list of maps where the resource has a map or a scalar, and
         ExpressionError when the overlay is nested too deeply. Each list element of the overlay that has anchors is

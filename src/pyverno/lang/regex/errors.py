@@ -1,4 +1,4 @@
-"""What Go's regexp says of a pattern that does not parse, made of what RE2's library for C++ says.
+"""The error of Go's regexp for a pattern that does not parse, made from that of RE2's library for C++.
 
 This module must never compile a pattern.
 """

@@ -152,7 +152,7 @@ class OidcLogins:
         raise AssertionError("unreachable")  # pragma: no cover
 
     def identity(self, claims: JSONObject) -> Identity:
-        """Return whom claims are about; raises AccessDeniedError naming the claims that there are, never a value."""
+        """Return the user that the claims name; raises AccessDeniedError with names of claims, never a value."""
         for name in self._settings.user_claims:
             user = claims.get(name)
             if not isinstance(user, str) or not user:

@@ -42,7 +42,7 @@ class ProxyHeaders:
         self._peers = tuple(peers)
 
     def identify(self, request: web.Request) -> Identity | None:
-        """Return who the proxy says that sends a request; raises AccessDeniedError for another peer."""
+        """Return the user that the proxy names for a request; raises AccessDeniedError for another peer."""
         if not self._is_known(request):
             raise AccessDeniedError("requests must come through the proxy: this peer is not in --proxy-peers")
         names = request.headers.getall(self._user, [])

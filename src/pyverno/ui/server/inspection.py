@@ -115,7 +115,7 @@ def _is_in_scope(namespace: str) -> bool:
 
 
 def _is_policy_in_scope(policy: JSONObject) -> bool:
-    """Policies without namespace are about everybody's objects, and everybody may read them."""
+    """Policies without namespace apply to objects of all users, and all users may read them."""
     return not policy["namespace"] or _is_in_scope(policy["namespace"])
 
 

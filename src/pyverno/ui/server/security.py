@@ -40,7 +40,7 @@ async def own_requests(request: web.Request, handler: Handler) -> web.StreamResp
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Add the headers to a response that is about to be sent."""
+    """Add the headers to a response, right before it is sent."""
     for name, text in _HEADERS.items():
         response.headers.setdefault(name, text)
 

@@ -63,7 +63,7 @@ def _target(shown: ShownTarget) -> JSONObject:
         "resolved": settings.sends_resolved,
     }
     if SCOPE.get() is not None:
-        return item  # counts and errors are about all namespaces
+        return item  # counts and errors cover all namespaces
     return item | {
         "sent": counts.sent[settings.name],
         "failed": counts.failed[settings.name],

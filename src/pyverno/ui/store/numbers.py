@@ -75,7 +75,7 @@ class Numbers:
         )
 
     def target(self, cluster: str, result: Collected) -> int:
-        """Return the number of the object that a result is about."""
+        """Return the number of the object of a result."""
         ref = result.finding.resource
         key = (cluster, ref.api_version, ref.kind, ref.namespace, ref.name)
         known = self._known.get(key)

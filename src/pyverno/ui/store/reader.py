@@ -39,7 +39,7 @@ _TEXTS: Final = "CROSS JOIN texts m ON m.id = r.message CROSS JOIN texts p ON p.
 class Reader:
     """Answers questions about a store; one connection, for one thread at a time.
 
-    With a `scope`, answers are about results and objects of these namespaces only, whatever is asked.
+    With a `scope`, answers hold results and objects of these namespaces only, whatever the question.
     """
 
     def __init__(self, location: str) -> None:

@@ -48,7 +48,7 @@ def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNO
     found = [(name, _without_request(test)) for name, test in found]
     for name, test in found:
         if "request." in test.text:
-            reason = "a deleting policy has no request: several kinds cannot be told apart"
+            reason = "a deleting policy has no request: several kinds cannot be distinguished"
             raise UnconvertibleError("request", f"spec.match ({name})", reason, "write a policy for each kind")
     spec: JSONObject = {"schedule": written["schedule"]}
     if written.get("deletionPropagationPolicy"):

@@ -180,7 +180,7 @@ def _string_test(pattern: JSON, path: str, *, floats: bool) -> Callable[[Cel], C
     def test(value: Cel) -> Cel:
         found = _alternatives(pattern, value, lambda kind, operand: _on_any_text(kind, operand, value))
         # COMPAT: a text that is that of the pattern passes. Names and labels can be ranges; `!a` or `a | b` occurs in
-        # free texts only, where nobody writes it, and is left out for the reader's sake.
+        # free texts only, where values do not look like that, and is left out to keep the expression readable.
         return any_of([found, compare(value, "==", literal(pattern))]) if _RANGE.fullmatch(str(pattern)) else found
 
     return test

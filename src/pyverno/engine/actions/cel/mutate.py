@@ -158,7 +158,7 @@ def _merged(value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
     problems = misnamed_types(value)
     if problems:
         raise EvaluationError("type mismatch: " + "\n".join(problems))
-    # Kubernetes: the configuration is one of the object's own kind, whatever it says of itself
+    # Kubernetes: the configuration is one of the object's own kind, whatever kind it names
     kind = {name: document[name] for name in ("apiVersion", "kind") if name in document}
     patch = {**to_json(value), **kind}
     group, version = parse_api_version(str(document.get("apiVersion") or ""))

@@ -30,7 +30,7 @@ class CelValidation:
 _DECIDED = (Status.PASS, Status.FAIL)
 _PASSED = Verdict(Status.PASS, "success")
 SKIPPED = (Verdict(Status.SKIP, "skip"),)
-"""What a policy says of a request that its match conditions leave out."""
+"""The outcome of a policy for a request that its match conditions leave out."""
 
 
 def no_exceptions() -> dict[str, JSON]:

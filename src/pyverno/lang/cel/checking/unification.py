@@ -93,7 +93,7 @@ class Substitution:
         return Type(type_.kind, type_.name, params)
 
     def assign(self, source: Type, target: Type) -> bool:
-        """Return whether a type can be used where another is wanted, and remember what that says of variables."""
+        """Return whether a type can be used where another is wanted, and bind type variables accordingly."""
         return self.assign_all((source,), (target,))
 
     def assign_all(self, sources: Sequence[Type], targets: Sequence[Type]) -> bool:

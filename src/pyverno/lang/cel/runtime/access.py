@@ -115,8 +115,8 @@ def index(value: Value, key: Value) -> Value:
 
 def _no_key(key: Value) -> EvaluationError:
     """Return the error of an index that is not there; a key that was computed is not shown."""
-    told = no_such_key(key)
-    return told if isinstance(key, (dict, list, tuple)) else OperandError("no such key", told.message)
+    error = no_such_key(key)
+    return error if isinstance(key, (dict, list, tuple)) else OperandError("no such key", error.message)
 
 
 def optional_index(value: Value, key: Value) -> Optional:

@@ -101,7 +101,7 @@ class _Node(NamedTuple):
     is_item: bool = False
 
     def exact(self) -> Leaf:
-        """Compile what the exact tier says of one element, true or false."""
+        """Compile the exact tier's verdict on one element, true or false."""
         if not isinstance(self.pattern, (dict, list)):
             compile_one = compile_leaf if self.is_item else compile_scalar
             return compile_one(self.pattern, float_numbers=self.floats)
