@@ -288,7 +288,7 @@ def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> lis
     found = list(problems)
     known = {(error.path, error.location) for error in problems}
     for error in more:
-        told = error.code == _SYNTAX and [at for at, each in enumerate(found) if each.message.endswith(error.message)]
+        told = error.code == _SYNTAX and [at for at, each in enumerate(found) if _is_same(each, error)]
         if told:
             words, code = found[told[0]].message, found[told[0]].code
             found[told[0]] = PolicyError(words, location=error.location, path=error.path, code=code)
@@ -297,6 +297,11 @@ def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> lis
         elif (error.path, error.location) not in known:
             found.append(error)
     return found
+
+
+def _is_same(known: PolicyError, error: PolicyError) -> bool:
+    is_there = known.location is not None and known.location.column > 1 and known.location == error.location
+    return known.message.endswith(error.message) or (is_there and known.code == "variable")
 
 
 _SYNTAX = "expression-syntax"

@@ -8,13 +8,14 @@ from pyverno.errors import ExpressionError, ExpressionSyntaxError, Location, Pol
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import find_value
 from pyverno.lang.template import Template, compile_template
-from pyverno.policy.schema import Path, Source, locate, path_text
+from pyverno.policy.schema import Path, Place, Source, locate, path_text
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.engine.rules.conditions import Conditions
     from pyverno.engine.rules.guards import Preconditions
     from pyverno.lang.template.expression_text import ExpressionText
+    from pyverno.lang.template.template import TemplateProblem
 
 __all__ = ["Parser", "lower_conditions", "lower_preconditions", "place_of"]
 
@@ -39,7 +40,7 @@ class Parser:
         """Compile a document with variables that stands at `path`."""
         template = compile_template(document, path=place_of(path))
         for error in template.errors:
-            self.report(error.message, path, code="expression-syntax")
+            self.report_problem(error, path)
         return template
 
     def optional(self, document: JSON, path: Path) -> Template | None:
@@ -63,6 +64,18 @@ class Parser:
     def offset_in(self, text: str, path: Path, offset: int) -> int | None:
         """Return an offset of a text where the text is all that stands at a path, None for parts and copies."""
         return offset if find_value(self.source.value, path) == text else None
+
+    def report_problem(self, problem: TemplateProblem, path: Path) -> None:
+        """Note a problem of a template that stands at a path."""
+        where = path_text(path)
+        code = "expression-syntax"
+        place = Place((*path, *problem.steps), problem.text, problem.offset, problem.in_key)
+        if problem.offset is None or (find_value(self.source.value, place.path) != problem.text and not problem.in_key):
+            return self.report(problem.message, path, code=code)  # a copy, or no text
+        location = place.location(self.source)
+        self.exact.setdefault((where, code), location)
+        self.errors.append(PolicyError(problem.message, location=location, path=where, code=code))
+        return None
 
     def report(self, message: str, path: Path, *, code: str, offset: int | None = None) -> None:
         """Note one problem at a place of the policy; `offset` is that of a character in the text at the path."""

@@ -23,6 +23,7 @@ __all__ = [
     "ListOf",
     "MapOf",
     "Path",
+    "Place",
     "Problems",
     "Record",
     "SetOf",
@@ -104,6 +105,28 @@ def locate(source: Source, path: Path, *, key: bool = False, offset: int | None 
     if offset is not None and known == path and isinstance(source, HasCharacters):
         return source.character(path, offset)
     return source.location(known, key=key and known == path)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A character of a text in a document; of the name of a field with `key`.
+
+    In a document whose text at the path is another one, as in those that autogen makes, it is the nearest place.
+    """
+
+    path: Path
+    text: str
+    offset: int | None = None
+    key: bool = False
+
+    def location(self, source: Source) -> Location:
+        """Return where the character stands in a source."""
+        value: JSON = source.value
+        known = _existing(value, self.path)
+        for step in known:
+            value = value[step]
+        is_written = known == self.path and not self.key and value == self.text
+        return locate(source, self.path, key=self.key, offset=self.offset if is_written else None)
 
 
 def _existing(value: JSON, path: Path) -> Path:

@@ -16,11 +16,12 @@ from pyverno.engine.actions.mutate import (
 )
 from pyverno.engine.actions.patches import JsonPatch, Patch, StrategicMergePatch
 from pyverno.engine.rule import Action
-from pyverno.errors import ExpressionError
+from pyverno.errors import ExpressionError, ExpressionSyntaxError
 from pyverno.lang.pattern.mutate import compile_overlay
 from pyverno.lang.template.patchtext import PatchText, compile_patch_text
 from pyverno.policy.mutate import ForeachOrder, Mutate, MutateForeach, Target
 from pyverno.policy.schema import Path
+from pyverno.value import replace
 
 __all__ = ["lower_mutate"]
 
@@ -64,10 +65,13 @@ def _operations(text: str, path: Path, parser: Parser) -> PatchText | None:
     try:
         operations = compile_patch_text(text, place_of(path))
     except ExpressionError as error:
-        parser.report(error.message, path, code="patch")
+        offset = error.offset if isinstance(error, ExpressionSyntaxError) else 0
+        parser.report(error.message, path, code="patch", offset=parser.offset_in(text, path, offset))
         return None
     for problem in operations.template.errors:
-        parser.report(problem.message, path, code="expression-syntax")
+        is_exact = problem.offset is not None
+        at = operations.find_offset(problem.steps, problem.offset) if is_exact else None
+        parser.report_problem(replace(problem, text=text, steps=(), offset=at, in_key=False), path)
     return operations
 
 

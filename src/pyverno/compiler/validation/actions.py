@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyverno.compiler.validation.findings import Findings
-from pyverno.errors import PyvernoError, SubstitutionError
+from pyverno.errors import ExpressionSyntaxError, PyvernoError, SubstitutionError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.anchors import Modifier, parse_anchor
 from pyverno.lang.template import split_variables
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
+from pyverno.policy.schema import Path, Place
 from pyverno.policy.validate import Cel, PodSecurity, Validate, ValidateForeach
 
 __all__ = ["check_anchors", "check_elements", "check_mutate", "check_text_values", "check_validate"]
@@ -28,6 +28,8 @@ _TEXT_VALUES = 'labels and annotations supports only string values, "use double 
 _POD_SECURITY_VERSIONS = ("latest", *(f"v1.{minor}" for minor in range(19, 33)))
 """What Kyverno's definition of the kind lists."""
 
+_MOST_PLACES = 20
+"""How many problems have exact places: each of them reads the text again."""
 _ONE_PATCH = "only one of `patchStrategicMerge` or `patchesJson6902` is allowed"
 
 
@@ -178,24 +180,32 @@ def _check_mutate_foreach(entry: MutateForeach, findings: Findings) -> None:
 
 def _check_json_patch(text: str, path: Path, findings: Findings) -> None:
     try:
-        operations = compile_patch_text(text).template.document
+        patch = compile_patch_text(text)
     except PyvernoError as error:
-        findings.error("json-patch", path, error.message)
+        offset = error.offset if isinstance(error, ExpressionSyntaxError) else 0
+        findings.error("json-patch", path, error.message, at=Place(path, text, offset))
         return
+    operations = patch.template.document
+
+    def place(*steps: str | int) -> Place | None:
+        return Place(path, text, patch.find_offset(steps)) if len(findings.errors) < _MOST_PLACES else None
+
     if not isinstance(operations, list):
-        findings.error("json-patch", path, "a JSON patch is a list of operations")
+        findings.error("json-patch", path, "a JSON patch is a list of operations", at=place())
         return
     for index, operation in enumerate(operations):
         if not isinstance(operation, dict):
-            findings.error("json-patch", path, f"operation {index} of the JSON patch is not an object")
+            findings.error("json-patch", path, f"operation {index} of the JSON patch is not an object", at=place(index))
             continue
-        kind, place = operation.get("op"), operation.get("path")
-        if not isinstance(place, str) or not place.startswith("/"):
-            findings.error("json-patch", path, f"path must begin with a forward slash: {place}")
+        kind, target = operation.get("op"), operation.get("path")
+        if not isinstance(target, str) or not target.startswith("/"):
+            findings.error(
+                "json-patch", path, f"path must begin with a forward slash: {target}", at=place(index, "path")
+            )
         if kind not in ("add", "remove", "replace", "move", "copy", "test"):
-            findings.error("json-patch", path, f"unexpected kind: {kind}")
+            findings.error("json-patch", path, f"unexpected kind: {kind}", at=place(index, "op"))
         elif kind in ("add", "replace", "test") and "value" not in operation:
-            findings.error("json-patch", path, f"invalid value: operation {index} has no value")
+            findings.error("json-patch", path, f"invalid value: operation {index} has no value", at=place(index))
 
 
 def check_elements(rule: Rule, findings: Findings) -> None:

@@ -6,7 +6,7 @@ This module must not know any check.
 from __future__ import annotations
 
 from pyverno.errors import PolicyError
-from pyverno.policy.schema import Path, Source, locate, path_text
+from pyverno.policy.schema import Path, Place, Source, locate, path_text
 from pyverno.value import dataclass, field
 
 __all__ = ["Findings", "Problems"]
@@ -28,10 +28,14 @@ class Findings:
     errors: dict[tuple[str, str], PolicyError] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
-    def error(self, code: str, path: Path, message: str) -> None:
-        """Record an error; rules made by autogen have the path of their origin, so their errors fall together."""
+    def error(self, code: str, path: Path, message: str, *, at: Place | None = None) -> None:
+        """Record an error; rules made by autogen have the path of their origin, so their errors fall together.
+
+        `at` is the exact place of what stands at the path, where it is known.
+        """
         where = path_text(path)
-        problem = PolicyError(message, location=locate(self.source, path), path=where, code=code)
+        location = locate(self.source, path) if at is None else at.location(self.source)
+        problem = PolicyError(message, location=location, path=where, code=code)
         self.errors.setdefault((where, message), problem)
 
     def warn(self, message: str) -> None:

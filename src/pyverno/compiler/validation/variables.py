@@ -15,7 +15,8 @@ from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import match as wildcard_match
-from pyverno.lang.template import compile_template
+from pyverno.kube.yaml.documents import find_value
+from pyverno.lang.template import Template, Variable, compile_template
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.lang.template.syntax import VARIABLE
 from pyverno.lazyregex import regex
@@ -24,7 +25,7 @@ from pyverno.policy.context import ConfigMap
 from pyverno.policy.match import MatchBlocks
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
-from pyverno.policy.schema import Path
+from pyverno.policy.schema import Path, Place
 from pyverno.value import dataclass
 
 __all__ = ["check_variables"]
@@ -37,6 +38,7 @@ _UPDATE_MODE = (
     "only select variables are allowed in on policy update. "
     "Set spec.mutateExistingOnPolicyUpdate=false to disable update policy mode for this policy rule: "
 )
+_MOST_PLACES = 20
 _INVALID = "policy contains invalid variables: "
 
 _ADMISSION = r"serviceAccountName|serviceAccountNamespace|"
@@ -174,7 +176,12 @@ def _check_rule(rule: Rule, findings: Findings, *, background: bool, prefix: str
                 "mutate": {"targets": [named]},
             }
             _check_document(
-                seen, rule.path, findings, allowed, f"{prefix}invalid variables defined at mutate.targets[{index}]: "
+                seen,
+                rule.path,
+                findings,
+                allowed,
+                f"{prefix}invalid variables defined at mutate.targets[{index}]: ",
+                target=index,
             )
     allowed = _Allowed(background, has_targets, patterns)
     failed = f"{prefix}variable substitution failed for rule {rule.name}: "
@@ -198,14 +205,36 @@ def _without_attestation_conditions(raw: JSONObject) -> JSONObject:
     return {**raw, "verifyImages": trimmed}
 
 
-def _check_document(document: JSONObject, path: Path, findings: Findings, allowed: _Allowed, prefix: str) -> None:
+def _check_document(
+    document: JSONObject, path: Path, findings: Findings, allowed: _Allowed, prefix: str, *, target: int = 0
+) -> None:
+    """Check the variables of a part of a rule; `target` is the index of its only target in the rule."""
     template = compile_template(document)
     for error in template.errors:
-        findings.error("variable", path, f"{prefix}{error.message}")
+        place = Place((*path, *_in_rule(error.steps, target)), error.text, error.offset, error.in_key)
+        findings.error("variable", path, f"{prefix}{error.message}", at=place if error.offset is not None else None)
     for variable in template.variables:
         text = _without_inner(variable.text)
         if variable.expression is not None and text != "@" and not allowed.accepts(text):
-            findings.error("variable", path, f"{prefix}{allowed.refusal(text)}")
+            at = _place(template, variable, path, target) if len(findings.errors) < _MOST_PLACES else None
+            findings.error("variable", path, f"{prefix}{allowed.refusal(text)}", at=at)
+
+
+def _place(template: Template, variable: Variable, path: Path, target: int) -> Place | None:
+    """Return where a variable stands; None for one in the name of a field."""
+    if variable.in_key:
+        return None
+    from pyverno.lang.template.positions import find_offset, find_steps  # only for what is reported
+
+    steps = find_steps(template.document, variable.path)
+    text = find_value(template.document, steps)
+    if not isinstance(text, str):
+        return None
+    return Place((*path, *_in_rule(steps, target)), text, find_offset(text, variable.number))
+
+
+def _in_rule(steps: Path, target: int) -> Path:
+    return (*steps[:2], target, *steps[3:]) if steps[:2] == ("mutate", "targets") else steps
 
 
 def _without_inner(text: str) -> str:

@@ -92,10 +92,15 @@ def _compiled(text: str) -> ExpressionText:
     except SubstitutionError as error:
         raise ExpressionSyntaxError(error.message) from error
     inner = []
-    for occurrence in parsed.occurrences:
+    for number, occurrence in enumerate(parsed.occurrences):
         if occurrence.constant is not None:
-            raise ExpressionSyntaxError(f"unexpected character in `{text}`")
-        query = Query(occurrence.text, compile_expression(occurrence.text), source=occurrence.source)
+            raise ExpressionSyntaxError(f"unexpected character in `{text}`", offset=text.index(occurrence.constant))
+        try:
+            query = Query(occurrence.text, compile_expression(occurrence.text), source=occurrence.source)
+        except ExpressionSyntaxError as error:
+            from pyverno.lang.template.positions import find_offset  # only for what is reported
+
+            raise ExpressionSyntaxError(error.message, offset=find_offset(text, number, error.offset)) from error
         inner.append((query, occurrence.placeholders))
     if parsed.whole is not None:
         query, placeholders = inner[parsed.whole]
@@ -110,7 +115,13 @@ def _compiled(text: str) -> ExpressionText:
             numbers.append(part)
         else:
             outer.append(part)
-    return ExpressionText(text, compile_expression("".join(outer)), tuple(inner), tuple(numbers))
+    try:
+        whole = compile_expression("".join(outer))
+    except ExpressionSyntaxError as error:
+        from pyverno.lang.template.positions import find_outer_offset  # only for what is reported
+
+        raise ExpressionSyntaxError(error.message, offset=find_outer_offset(text, error.offset)) from error
+    return ExpressionText(text, whole, tuple(inner), tuple(numbers))
 
 
 def _placeholder(number: int) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError
+from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError, Location
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.documents import find_value, load_documents
 from pyverno.kube.yaml.scalars import resolve_plain
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lang.template.syntax import parse_string
@@ -24,6 +24,7 @@ __all__ = ["PatchText", "compile_patch_text"]
 _OPEN, _CLOSE = "\ue002", "\ue003"
 _TOKEN = regex(f"{_OPEN}([0-9]+){_CLOSE}")
 _QUOTED = "\ue004"
+_MARK = regex(f"{_OPEN}([0-9]+){_CLOSE}{_QUOTED}?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,24 @@ class PatchText:
     template: Template
     plain: frozenset[tuple[str | int, ...]] = frozenset()
     has_quoted: bool = False
+    text: str = ""
+
+    def find_offset(self, path: tuple[str | int, ...], offset: int | None = None) -> int:
+        """Return the index in the text of the value at a path of the operations, or of a character of it."""
+        marked, spans = _marked(self.text)
+        document = load_documents(marked, file="patchesJson6902")[0]
+        value = find_value(document.value, path)
+        if offset is not None and isinstance(value, str):
+            grown = 0
+            for match in _TOKEN.finditer(value):
+                start, end = spans[int(match[1])]
+                begin = match.start() + grown
+                if begin <= offset < begin + end - start:
+                    return start + offset - begin
+                if offset >= begin:
+                    grown += end - start - len(match[0])
+            offset -= grown
+        return _written_index(document.text_index(path, offset), marked, spans)
 
     def render(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> list[JSONObject]:
         """Return the operations with their variables resolved; raises SubstitutionError or EvaluationError."""
@@ -80,12 +99,14 @@ def compile_patch_text(text: str, path: str = "") -> PatchText:
     >>> patch.render({"n": 5}, Runtime())
     [{'op': 'add', 'path': '/a', 'value': '5'}]
     """
-    tokens: list[str] = []
-    marked = _mark(text, tokens)
+    marked, spans = _marked(text)
+    tokens = [text[start:end] for start, end in spans]
     try:
         documents = load_documents(marked, file="patchesJson6902")
     except DocumentError as error:
-        raise ExpressionSyntaxError(f"invalid patchesJson6902: {error.message}", location=error.location) from error
+        offset = _fault_offset(text, error.location)
+        message = f"invalid patchesJson6902: {error.message}"
+        raise ExpressionSyntaxError(message, offset=offset, location=error.location) from error
     if len(documents) != 1:
         raise ExpressionSyntaxError(f"invalid patchesJson6902: expected one list of operations, found {len(documents)}")
     plain: set[tuple[str | int, ...]] = set()
@@ -93,23 +114,47 @@ def compile_patch_text(text: str, path: str = "") -> PatchText:
         document = _unmark(documents[0].value, tokens, (), plain)
     except RecursionError:
         raise ExpressionSyntaxError("invalid patchesJson6902: nested too deeply") from None
-    return PatchText(compile_template(document, path=path), frozenset(plain), _QUOTED in marked)
+    return PatchText(compile_template(document, path=path), frozenset(plain), _QUOTED in marked, text)
 
 
-def _mark(text: str, tokens: list[str]) -> str:
-    """Replace every outermost variable by a token; a token that fills its quotes is marked as text."""
+def _fault_offset(text: str, location: Location | None) -> int:
+    """Return the index in the text of the place that a reader of the marked text complained of."""
+    marked, spans = _marked(text)
+    if location is None or not location.line:
+        return 0
+    lines = marked.split("\n")[: location.line - 1]
+    return _written_index(sum(len(line) + 1 for line in lines) + location.column - 1, marked, spans)
+
+
+def _written_index(index: int, marked: str, spans: list[tuple[int, int]]) -> int:
+    """Return the index in the text of a character of the marked text; of a token, where its variable begins."""
+    grown = 0
+    for match in _MARK.finditer(marked):
+        start, end = spans[int(match[1])]
+        if index < match.end():
+            return start if index >= match.start() else index + grown
+        grown += end - start - len(match[0])
+    return index + grown
+
+
+def _marked(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Replace every outermost variable by a token, and return where each variable begins and ends in the text.
+
+    A token that fills its quotes is marked as text.
+    """
+    spans: list[tuple[int, int]] = []
     pieces: list[str] = []
     for part in _outermost(text):
         if isinstance(part, str):
             pieces.append(part)
             continue
         start, end = part
-        number = len(tokens)
-        tokens.append(text[start:end])
+        number = len(spans)
+        spans.append(part)
         before, after = text[start - 1 : start], text[end : end + 1]
         quoted = before in ('"', "'") and before == after
         pieces.append(f"{_OPEN}{number}{_CLOSE}{_QUOTED if quoted else ''}")
-    return "".join(pieces)
+    return "".join(pieces), spans
 
 
 def _outermost(text: str) -> list[str | tuple[int, int]]:

@@ -50,13 +50,14 @@ class Query:
     """An expression with its text; when it does not parse, `problem` is the error of every evaluation.
 
     `source` is the text as it is written, with nested variables in braces: what errors show, since the values of
-    nested variables may be a Secret's.
+    nested variables may be a Secret's. `offset` is that of the character at fault.
     """
 
     text: str
     expression: Expression | None
     problem: str = ""
     source: str = ""
+    offset: int = 0
 
     def evaluate(self, scope: Mapping[str, JSON], runtime: Runtime, placeholders: Sequence[JSON], path: str) -> JSON:
         """Return the value; raises SubstitutionError with Kyverno's text, BudgetExceededError as it comes."""
@@ -99,7 +100,8 @@ def compile_query(text: str, source: str = "", *, is_data: bool = False) -> Quer
         return Query(text, parse_expression(text) if is_data else compile_expression(text), source=source)
     except (ExpressionSyntaxError, EvaluationError) as error:
         problem = HOLE.sub("…", f"incorrect query {source}: {error.message}")
-        return Query(text, None, problem, source)
+        offset = error.offset if isinstance(error, ExpressionSyntaxError) else 0
+        return Query(text, None, problem, source, offset)
 
 
 @dataclass(frozen=True, slots=True)

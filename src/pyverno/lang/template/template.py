@@ -16,19 +16,21 @@ from pyverno.lang.template.location import join_path
 from pyverno.lang.template.references import resolve_references
 from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
-from pyverno.lang.template.syntax import VARIABLE, parse_string
+from pyverno.lang.template.syntax import VARIABLE, Occurrence, parse_string
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.lang.jmespath import Expression
 
-__all__ = ["Template", "Variable", "compile_template"]
+__all__ = ["Template", "TemplateProblem", "Variable", "compile_template"]
 
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
 
 _ELEMENT_INDEX = regex(r"\{\{\s*+elementIndex[0-9]*+\s*+\}\}")
 _COPIED_PER_STEP = 8
+_MOST_PLACES = 20
+"""How many problems of a document have exact places, each of which reads the document and a text again."""
 _TOO_DEEP = "the document is nested too deeply"
 
 
@@ -37,7 +39,7 @@ class Variable:
     """One variable as written: expression text (inner variables in braces), where it stands, and what it compiles to.
 
     `expression` is None when the text does not parse; `in_key` tells that it stands in a map key, whose `path` is that
-    of the map.
+    of the map. `number` is its number in its text, inner ones first.
     """
 
     text: str
@@ -45,19 +47,34 @@ class Variable:
     expression: Expression | None
     is_shallow: bool = False
     in_key: bool = False
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateProblem:
+    """What is wrong with a template: the steps to the text at fault, and the offset of the character in it.
+
+    `offset` is None where the whole document is at fault; `in_key` tells that the text is the last step itself.
+    """
+
+    message: str
+    text: str = ""
+    steps: tuple[str | int, ...] = ()
+    offset: int | None = None
+    in_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
     """A compiled document.
 
-    `document` is what was written, references already resolved; `errors` are the problems known before any rendering;
-    `variables` lists every variable in document order, inner ones first.
+    `document` is what was written, references already resolved; `errors` are the problems known before any
+    rendering, with their places; `variables` lists every variable in document order, inner ones first.
     """
 
     document: JSON
     variables: tuple[Variable, ...] = ()
-    errors: tuple[SubstitutionError, ...] = ()
+    errors: tuple[TemplateProblem, ...] = ()
     _render: Render | None = field(default=None, repr=False)
     _failure: str = field(default="", repr=False)
     _steps: int = field(default=0, repr=False)
@@ -118,7 +135,7 @@ def compile_template(document: JSON, *, path: str = "", rescan: bool = False) ->
     """
     try:
         resolved = resolve_references(document)
-        compiler = _Compiler()
+        compiler = _Compiler(resolved, path)
         render = compiler.node(resolved, path)
     except RecursionError:
         return _broken(document, path, _TOO_DEEP)
@@ -131,23 +148,25 @@ def compile_template(document: JSON, *, path: str = "", rescan: bool = False) ->
 
 
 def _broken(document: JSON, path: str, message: str) -> Template:
-    compiler = _Compiler()
+    compiler = _Compiler(document, path)
     try:
         compiler.node(document, path)
     except (RecursionError, SubstitutionError):
-        compiler = _Compiler()
-    errors = (SubstitutionError(message), *compiler.errors)
+        compiler = _Compiler(document, path)
+    errors = (TemplateProblem(message), *compiler.errors)
     return Template(document, tuple(compiler.variables), errors, None, message)
 
 
 class _Compiler:
     """Turns nodes of a document into closures, and notes variables and errors on the way."""
 
-    __slots__ = ("copied", "errors", "slots", "variables")
+    __slots__ = ("base", "copied", "document", "errors", "slots", "variables")
 
-    def __init__(self) -> None:
+    def __init__(self, document: JSON, base: str) -> None:
+        self.document = document
+        self.base = base
         self.variables: list[Variable] = []
-        self.errors: list[SubstitutionError] = []
+        self.errors: list[TemplateProblem] = []
         self.slots: list[Slot] = []
         self.copied = 0  # items and entries that every rendering copies
 
@@ -211,9 +230,9 @@ class _Compiler:
         parsed = parse_string(text)
         slots = [compile_slot(occurrence, path) for occurrence in parsed.occurrences]
         self.slots += slots
-        for occurrence, slot in zip(parsed.occurrences, slots, strict=True):
+        for number, (occurrence, slot) in enumerate(zip(parsed.occurrences, slots, strict=True)):
             if slot.constant is None:
-                self._note(slot, occurrence.source, is_shallow=occurrence.is_shallow, in_key=in_key)
+                self._note(slot, text, occurrence, number, in_key=in_key)
         if parsed.whole is not None:
             return _whole(slots[parsed.whole], slots[:-1])
         if not slots:
@@ -221,11 +240,19 @@ class _Compiler:
             return None if literal == text else lambda scope, runtime, deleting, prefix: literal
         return _joined(slots, parsed.parts)
 
-    def _note(self, slot: Slot, source: str, *, is_shallow: bool, in_key: bool) -> None:
-        query = slot.query
-        self.variables.append(Variable(source, slot.path, query.expression, is_shallow, in_key))
+    def _note(self, slot: Slot, text: str, occurrence: Occurrence, number: int, *, in_key: bool) -> None:
+        query, source = slot.query, occurrence.source
+        self.variables.append(Variable(source, slot.path, query.expression, occurrence.is_shallow, in_key, number))
         if query.expression is None:
-            self.errors.append(SubstitutionError(f"failed to resolve {source} at path {slot.path}: {query.problem}"))
+            message = f"failed to resolve {source} at path {slot.path}: {query.problem}"
+            if len(self.errors) >= _MOST_PLACES:
+                self.errors.append(TemplateProblem(message))
+                return
+            from pyverno.lang.template.positions import find_offset, find_steps  # only for what is reported
+
+            steps = find_steps(self.document, slot.path, self.base)
+            offset = find_offset(text, number, query.offset if query.text == occurrence.text else 0)
+            self.errors.append(TemplateProblem(message, text, (*steps, text) if in_key else steps, offset, in_key))
 
 
 def _whole(slot: Slot, inner: list[Slot]) -> Render:

@@ -1,0 +1,151 @@
+"""Where the characters of a variable's expression stand in the text that holds the variable.
+
+Expressions are compiled without their braces, blanks and nested variables, so that offsets in them are not those of the
+text. This runs only for what is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pyverno.kube.json import JSON
+from pyverno.lang.template.location import join_path
+from pyverno.lang.template.syntax import HOLE, MAX_ROUNDS, PRIVATE, VARIABLE, split_expression
+
+__all__ = ["find_offset", "find_outer_offset", "find_steps"]
+
+_Positions = Sequence[int]
+
+
+def find_offset(text: str, number: int, offset: int = 0) -> int:
+    """Return the index in `text` of the character at `offset` of the expression of its variable `number`.
+
+    Variables have the numbers of `parse_string`: inner ones first.
+
+    >>> text = "a {{ f({{ b }}, c) }}"
+    >>> text[find_offset(text, 0) :][:1], text[find_offset(text, 1, len("f(?0?, ")) :][:1]
+    ('b', 'c')
+    """
+    for found, positions in _variables(text):
+        if found == number:
+            return positions[min(max(offset, 0), len(positions) - 1)]
+    return 0
+
+
+def find_outer_offset(text: str, offset: int) -> int:
+    """Return the index in `text` of the character at `offset` of the text with all variables replaced by placeholders.
+
+    >>> text = "a[{{ index }}].b || c"
+    >>> text[find_outer_offset(text, len("a[?0?].b || ")) :]
+    'c'
+    """
+    current, positions, _ = [*_passes(text)][-1]
+    numbered = _renumber(current, positions)
+    return (*numbered, len(text))[min(max(offset, 0), len(numbered))]
+
+
+def find_steps(document: JSON, path: str, base: str = "") -> tuple[str | int, ...]:
+    """Return the steps to the place in a document that a template names by a path below `base`.
+
+    >>> find_steps({"a/b": ["x"]}, "/spec/a\\\\/b/0", "/spec")
+    ('a/b', 0)
+    """
+    steps: list[str | int] = []
+    while base != path:
+        members: Sequence[str | int]
+        match document:
+            case dict():
+                members = [key for key in document if isinstance(key, str)]
+            case list():
+                members = range(len(document))
+            case _:
+                break
+        # the longest name first: one key may begin as another one and a slash do
+        fitting = [each for each in members if _leads_to(join_path(base, each), path)]
+        if not fitting:
+            break
+        step = max(fitting, key=lambda each: len(str(each)))
+        steps.append(step)
+        document, base = document[step], join_path(base, step)
+    return tuple(steps)
+
+
+def _leads_to(place: str, path: str) -> bool:
+    return path == place or path.startswith(f"{place}/")
+
+
+def _protect(text: str) -> tuple[str, _Positions]:
+    """Return the text with each of its own placeholder characters replaced by a placeholder."""
+    pieces: list[str] = []
+    positions: list[int] = []
+    number = 0
+    for index, character in enumerate(text):
+        piece = character
+        if PRIVATE.match(character) is not None:
+            piece, number = f"\ue000{number}\ue001", number + 1
+        pieces.append(piece)
+        positions += [index] * len(piece)
+    return "".join(pieces), positions
+
+
+def _variables(text: str) -> list[tuple[int, _Positions]]:
+    """Return the numbers of all variables with the index of each character of their expressions, and of their end."""
+    found: list[tuple[int, _Positions]] = []
+    for current, positions, count in _passes(text):
+        for index, match in enumerate(VARIABLE.finditer(current)):
+            start, end = match.span(2)
+            expression, is_shallow = split_expression(match[2])
+            # the braces of nested variables are gone, so the expression stands in one piece
+            at = start + _find(match[2], expression, is_shallow)
+            own = positions[at : at + len(expression)]
+            closing = positions[min(at + len(expression), end - 1)]
+            found.append((count + index, [*_renumber(expression, own), closing]))
+    return found
+
+
+def _passes(text: str) -> Iterator[tuple[str, _Positions, int]]:
+    """Yield the text as each pass of `parse_string` finds it, its positions, and the number of its first variable."""
+    current, positions = _protect(text)
+    count = len(PRIVATE.findall(text))
+    yield current, positions, count
+    for _ in range(MAX_ROUNDS):
+        found = [*VARIABLE.finditer(current)]
+        if not found or found[-1][2] == current:
+            return
+        current, positions, count = _replace(current, positions, count)
+        yield current, positions, count
+        if split_expression(found[-1][2])[1]:
+            return
+
+
+def _find(variable: str, expression: str, is_shallow: bool) -> int:
+    begin = 2
+    if is_shallow:
+        begin = variable.find("-", begin) + 1
+    at = variable.find(expression, begin) if expression else begin
+    return max(at, begin)
+
+
+def _replace(current: str, positions: _Positions, count: int) -> tuple[str, _Positions, int]:
+    """Replace the innermost variables by placeholders that stand where the variables begin."""
+    pieces: list[str] = []
+    kept: list[int] = []
+    position = 0
+    for match in VARIABLE.finditer(current):
+        start, end = match.span(2)
+        hole = f"\ue000{count}\ue001"
+        pieces += (current[position:start], hole)
+        kept += [*positions[position:start], *([positions[start]] * len(hole))]
+        position, count = end, count + 1
+    return "".join((*pieces, current[position:])), [*kept, *positions[position:]], count
+
+
+def _renumber(text: str, positions: _Positions) -> list[int]:
+    """Return the positions of a text whose placeholders are numbered from 0, as those of an expression are."""
+    result: list[int] = []
+    position = 0
+    for number, match in enumerate(HOLE.finditer(text)):
+        result += positions[position : match.start()]
+        result += [positions[match.start()]] * len(f"\ue000{number}\ue001")
+        position = match.end()
+    return [*result, *positions[position:]]
