@@ -10,6 +10,7 @@ import hashlib
 import json
 import secrets
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -87,9 +88,9 @@ class Registry:
         """Close all connections."""
         await self._runner.cleanup()
 
-    def connector(self) -> TCPConnector:
+    def connector(self, tls: ssl.SSLContext | bool = True) -> TCPConnector:
         """Return what connects to this registry, whatever the host; call it on a loop."""
-        return TCPConnector(resolver=_ToOne(int(self.host.rpartition(":")[2])), use_dns_cache=False)
+        return TCPConnector(resolver=_ToOne(int(self.host.rpartition(":")[2])), use_dns_cache=False, ssl=tls)
 
     # -------------------------------------------------------------------------------------------------------- content
 

@@ -11,7 +11,6 @@ import yaml
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine, Review
-from pyverno.engine.imagesource import ImageAccess
 from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
@@ -20,7 +19,7 @@ from pyverno.images.verification.trust import read_trust_root
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.host import OfflineHost
-from pyverno.registry.credentials import CredentialSource
+from pyverno.registry.images import SecretCredentials
 from pyverno.registry.loopthread import LoopThread, OwnRegistryImages
 from tests.authority.registry import Registry
 from tests.authority.signing import Layer, Signer, SigningServices
@@ -32,23 +31,21 @@ DSSE = "application/vnd.dsse.envelope.v1+json"
 REPOSITORY = "team/app"
 
 
-class NoCredentials:
-    """Every registry is read without credentials."""
-
-    async def sources(self, access: ImageAccess, registry: str) -> tuple[CredentialSource, ...]:
-        """Return nothing."""
-        return ()
-
-
 class ImageStage:
     """A registry, a world of authorities, a signer with a key, and reviews of Pods."""
 
     def __init__(
-        self, registry: Registry, images: OwnRegistryImages, services: SigningServices, keys: dict[str, str]
+        self,
+        registry: Registry,
+        images: OwnRegistryImages,
+        services: SigningServices,
+        keys: dict[str, str],
+        secrets: dict[str, JSONObject],
     ) -> None:
         self.registry = registry
         self.services = services
         self.keys = keys
+        self.secrets = secrets
         self.signer = services.keyed()
         self.host = OfflineHost(registries=images.source)
 
@@ -147,8 +144,12 @@ def signed_images(public_key: str) -> JSONObject:
 
 @contextmanager
 def image_stage(**options: Any) -> Iterator[ImageStage]:
-    """Yield a stage whose registry runs on a thread of its own; `options` are those of the registry."""
+    """Yield a stage whose registry runs on a thread of its own; `options` are those of the registry.
+
+    Keys of the cluster go to `keys` of the stage, Secrets with credentials to `secrets` (by `namespace/name`).
+    """
     services, registry, keys = SigningServices(), Registry(**options), {}
+    secrets: dict[str, JSONObject] = {}
     root = read_trust_root(services.trusted_root())
 
     def public_key(reference: str) -> str:
@@ -156,12 +157,19 @@ def image_stage(**options: Any) -> Iterator[ImageStage]:
             raise NotFoundError(f"there is no key `{reference}`")
         return keys[reference]
 
+    async def read_secret(namespace: str, name: str) -> JSONObject:
+        if f"{namespace}/{name}" not in secrets:
+            raise NotFoundError(f"there is no Secret `{namespace}/{name}`")
+        return secrets[f"{namespace}/{name}"]
+
     with (
         LoopThread() as thread,
-        OwnRegistryImages(NoCredentials(), trust_root=lambda: root, public_key=public_key) as images,
+        OwnRegistryImages(
+            SecretCredentials(read_secret, "kyverno"), trust_root=lambda: root, public_key=public_key
+        ) as images,
     ):
         thread.ask(registry.start(), "the registry")
         try:
-            yield ImageStage(registry, images, services, keys)
+            yield ImageStage(registry, images, services, keys, secrets)
         finally:
             thread.ask(registry.stop(), "the registry")

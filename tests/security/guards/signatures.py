@@ -321,6 +321,66 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "if not reader.eof or reader.unused_data:",
         "if False:",
     ),
+    (
+        "Notary: an attestor has certificates",
+        "tests/unit/engine/imageverification/test_notary.py"
+        "::test_an_attestor_without_certificates_is_an_error_of_an_attestation",
+        "engine/imageverification/notary.py",
+        "if entry.key is not None or entry.identities or entry.extensions or not certificates:",
+        "if False:",
+    ),
+    (
+        "errors name the entry of their own list",
+        "tests/unit/engine/actions/test_verify_images.py::test_the_error_of_an_attestation_names_the_entry_that_failed",
+        "attestorsets.py",
+        'path = f"{parent}.entries[{index}]"',
+        'path = f"{parent}.entries[0]"',
+    ),
+    (
+        "the digest is that of the image's own repository",
+        "tests/unit/engine/actions/test_verify_images.py"
+        "::test_the_digest_is_not_that_of_the_repository_with_the_signatures",
+        "engine/imageverification/verifier.py",
+        "        expected = Expected(self.resolve().digest, IMAGE_SIGNATURE, self.now())\n",
+        "        place = next((one.repository or self.repository) for one in _attestors_in(attestors))\n"
+        '        self = replace(self, image=replace(self.image, reference=f"{place}:{self.image.tag}"))\n'
+        "        expected = Expected(self.resolve().digest, IMAGE_SIGNATURE, self.now())\n",
+    ),
+    (
+        "pull secrets of one image serve no other",
+        "tests/unit/engine/actions/test_verify_images.py::test_the_pull_secret_of_one_image_serves_no_other",
+        "images/extract.py",
+        "image.at(pointer, place.pull_secrets)",
+        "image.at(pointer, sum((p.pull_secrets for p in _places(resource, extractor.fields, runtime.budget)), ()))",
+    ),
+    (
+        "what was read is kept by its credentials",
+        "tests/unit/engine/actions/test_verify_images.py::test_the_pull_secret_of_one_image_serves_no_other",
+        "engine/imageverification/verifier.py",
+        'return ("image", self.image.reference, self.broker.namespace, repr(self.access))',
+        'return ("image", self.image.reference, self.broker.namespace)',
+    ),
+    (
+        "realms are addresses of servers",
+        "tests/unit/registry/test_client.py::test_a_realm_that_is_no_address_gets_no_credential",
+        "registry/transport.py",
+        'if realm.scheme not in ("http", "https") or not realm.host or realm.user or realm.password:',
+        "if False:",
+    ),
+    (
+        "no credential crosses the network in clear text",
+        "tests/unit/registry/test_client.py::test_a_registry_behind_https_cannot_fetch_tokens_over_plain_http",
+        "registry/transport.py",
+        'if realm.scheme != "https" and _base(call).scheme == "https":',
+        "if False:",
+    ),
+    (
+        "authorities are valid when the signer signs",
+        "tests/unit/images/verification/test_certificates.py::test_an_authority_between_that_has_expired_leads_nowhere",
+        "certificates.py",
+        ".time(datetime.fromtimestamp(time, UTC))",
+        ".time(max(each.x509.not_valid_before_utc for each in (leaf, *offered, *roots)))",
+    ),
 )
 """Name, test, module, text and replacement of each guard."""
 

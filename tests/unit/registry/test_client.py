@@ -14,8 +14,10 @@ from aiohttp import web
 from pyverno.errors import HostError, NotFoundError
 from pyverno.registry.client import RegistryClient, Repository, layers_of
 from pyverno.registry.credentials import Credential
-from pyverno.registry.transport import RegistrySettings, RegistryUnauthorizedError, Transport
+from pyverno.registry.transport import RegistryCall, RegistrySettings, RegistryUnauthorizedError, Transport
 from tests.authority.registry import BUNDLE, INDEX, MANIFEST, Fault, Registry, digest_of
+from tests.support.services import Service
+from tests.support.webhookserver import make_certificate
 
 T = TypeVar("T")
 USER = Credential("user", "canary-password", source="Secret team/pull")
@@ -249,6 +251,45 @@ def test_refused_credentials_are_named_by_their_source() -> None:
     found = _error(registry, lambda client: client.manifest(_repository(registry, WRONG), "v1"))
     assert "the registry `HOST` refused access to `team/app` (Secret team/old: 401, no credential: 401)" == found
     assert "canary-password" not in repr(USER)
+
+
+def _challenge(realm: str) -> Fault:
+    async def fault(_request: web.Request) -> web.StreamResponse:
+        return web.Response(status=401, headers={"WWW-Authenticate": f'Bearer realm="{realm}",service="test"'})
+
+    return fault
+
+
+@pytest.mark.parametrize(
+    "realm", ["file:///etc/passwd", "/token", "", "http://user:word@127.0.0.1/token", "http://[::"]
+)
+def test_a_realm_that_is_no_address_gets_no_credential(realm: str) -> None:
+    """The registry chooses where tokens come from; what is no plain address of a server is refused."""
+    registry = Registry(fault=_challenge(realm))
+    found = _error(registry, lambda client: client.manifest(_repository(registry, USER), "v1"))
+    assert "the registry `HOST` names no usable realm for tokens" == found
+
+
+def test_a_registry_behind_https_cannot_fetch_tokens_over_plain_http() -> None:
+    """The credential would cross the network in clear text."""
+    certificate = make_certificate()
+    context = certificate.client_context()
+    context.check_hostname = False
+
+    async def run() -> tuple[str, int]:
+        realm = Service({"/token": lambda: web.json_response({"token": "good"})})
+        async with realm, Service(certificate=certificate) as server:
+            header = {"WWW-Authenticate": f'Bearer realm="{realm.url("/token")}"'}
+            server.answers["/v2/"] = lambda: web.Response(status=401, headers=header)
+            connector = Registry(host=f"127.0.0.1:{server.port}").connector
+            transport = Transport(RegistrySettings(5), lambda: connector(context))
+            with pytest.raises(HostError) as caught:
+                await transport.send(RegistryCall("registry.example.com", "team/app", "/v2/", (USER,)))
+            await transport.close()
+            return caught.value.message, len(realm.asked)
+
+    message = "the registry `registry.example.com` demands a credential over plain HTTP"
+    assert (message, 0) == asyncio.run(run())
 
 
 def test_a_redirect_to_another_host_takes_no_credential_along() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -434,6 +435,14 @@ def test_signatures_may_be_in_another_repository(stage: ImageStage) -> None:
     assert "pass" == stage.review(policy, phases=MUTATING).results[0].status.value
 
 
+def test_the_digest_is_not_that_of_the_repository_with_the_signatures(stage: ImageStage) -> None:
+    """An image of the same tag beside the signatures is another one, and its signature proves nothing."""
+    stage.push()
+    stage.sign(stage.push(repository="signatures"), repository="signatures")
+    policy = stage.policy(repository=f"{stage.registry.host}/signatures")
+    assert "fail" == stage.review(policy, phases=MUTATING).results[0].status.value
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "keyless without an identity": (
         {"keyless": {"rekor": {"url": "https://rekor.sigstore.dev"}}},
@@ -529,3 +538,33 @@ def test_the_error_of_an_attestation_names_the_entry_that_failed(stage: ImageSta
     result = stage.review(stage.policy(attestors=[], attestations=[attestation]), phases=MUTATING).results[0]
     path = ".attestations[0].attestors[0].entries[1].keys: "
     assert ("fail", True, False) == (result.status.value, path in result.message, "entries[0]" in result.message)
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["with the secret first", "with the secret last"])
+def test_the_pull_secret_of_one_image_serves_no_other(order: int) -> None:
+    """Kyverno takes the list of the first image for all of them."""
+    with image_stage(users={"user": "word"}) as stage:
+        digest = stage.push()
+        stage.sign(digest)
+        stage.secrets["default/pull"] = _pull_secret(stage.registry.host, "user", "word")
+        steps = [{"image": stage.image(), "imagePullSecrets": [{"name": "pull"}]}, {"image": stage.image()}]
+        task = {
+            "apiVersion": "tekton.dev/v1",
+            "kind": "Task",
+            "metadata": {"name": "task", "namespace": "default"},
+            "spec": {"steps": steps[::order]},
+        }
+        keys = {"keys": {"publicKeys": stage.signer.public_pem}}
+        policy: Any = stage.policy_of(
+            [{"imageReferences": ["*"], "attestors": [{"entries": [keys]}], "mutateDigest": False}],
+            match={"any": [{"resources": {"kinds": ["tekton.dev/v1/Task"]}}]},
+            imageExtractors={"Task": [{"path": "/spec/steps/*/image"}]},
+        )
+        found = [result.status.value for result in stage.review(policy, pod=task, phases=MUTATING).results]
+    assert found == ["pass", "error"][::order]
+
+
+def _pull_secret(host: str, username: str, password: str) -> JSONObject:
+    auths = {"auths": {host: {"username": username, "password": password}}}
+    encoded = base64.b64encode(json.dumps(auths).encode()).decode()
+    return {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": encoded}}

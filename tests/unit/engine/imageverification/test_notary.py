@@ -130,3 +130,12 @@ def test_an_image_without_the_attestation_fails_with_its_type(stage: ImageStage)
     text = f"attestions not found for predicate type {SBOM}"
     status, message = _outcome(stage, _attestation_policy(stage))
     assert (status, text in message) == ("fail", True)
+
+
+def test_an_attestor_without_certificates_is_an_error_of_an_attestation(stage: ImageStage) -> None:
+    """Kyverno's controller ends there; a signature that nothing is held against proves nothing."""
+    _attach(stage, SIGNER)
+    attestation = {"type": SBOM, "attestors": [{"entries": [{"keys": {"publicKeys": stage.signer.public_pem}}]}]}
+    status, message = _outcome(stage, stage.policy(type="Notary", attestors=[], attestations=[attestation]))
+    text = ".attestations[0].attestors[0].entries[0].keys: Notary signatures are verified with certificates only"
+    assert (status, text in message) == ("error", True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 import pytest
 from cryptography import x509
@@ -17,10 +16,13 @@ from pyverno.images.verification.certificates import Certificate, check_chain, r
 from tests.authority.certificates import moment
 
 NOW = 1_700_000_000
+DAY = 86_400
 KEYS = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("root", "leaf", "a", "b")}
 
 
-def _certificate(subject: str, issuer: str, key: str, issuer_key: str, *, is_authority: bool = True) -> Certificate:
+def _certificate(
+    subject: str, issuer: str, key: str, issuer_key: str, *, is_authority: bool = True, ends: int = NOW + DAY
+) -> Certificate:
     names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (subject, issuer)]
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(KEYS[issuer_key].public_key())
     builder = (
@@ -29,8 +31,8 @@ def _certificate(subject: str, issuer: str, key: str, issuer_key: str, *, is_aut
         .issuer_name(names[1])
         .public_key(KEYS[key].public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(moment(NOW) - timedelta(days=1))
-        .not_valid_after(moment(NOW) + timedelta(days=1))
+        .not_valid_before(moment(NOW - DAY))
+        .not_valid_after(moment(ends))
         .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(KEYS[key].public_key()), critical=False)
         .add_extension(identifier, critical=False)
@@ -59,6 +61,14 @@ def test_a_chain_leads_through_what_is_offered() -> None:
     others = [_certificate(f"other {number}", "root", "b", "root") for number in range(9)]
     chain = check_chain(LEAF, [BETWEEN, *others, BETWEEN], [ROOT], NOW)
     assert (LEAF, BETWEEN, ROOT) == chain
+
+
+def test_an_authority_between_that_has_expired_leads_nowhere() -> None:
+    """The certificate of the signer is still valid, that of its issuer is not."""
+    expired = _certificate("a", "root", "a", "root", ends=NOW - 1)
+    found = [_problem([expired]), _problem([expired, BETWEEN]), _problem([BETWEEN])]
+    text = "the certificate does not lead to a trusted authority at 2023-11-14T22:13:20Z"
+    assert found == [text, "two intermediate certificates have the same subject and key", ""]
 
 
 def test_more_than_ten_intermediate_certificates_are_an_error() -> None:
