@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
 import orjson
@@ -74,12 +74,15 @@ def connect_file(path: str, role: Role) -> SqliteConnection:
         connection = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None, factory=SqliteConnection
         )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        if role is Role.READER:
-            connection.execute("PRAGMA query_only = ON")
+        with ExitStack() as after_an_error:
+            after_an_error.callback(connection.close)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            if role is Role.READER:
+                connection.execute("PRAGMA query_only = ON")
+            after_an_error.pop_all()
     except sqlite3.Error as error:
         raise UsageError(f"cannot use `{path}` as the store of results: {error}") from error
     return connection
