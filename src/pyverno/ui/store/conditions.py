@@ -8,6 +8,7 @@ from typing import Final
 from pyverno.report.collected import SEVERITIES, STATUSES
 from pyverno.ui.store.database import Condition, Dialect
 from pyverno.ui.store.filters import Filter
+from pyverno.ui.store.filters import fits as is_selected
 from pyverno.ui.store.numbers import rank_of
 from pyverno.ui.store.schema import SERIES_COLUMNS
 from pyverno.value import dataclass
@@ -16,6 +17,7 @@ __all__ = [
     "both",
     "narrowing_statements",
     "object_condition",
+    "order_condition",
     "result_condition",
     "series_condition",
     "sort_clause",
@@ -42,25 +44,30 @@ _SORTED: Final = {
 
 
 def series_condition(dialect: Dialect, selected: Filter, table: str = "s") -> Condition:
-    """Return the condition on series."""
+    """Return the condition on series; all of them are scanned sooner than most are reached by an index."""
     parts = [
-        _fits(dialect, f"{table}.{name}", patterns)
+        _fits(dialect, dialect.unindexed(f"{table}.{name}"), patterns)
         for name, patterns in selected.fields.items()
         if name in SERIES_COLUMNS
     ]
     for source, kinds in selected.excluded_kinds.items():
         marks = ", ".join("?" * len(kinds))
         parts.append(Condition(f"NOT ({table}.source = ? AND {table}.kind IN ({marks}))", (source, *kinds)))
-    if table == "s" and (exact := _exact_statuses(selected)):
-        # the index of the order begins with the rank
-        ranks = [rank_of(status, severity) for status in exact for severity in SEVERITIES]
-        parts.append(Condition(f"{table}.rank BETWEEN ? AND ?", (min(ranks), max(ranks))))
     return _all(parts)
+
+
+def order_condition(selected: Filter) -> Condition:
+    """Return the condition by which the index of the order begins with the first series (`s`) of some statuses."""
+    exact = _exact_statuses(selected)
+    if not exact:
+        return Condition("TRUE")
+    ranks = [rank_of(status, severity) for status in exact for severity in SEVERITIES]
+    return Condition("s.rank BETWEEN ? AND ?", (min(ranks), max(ranks)))
 
 
 def _exact_statuses(selected: Filter) -> Sequence[str]:
     patterns = selected.fields.get("status", ())
-    return patterns if all(pattern in STATUSES for pattern in patterns) else ()
+    return [status for status in STATUSES if is_selected(patterns, status)] if patterns else ()
 
 
 def object_condition(dialect: Dialect, selected: Filter) -> Condition:

@@ -51,13 +51,15 @@ class Dialect:
 
     `glob` makes a condition of a column and a pattern (`*`, `?`, `[x]`), `like` is the operator that ignores case,
     `property_of` makes the text at a key of a column that may hold a JSON object, with the value for its `?`, and
-    `among` makes the condition that a column is one of many numbers.
+    `among` makes the condition that a column is one of many numbers. `unindexed` keeps the planner from
+    reaching a column by an index.
     """
 
     glob: Callable[[str, str, tuple[object, ...]], Condition]
     like: str
     property_of: Callable[[str, str], Condition]
     among: Callable[[str, Sequence[int]], Condition]
+    unindexed: Callable[[str], str]
 
 
 class Rows(Protocol):

@@ -16,7 +16,7 @@ _OBJECT: Final = "cluster, api_version, kind, namespace, name"
 _LONGEST_FIELD: Final = 253
 """Bytes of the fields of series and objects; names of Kubernetes are not longer."""
 
-_MOST_CACHED: Final = 20_000
+_MOST_CACHED: Final = 50_000
 _LONGEST_CACHED: Final = 512
 """Characters of the longest text that is cached: with the count, it bounds the bytes."""
 

@@ -9,6 +9,7 @@ from typing import Final, Self, TypeVar
 
 from pyverno.ui.store.reader import Reader
 from pyverno.ui.store.scope import SCOPE
+from pyverno.ui.store.seriescolumns import SeriesColumns
 
 __all__ = ["ReaderPool"]
 
@@ -27,8 +28,9 @@ class ReaderPool:
         self._all: list[Reader] = []
 
     async def __aenter__(self) -> Self:
+        columns = SeriesColumns()
         for _ in range(self._count):
-            reader = await asyncio.to_thread(Reader, self._path)
+            reader = await asyncio.to_thread(Reader, self._path, columns)
             self._all.append(reader)
             self._free.put_nowait(reader)
         return self

@@ -24,6 +24,7 @@ from pyverno.ui.store.rows import RESULT_COLUMNS, RESULT_TABLES, StoredResult, a
 from pyverno.ui.store.schema import SERIES_COLUMNS
 from pyverno.ui.store.scope import Scope
 from pyverno.ui.store.selection import MOST_COUNTED, Selector
+from pyverno.ui.store.seriescolumns import SeriesColumns
 
 __all__ = ["FACETS", "MOST_ROWS", "Page", "Reader"]
 
@@ -42,9 +43,9 @@ class Reader:
     With a `scope`, answers hold results and objects of these namespaces only, whatever the question.
     """
 
-    def __init__(self, location: str) -> None:
-        """Open the store for reading."""
-        self._selector = Selector(location)
+    def __init__(self, location: str, columns: SeriesColumns | None = None) -> None:
+        """Open the store for reading; readers of one store may share `columns`."""
+        self._selector = Selector(location, columns or SeriesColumns())
 
     @property
     def scope(self) -> Scope:
@@ -144,15 +145,14 @@ class Reader:
         wrong = next((name for name in names if name not in SERIES_COLUMNS), None)
         if wrong is not None:
             raise UsageError(f"unknown facet `{wrong}`: expected {', '.join(SERIES_COLUMNS)}")
-        found: dict[str, Counter[str]] = {name: Counter() for name in names}
+        found: dict[str, Mapping[str, int]] = {name: {} for name in names}
         own = [name for name in names if name in selected.fields]
         for fields, chosen in (
-            (tuple(name for name in names if name not in own), self._selector.choose(selected)),
-            *(((name,), self._selector.choose(selected.without(name))) for name in own),
+            (tuple(name for name in names if name not in own), selected),
+            *(((name,), selected.without(name)) for name in own),
         ):
-            for *values, count in self._selector.combinations(chosen, fields) if fields else ():
-                for name, value in zip(fields, values, strict=True):
-                    found[name][value] += count
+            for name, counts in self._selector.count_values(chosen, fields).items():
+                found[name] = counts
         return {
             name: [
                 {"value": value, "count": count}

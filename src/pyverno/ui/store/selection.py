@@ -6,14 +6,22 @@ results; above a bound, they are counted no further.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pyverno.ui.store.conditions import both, narrowing_statements, object_condition, result_condition, series_condition
+from pyverno.ui.store.conditions import (
+    both,
+    narrowing_statements,
+    object_condition,
+    order_condition,
+    result_condition,
+    series_condition,
+)
 from pyverno.ui.store.database import Condition, Connection, Role, StoreUnavailableError
 from pyverno.ui.store.filters import Filter
 from pyverno.ui.store.opening import connect
 from pyverno.ui.store.scope import Scope
+from pyverno.ui.store.seriescolumns import SeriesColumns
 from pyverno.value import dataclass
 
 __all__ = ["BY_RESULT", "MOST_COUNTED", "Selected", "Selector"]
@@ -23,6 +31,7 @@ MOST_COUNTED: Final = 20_000
 
 BY_RESULT: Final = "results r JOIN series s ON s.id = r.series JOIN objects o ON o.id = r.object"
 _BY_SERIES: Final = "series s CROSS JOIN results r ON r.series = s.id CROSS JOIN objects o ON o.id = r.object"
+_IN_ORDER: Final = _BY_SERIES.replace("series s", "series s INDEXED BY series_order", 1)
 _BY_TIME: Final = "results r CROSS JOIN series s ON s.id = r.series CROSS JOIN objects o ON o.id = r.object"
 
 
@@ -43,9 +52,11 @@ class Selected:
 
     def tables(self, order: str) -> str:
         """Return the tables in the order in which they are read: SQLite keeps the order of CROSS JOIN."""
-        if self.has_ids or self.total <= MOST_COUNTED:
+        if self.has_ids:
             return BY_RESULT
-        return {"worst": _BY_SERIES, "": BY_RESULT}.get(order, _BY_TIME)
+        if self.total <= MOST_COUNTED:
+            return _BY_SERIES
+        return {"worst": _IN_ORDER, "": BY_RESULT}.get(order, _BY_TIME)
 
 
 class Selector:
@@ -54,8 +65,9 @@ class Selector:
     With a `scope`, only results and objects of these namespaces are selected, whatever the filter.
     """
 
-    def __init__(self, location: str) -> None:
-        """Open the store for reading."""
+    def __init__(self, location: str, columns: SeriesColumns) -> None:
+        """Open the store for reading; readers of one store may share `columns`."""
+        self._columns = columns
         self.scope: Scope = None
         self._connection: Connection = connect(location, Role.READER)
 
@@ -88,7 +100,7 @@ class Selector:
         if selected.is_about_series:
             sql = f"SELECT coalesce(sum(s.open), 0) FROM series s WHERE {on_series.sql}"
             ((total,),) = self.all(sql, on_series.values)
-            return Selected(self.on_results(selected), total, on_series=on_series)
+            return Selected(both(self.on_results(selected), order_condition(selected)), total, on_series=on_series)
         where = self.on_results(selected)
         for narrowing in narrowing_statements(self._connection.dialect, selected):
             rows = self.all(f"SELECT id FROM ({narrowing.sql}) AS found LIMIT {MOST_COUNTED + 1}", narrowing.values)
@@ -103,6 +115,20 @@ class Selector:
     def _matching(self, tables: str, where: Condition) -> list[int]:
         sql = f"SELECT r.id FROM {tables} WHERE {where.sql} LIMIT {MOST_COUNTED + 1}"
         return [number for (number,) in self.all(sql, where.values)]
+
+    def count_values(self, selected: Filter, names: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+        """Return, for each of some fields, the number of selected results by value."""
+        if not names:
+            return {}
+        if selected.is_about_series:
+            where = self.on_series(selected)
+            rows = self.all(f"SELECT s.id, s.open FROM series s WHERE {where.sql} AND s.open > 0", where.values)
+        else:
+            chosen = self.choose(selected)
+            where = chosen.sample or chosen.where
+            sql = f"SELECT s.id, count(*) FROM {BY_RESULT} WHERE {where.sql} GROUP BY s.id"
+            rows = self.all(sql, where.values)
+        return self._columns.count(self._connection, rows, names)
 
     def combinations(self, chosen: Selected, names: Sequence[str]) -> list[tuple[Any, ...]]:
         """Return the values of fields that occur together, with the number of results."""

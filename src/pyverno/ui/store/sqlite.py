@@ -32,7 +32,7 @@ def _among(column: str, numbers: Sequence[int]) -> Condition:
     return Condition(f"{column} IN (SELECT value FROM json_each(?))", (orjson.dumps([*numbers]).decode(),))
 
 
-_DIALECT: Final = Dialect(_glob, "LIKE", _property_of, _among)
+_DIALECT: Final = Dialect(_glob, "LIKE", _property_of, _among, "+{}".format)
 
 
 class SqliteConnection(sqlite3.Connection):

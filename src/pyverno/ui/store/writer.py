@@ -173,7 +173,10 @@ class Writer:
             )
             self._connection.execute("DELETE FROM changes WHERE at < ?", (keep,))
             self._connection.execute("DELETE FROM results WHERE resolved < ?", (keep,))
-            self._connection.execute("DELETE FROM series WHERE open = 0 AND id NOT IN (SELECT series FROM results)")
+            self._connection.execute(
+                "DELETE FROM series WHERE open = 0 AND id NOT IN (SELECT series FROM results) "
+                "AND id < (SELECT max(id) FROM series)"  # readers rely on it that no number is used twice
+            )
             self._connection.execute("DELETE FROM objects WHERE id NOT IN (SELECT object FROM results)")
             self._connection.execute(
                 "DELETE FROM texts WHERE id NOT IN (SELECT message FROM results UNION SELECT properties FROM results)"

@@ -134,3 +134,14 @@ def test_long_and_strange_texts_are_kept(writer: Writer, reader: Reader) -> None
     assert [("p", "r"), ("\u00e4" * 126, "r" * 253)] == sorted((each.policy, each.rule) for each in found)
     assert {3, 100_000 // 2 + 6} == {len(each.message) for each in found}
     assert 1 == reader.count(read_filter([("property.%", "?")], 0))[0]
+
+
+def test_numbers_of_series_are_never_used_twice(writer: Writer, reader: Reader) -> None:
+    """Readers remember the fields of a series by its number, beyond the series itself."""
+    writer.write([report(result("a"), name="a"), report(result("b"), name="b")], 10)
+    assert ["a", "b"] == [each["value"] for each in reader.facets(NO_FILTER)["policy"]]
+    writer.remove("c", ["a", "b"], 20)
+    writer.end_day(86_400)
+    writer.write([report(result("d", status="warn"), name="d"), report(result("e"), name="e")], 90_000)
+    assert ["d", "e"] == [each["value"] for each in reader.facets(NO_FILTER)["policy"]]
+    assert [("fail", 1), ("warn", 1)] == [(each["value"], each["count"]) for each in reader.facets(NO_FILTER)["status"]]
