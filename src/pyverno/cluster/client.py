@@ -53,7 +53,8 @@ _ATTEMPTS: Final = 5
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """Bytes of one answer, inflated: a page of 500 objects of half a megabyte each."""
-_SHORT: Final = 1024 * 1024
+_SHORT: Final = 4 * 1024 * 1024
+_UNREAD_HEADERS: Final = {"Accept": METADATA, "Content-Type": JSON_TYPE}
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -180,20 +181,12 @@ class Client:
         return _object(await self.request("POST", path, body=body, query=query, accept=accept))
 
     async def submit(self, gvr: GVR, body: JSONObject, namespace: str = "") -> None:
-        """Create an object whose stored form does not matter; this costs a third of what `create` does.
+        """Create an object whose stored form does not matter, for a third of what `create` costs."""
+        await self._send_unread("POST", resource_path(gvr, namespace), body)
 
-        Raises what `request` raises.
-        """
-        path = resource_path(gvr, namespace)
-        if self._channels is None:
-            await self.request("POST", path, body=body, accept=METADATA)
-            return
-        self._on_request("POST", path)
-        headers = {"Accept": METADATA, "Content-Type": JSON_TYPE}
-        sent = _Sent("POST", path, (), orjson.dumps(body), headers)
-        status, answer = await self._repeat(sent, self._send_directly, 30.0, _SHORT)
-        if not 200 <= status < 300:
-            _answer("POST", path, status, answer)
+    async def discard(self, gvr: GVR, name: str, namespace: str = "", *, options: JSONObject | None = None) -> None:
+        """Delete an object whose last form does not matter, for a third of what `delete` costs."""
+        await self._send_unread("DELETE", resource_path(gvr, namespace, name), _delete_options(options))
 
     async def update(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, subresource: str = "", query: Query = ()
@@ -221,8 +214,8 @@ class Client:
         self, gvr: GVR, name: str, namespace: str = "", *, options: JSONObject | None = None
     ) -> JSONObject:
         """Delete an object; `options` are DeleteOptions."""
-        body = {"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})}
-        return _object(await self.request("DELETE", resource_path(gvr, namespace, name), body=body))
+        path = resource_path(gvr, namespace, name)
+        return _object(await self.request("DELETE", path, body=_delete_options(options)))
 
     # ---------------------------------------------------------------------------------------------------- requests
 
@@ -247,6 +240,16 @@ class Client:
         data = None if body is None else orjson.dumps(body)
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
         return _answer(method, path, *await self._repeat(sent, self._send, seconds, max_bytes))
+
+    async def _send_unread(self, method: str, path: str, body: JSONObject) -> None:
+        if self._channels is None:
+            await self.request(method, path, body=body, accept=METADATA)
+            return
+        self._on_request(method, path)
+        sent = _Sent(method, path, (), orjson.dumps(body), _UNREAD_HEADERS)
+        status, answer = await self._repeat(sent, self._send_directly, 30.0, _SHORT)
+        if not 200 <= status < 300:
+            _answer(method, path, status, answer)
 
     async def _repeat(self, sent: _Sent, send: _Send, seconds: float, max_bytes: int) -> tuple[int, bytes]:
         what = f"{sent.method} {sent.path}"
@@ -397,6 +400,10 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
                 yield line
         if len(rest) > _LONGEST_LINE:
             raise OSError("a line of the watch is longer than 16 MiB")
+
+
+def _delete_options(options: JSONObject | None) -> JSONObject:
+    return {"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})}
 
 
 def _object(answer: JSON) -> JSONObject:

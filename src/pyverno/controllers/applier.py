@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -38,6 +38,7 @@ _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _ATTEMPTS: Final = 5
 _MAX_STORED: Final = 20_000
 _NOT_FOUND: Final = 404
+_Answer = TypeVar("_Answer")
 _CONFLICT: Final = 409
 _SERVER_FIELDS: Final = (
     "creationTimestamp",
@@ -254,7 +255,7 @@ class EffectApplier:
             options["propagationPolicy"] = effect.propagation_policy
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
         try:
-            await self._write(key, self._client.delete(gvr, target.name, target.namespace, options=options))
+            await self._write(key, self._client.discard(gvr, target.name, target.namespace, options=options))
         except StatusError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -281,7 +282,7 @@ class EffectApplier:
                 "permissions of its requesters",
             )
 
-    async def _write(self, key: WriteKey, sending: Coroutine[None, None, JSONObject]) -> JSONObject:
+    async def _write(self, key: WriteKey, sending: Coroutine[None, None, _Answer]) -> _Answer:
         """Send one write if the guard allows it; one that the API server refuses does not count."""
         try:
             self._guard.enter(key)

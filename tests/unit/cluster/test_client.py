@@ -342,3 +342,18 @@ def test_what_is_submitted_is_sent_and_judged_as_what_is_created() -> None:
             await client.submit(MAPS, {}, "team")
 
     play(scene, token="sesame")  # noqa: S106 - of a server of this test
+
+
+def test_what_is_discarded_is_deleted_with_its_options() -> None:
+    """The body is that of a deletion; a missing object is an error with the server's status."""
+
+    async def scene(script: Script, client: Client) -> None:
+        script.on(f"DELETE {PATH}/a", {"kind": "Status"}, status(404, "NotFound"))
+        await client.discard(MAPS, "a", "team", options={"preconditions": {"uid": "1"}})
+        with pytest.raises(StatusError) as missing:
+            await client.discard(MAPS, "a", "team")
+        assert 404 == missing.value.status
+        options = b'{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"1"}}'
+        assert options == script.asked[0].body
+
+    play(scene)

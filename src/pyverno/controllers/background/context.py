@@ -99,7 +99,7 @@ class BackgroundContext:
             kept = {key: value for key, value in body["metadata"].items() if key != "generateName"}
             body = {**body, "metadata": {**kept, "name": name}}
         try:
-            await self.client.create(UPDATE_REQUESTS, body, namespace)
+            await self.client.submit(UPDATE_REQUESTS, body, namespace)
         except StatusError as error:
             if not name or error.reason != "AlreadyExists":
                 raise

@@ -215,7 +215,9 @@ class UpdateRequests:
         uid = body["metadata"].get("uid", "")
         self._release(key)
         try:
-            await self._client.delete(UPDATE_REQUESTS, key.name, key.namespace, options={"preconditions": {"uid": uid}})
+            await self._client.discard(
+                UPDATE_REQUESTS, key.name, key.namespace, options={"preconditions": {"uid": uid}}
+            )
         except StatusError as error:
             if error.status != _NOT_FOUND:  # else another replica has deleted it
                 raise

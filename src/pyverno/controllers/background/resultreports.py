@@ -131,7 +131,7 @@ class ResultReports:
         body = background_report(about.resource, about.uid, noted.results, noted.seconds, version_of=self._version_of)
         namespace = noted.about.resource.namespace
         try:
-            await self._client.create(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
+            await self._client.submit(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)
         except StatusError as error:
             if error.status not in _GONE:  # else the reported object is deleted with its namespace
                 raise

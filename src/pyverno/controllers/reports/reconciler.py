@@ -265,7 +265,7 @@ class ReportReconciler:
             before = existing.get(body["metadata"]["name"])
             try:
                 if before is None:
-                    await self._client.create(gvr, body, id.namespace)
+                    await self._client.submit(gvr, body, id.namespace)
                 elif not _is_same(before, body):
                     await self._client.update(gvr, _updated(before, body), id.namespace)
             except StatusError as error:
@@ -276,7 +276,7 @@ class ReportReconciler:
 
     async def _delete(self, id: ObjectId, name: str) -> None:
         try:
-            await self._client.delete(self._api.resource(id.namespace), name, id.namespace)
+            await self._client.discard(self._api.resource(id.namespace), name, id.namespace)
         except StatusError as error:
             if error.status != _NOT_FOUND:
                 raise
@@ -285,7 +285,7 @@ class ReportReconciler:
         """Delete an ephemeral report that is merged; a newer one of the same name stays."""
         options = {"preconditions": {"uid": each.uid}} if each.uid else None
         try:
-            await self._client.delete(each.gvr, each.name, each.namespace, options=options)
+            await self._client.discard(each.gvr, each.name, each.namespace, options=options)
         except StatusError as error:
             if error.status not in (_NOT_FOUND, _CONFLICT):
                 raise

@@ -101,14 +101,14 @@ def test_an_object_that_changed_since_it_was_evaluated_is_evaluated_again() -> N
             await stage.create(pod(name, labels=labels))
         holds = {"all": [{"key": "{{ target.metadata.labels.stale }}", "operator": "Equals", "value": "true"}]}
         client = stage.controller._client
-        send = client.delete
+        send = client.discard
 
         async def late(*arguments: Any, **options: Any) -> Any:
             await stage.client.patch(arguments[0], "saved", {"metadata": {"labels": {"stale": "false"}}}, "default")
             await stage.client.patch(arguments[0], "touched", {"metadata": {"labels": {"seen": "1"}}}, "default")
             return await send(*arguments, **options)
 
-        client.delete = late  # type: ignore[method-assign]
+        client.discard = late  # type: ignore[method-assign]
         await stage.create(cleanup_policy(conditions=holds))
         await stage.pass_time(65)
         assert [True, False] == [await stage.exists(pod(name)) for name in ("saved", "touched")]

@@ -225,7 +225,7 @@ def test_an_object_that_changes_all_the_time_is_deleted_in_the_end() -> None:
             times.append(1)
             return await send(*arguments, **options)
 
-        client.delete = late  # type: ignore[method-assign]
+        client.discard = late  # type: ignore[method-assign]
         await stage.create(living("a", "10s"))
         await stage.pass_time(12)
 

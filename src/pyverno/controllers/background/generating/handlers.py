@@ -86,7 +86,7 @@ class GenerateHandler:
         self._waiting[same] = first, request.name  # before anything is awaited: others wait with the same work
         if known is not None and known[1] != request.name:
             try:
-                await self._client.delete(UPDATE_REQUESTS, known[1], self._namespace)
+                await self._client.discard(UPDATE_REQUESTS, known[1], self._namespace)
             except StatusError as error:
                 if error.status != _NOT_FOUND:
                     raise
