@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.browser.samples import SampleInspector, sample_reports
+from tests.browser.samples import SampleInspector, sample_reports, sample_targets
 from tests.support.uiserver import UiServer, serve_ui
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -110,7 +110,7 @@ class Site:
         self._started.wait()
 
     async def _serve(self) -> None:
-        async with serve_ui(self._folder, inspectors={"c": SampleInspector()}) as self.ui:
+        async with serve_ui(self._folder, inspectors={"c": SampleInspector()}, targets=sample_targets()) as self.ui:
             await self.ui.feed.write(sample_reports())
             self.url = self.ui.url
             self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
+from pyverno.ui.notifications.counts import NotificationCounts
+from pyverno.ui.server.targets import ShownTarget
 from pyverno.ui.store.rows import StoredResult
 from pyverno.ui.store.writer import Report
+from tests.support.notifications import settings
 from tests.unit.ui.store.samples import report, result
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
@@ -49,6 +52,19 @@ def sample_reports() -> list[Report]:
             *(result(f"many-{number:02}", name=f"pod-{number}", namespace="many") for number in range(60)), name="many"
         ),
     ]
+
+
+def sample_targets() -> list[ShownTarget]:
+    """Return two targets, one of them with an error that tries to be a script."""
+    counts = NotificationCounts()
+    counts.sent["team-a"] = 12
+    counts.failed["team-a"] = 1
+    counts.problems["team-a"] = HOSTILE
+    found = settings(
+        "targets: [{name: team-a, type: slack, webhook: 'https://hooks.example/S3CRET', digest: 10m, groupBy: policy}, "
+        "{name: mail, type: email, host: mail.example, from: a@b.example, to: [c@d.example]}]"
+    )
+    return [ShownTarget(each, counts) for each in found.targets]
 
 
 POLICY = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata:\n  name: require-labels\n"

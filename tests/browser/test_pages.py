@@ -28,6 +28,7 @@ PAGES = (
     "why/1",
     "playground",
     "history",
+    "targets",
 )
 AXE = Path(__file__).parent / "axe-core" / "axe.min.js"
 LOOKS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
@@ -119,6 +120,8 @@ def test_an_export_page_runs_no_script(visit: Visit, tmp_path: Path) -> None:
         "namespaces",
         f"namespaces/{quote(HOSTILE, safe='')}",
         "resources",
+        "targets",
+        "exceptions",
         "",
         f"results?search={quote(HOSTILE, safe='')}",
     ],
@@ -228,6 +231,16 @@ def test_exceptions_say_what_they_explain_and_when_they_end(visit: Visit) -> Non
     expect(rows.nth(1)).to_contain_text("unused")
     expect(rows.nth(1)).to_contain_text("no policy")
     assert [] == visit.problems()
+
+
+def test_targets_are_shown_with_what_became_of_their_notices(visit: Visit) -> None:
+    """By name, with counts and the last error; the address is not on the page."""
+    page = visit.open("targets")
+    row = page.get_by_role("row").filter(has_text="team-a")
+    expect(row.get_by_role("cell")).to_have_text(
+        ["team-a", "slack", "every 600 s, by policy", "sent", "12", "1", "0", HOSTILE]
+    )
+    assert "S3CRET" not in page.content()
 
 
 def test_a_result_leads_to_its_reason_and_to_a_draft(visit: Visit) -> None:

@@ -21,6 +21,7 @@ from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
+from pyverno.ui.server.targets import ShownTarget, TargetRoutes
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
@@ -62,8 +63,9 @@ async def serve_ui(
     base_path: str = "",
     problems: Sequence[str] = (),
     inspectors: Mapping[str, Inspector] | None = None,
+    targets: Sequence[ShownTarget] = (),
 ) -> AsyncIterator[UiServer]:
-    """Serve an empty store on a free port; `inspectors` answer for clusters."""
+    """Serve an empty store on a free port; `inspectors` answer for clusters, and `targets` get notifications."""
     path = str(folder / "results.db")
     create_tables(path)
     writer = Writer(path)
@@ -76,13 +78,19 @@ async def serve_ui(
                     *ResultRoutes(readers, now=lambda: NOW).routes(),
                     *InspectionRoutes(readers, inspectors or {}).routes(),
                     *PolicyReporterRoutes(readers).routes(),
+                    *TargetRoutes(targets).routes(),
                     *PlaygroundRoutes(workers).routes(),
                     *MetricsRoute(readers).routes(),
                     *StaticFiles(web_root()).routes(),
                 ),
                 live=live,
                 problems=lambda: problems,
-                features=("results", *(["cluster"] if inspectors else []), "playground"),
+                features=(
+                    "results",
+                    *(["cluster"] if inspectors else []),
+                    *(["targets"] if targets else []),
+                    "playground",
+                ),
                 base_path=base_path,
                 hosts=LOOPBACK_NAMES,
                 views=[View("Everything that fails", "status=fail")],

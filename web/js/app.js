@@ -12,6 +12,7 @@ const PAGES = {
   exceptions: { title: "Exceptions", load: () => import("./pages/exceptions.js"), feature: "cluster" },
   why: { title: "Why?", load: () => import("./pages/why.js"), feature: "cluster", hidden: true },
   history: { title: "History", load: () => import("./pages/history.js"), feature: "results" },
+  targets: { title: "Targets", load: () => import("./pages/targets.js"), feature: "targets" },
   playground: { title: "Playground", load: () => import("./pages/playground.js"), feature: "playground" },
 };
 const THEMES = ["system", "light", "dark", "contrast"];

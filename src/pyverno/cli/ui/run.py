@@ -25,10 +25,12 @@ from pyverno.offline.files import read_file
 from pyverno.ui.feed import ClusterFeed, StoreFeed
 from pyverno.ui.leading import follow_announcements, lead
 from pyverno.ui.live import LiveUpdates
+from pyverno.ui.notifications.namespaces import NamespaceLabels
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
 from pyverno.ui.server.inspection import InspectionRoutes, Inspector
 from pyverno.ui.server.metrics import MetricsRoute
+from pyverno.ui.server.namespaces import NamespaceRoutes
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
@@ -143,9 +145,10 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             view for file in options.views for view in read_views(load_documents(read_file(Path(file)), file=file))
         ]
         source = await _fill(options, feed, stack)
+        clusters = dict(zip(source.inspectors, source.clients, strict=True))
         work = [feed.keep_days, *source.work]
         if notifications is not None:
-            dispatcher = notifications.dispatcher(dict(zip(source.inspectors, source.clients, strict=True)))
+            dispatcher = notifications.dispatcher(clusters)
             feed.subscribers.append(dispatcher.wake)
             work.append(dispatcher.run)
         for running in (lead(writer, lambda: _together(work)), follow_announcements(path, live)):
@@ -158,6 +161,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
                 *InspectionRoutes(readers, source.inspectors).routes(),
                 *PolicyReporterRoutes(readers).routes(),
                 *TargetRoutes(notifications.targets() if notifications else ()).routes(),
+                *NamespaceRoutes(NamespaceLabels(clusters)).routes(),
                 *PlaygroundRoutes(workers).routes(),
                 *(MetricsRoute(readers, *readings).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
@@ -165,7 +169,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             ),
             live=live,
             problems=source.problems,
-            features=source.features,
+            features=(*source.features, *(["targets"] if notifications else [])),
             views=views,
             base_path=options.base_path,
             hosts=_hosts(options),

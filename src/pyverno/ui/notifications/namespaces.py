@@ -29,6 +29,20 @@ class NamespaceLabels:
         self._now = now
         self._known: OrderedDict[tuple[str, str], tuple[float, Mapping[str, str]]] = OrderedDict()
 
+    async def matching(self, labels: Mapping[str, str]) -> list[str]:
+        """Return the names of the namespaces of all clusters with these labels; raises HostError."""
+        found: list[str] = []
+        for cluster, client in self._clients.items():
+            try:
+                listed = (await client.list(_NAMESPACES))["items"]
+            except StatusError as error:
+                raise HostError(f"namespaces of `{cluster}` cannot be listed: {error.message}") from error
+            for body in listed:
+                metadata = body.get("metadata") or {}
+                if labels.items() <= (metadata.get("labels") or {}).items():
+                    found.append(str(metadata.get("name", "")))
+        return found
+
     async def labels(self, cluster: str, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace; raises HostError when they cannot be read."""
         key = (cluster, namespace)

@@ -66,6 +66,10 @@ class PolicyReporterRoutes:
             "severity-findings": lambda reader, chosen, _: _findings(reader, chosen, "severity"),
             "sources/{source}/status-counts": lambda reader, chosen, _: _total_counts(reader, chosen, "status"),
             "sources/{source}/severity-counts": lambda reader, chosen, _: _total_counts(reader, chosen, "severity"),
+            "properties/{property}": lambda reader, chosen, request: [
+                {"namespace": namespace, "property": value}
+                for namespace, value in reader.property_values(chosen, request.match_info["property"])
+            ],
             "results-without-resources": lambda reader, chosen, request: _results(
                 reader, chosen.with_patterns("kind", ("",)), request
             ),

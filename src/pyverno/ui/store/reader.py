@@ -32,6 +32,7 @@ MOST_ROWS: Final = 1000
 """The longest page."""
 
 _MOST_FACET_VALUES: Final = 200
+_MOST_PROPERTY_VALUES: Final = 10_000
 _DAY: Final = 86_400
 FACETS: Final = ("status", "severity", "policy", "namespace", "kind", "source", "category")
 _TEXTS: Final = "CROSS JOIN texts m ON m.id = r.message CROSS JOIN texts p ON p.id = r.properties"
@@ -160,6 +161,16 @@ class Reader:
             ]
             for name, counts in found.items()
         }
+
+    def property_values(self, selected: Filter, key: str) -> list[tuple[str, str]]:
+        """Return the values of a property in each namespace, each once; at most 10,000."""
+        value, where = self._selector.property_of("p.text", key), self._selector.on_results(selected)
+        sql = (
+            f"SELECT DISTINCT s.namespace, {value.sql} FROM {RESULT_TABLES} "
+            f"WHERE {where.sql} AND {value.sql} IS NOT NULL ORDER BY 1, 2 LIMIT ?"
+        )
+        values = (*value.values, *where.values, *value.values, _MOST_PROPERTY_VALUES)
+        return [(namespace, str(text)) for namespace, text in self._selector.all(sql, values)]
 
     def summary(self, selected: Filter, by: str = "") -> JSONObject:
         """Return the counts by status, and by the values of a field and status; a field that is empty is `-`."""

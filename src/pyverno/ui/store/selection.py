@@ -83,6 +83,10 @@ class Selector:
         """Return the condition on series, or on a table with their columns."""
         return both(series_condition(self._connection.dialect, selected, table), self.allowed(table))
 
+    def property_of(self, column: str, key: str) -> Condition:
+        """Return the value at a key of a column with JSON objects."""
+        return self._connection.dialect.property_of(column, key)
+
     def on_results(self, selected: Filter) -> Condition:
         """Return the whole condition on results (`r`) with their series and objects."""
         return both(self.on_series(selected), result_condition(self._connection.dialect, selected))

@@ -168,3 +168,20 @@ def test_a_filter_that_is_not_known_is_an_error(tmp_path: Path) -> None:
     """A list that hides nothing would be taken for one that hides something."""
     for found in read(tmp_path, "sources?excluded=kyverno:Pod", "namespace-scoped/results?page=x", status=400):
         assert found["error"]
+
+
+def test_values_of_a_property_are_listed_by_namespace(tmp_path: Path) -> None:
+    """Each once, of the selected results; none for a property that no result has."""
+
+    async def play() -> list[object]:
+        async with serve_ui(tmp_path) as ui:
+            results = [
+                result(name=name, namespace=namespace, properties={"team x": team})
+                for name, namespace, team in (("a", "shop", "t1"), ("b", "shop", "t1"), ("c", "data", "t2"))
+            ]
+            await ui.feed.write([report(*results, result(name="d", message="{broken"))])
+            paths = ("properties/team%20x", "properties/team%20x?namespaces=data", "properties/none")
+            return [await ui.get(f"/v2/{path}") for path in paths]
+
+    data, shop = {"namespace": "data", "property": "t2"}, {"namespace": "shop", "property": "t1"}
+    assert [[data, shop], [data], []] == asyncio.run(play())

@@ -1,0 +1,52 @@
+"""Namespaces by labels, for boards of Policy Reporter's pages."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from aiohttp import web
+
+from kubesandbox import Sandbox
+from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.client import Client
+from pyverno.kube.gvk import GVR
+from pyverno.ui.notifications.namespaces import NamespaceLabels
+from pyverno.ui.server.errors import errors_as_json
+from pyverno.ui.server.namespaces import NamespaceRoutes
+from pyverno.ui.store.scope import SCOPE
+
+NAMESPACES = GVR("", "v1", "namespaces")
+
+
+def test_namespaces_are_found_by_their_labels() -> None:
+    """All labels must be there; a person gets the namespaces in scope; another body is an error."""
+
+    async def play() -> list[object]:
+        with Sandbox() as sandbox:
+            async with Client(load_kubeconfig(sandbox.kubeconfig, "", {}), qps=0) as client:
+                for name, labels in (("shop", {"team": "a", "env": "x"}), ("data", {"team": "a"}), ("other", {})):
+                    await client.create(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+                return await ask(NamespaceLabels({"c": client}))
+
+    async def ask(selector: NamespaceLabels) -> list[object]:
+        app = web.Application(middlewares=[errors_as_json])
+        app.router.add_routes(NamespaceRoutes(selector).routes())
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}/v2/namespaces/resolve-selector"
+            async with aiohttp.ClientSession() as session:
+                bodies = ({"team": "a"}, {"team": "a", "env": "x"}, {"team": "b"}, ["a"], {"team": 1})
+                return [await (await session.post(url, json=body)).json() for body in bodies]
+        finally:
+            await runner.cleanup()
+
+    wrong = {"error": "expected a JSON object with the values of labels"}
+    assert [["data", "shop"], ["shop"], [], wrong, wrong] == asyncio.run(play())
+    token = SCOPE.set(frozenset({"data"}))
+    try:
+        assert ["data"] == asyncio.run(play())[0]
+    finally:
+        SCOPE.reset(token)
