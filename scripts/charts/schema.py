@@ -32,7 +32,7 @@ def schema(values: dict[str, Any], hinted: Iterable[str] = ()) -> dict[str, Any]
         *parents, last = path.split(".")
         place = found
         for parent in parents:
-            place = place["properties"][parent]
+            place = place["properties"].setdefault(parent, _object({}))
         place["properties"][last] = {}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **found}
 

@@ -104,7 +104,6 @@ def test_a_disruption_budget_needs_two_replicas() -> None:
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"webhooksCleanup": {"enable": True}}, "at '/webhooksCleanup': additional properties 'enable' not allowed"),
         ({"admissionControler": {}}, "additional properties 'admissionControler' not allowed"),
         ({"platform": "gke"}, "at '/platform': value must be one of 'kubernetes', 'openshift'"),
         ({"fullnameOverride": "mine"}, "value fullnameOverride: names of objects are fixed"),

@@ -26,6 +26,22 @@
 kyverno-{{ ternary "admission" .part (eq .root.Values.mode "single") }}-controller
 {{- end -}}
 
+{{/* Names of the pull secrets as a JSON list; values give each as a name or as {name: ...}. */}}
+{{- define "pyverno.pullSecrets" -}}
+{{- $names := list -}}
+{{- range .Values.existingImagePullSecrets -}}
+{{- if kindIs "string" . }}{{ $names = append $names . }}{{ else }}{{ $names = append $names .name }}{{ end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* The pull secrets as a pod refers to them; empty without any. */}}
+{{- define "pyverno.pullSecretReferences" -}}
+{{- range include "pyverno.pullSecrets" . | fromJsonArray }}
+- name: {{ . }}
+{{- end -}}
+{{- end -}}
+
 {{/* Labels of an object: dict root, labels. */}}
 {{- define "pyverno.labels" -}}
 {{- $labels := merge (dict) .labels .root.Values.customLabels -}}

@@ -33,7 +33,7 @@
 {{- if ne $health "9080" }}{{ $arguments = append $arguments (printf "--healthPort=%s" $health) }}{{ end -}}
 {{- end -}}
 {{- with $root.Values.global.resyncPeriod }}{{ $arguments = append $arguments (printf "--resyncPeriod=%s" .) }}{{ end -}}
-{{- $secrets := list }}{{ range $root.Values.existingImagePullSecrets }}{{ $secrets = append $secrets .name }}{{ end -}}
+{{- $secrets := include "pyverno.pullSecrets" $root | fromJsonArray -}}
 {{- if and $secrets (ne .part "cleanup") }}{{ $arguments = append $arguments (printf "--imagePullSecrets=%s" (join "," $secrets)) }}{{ end -}}
 {{- if eq .part "admission" -}}
 {{- range list "background" "cleanup" "reports" -}}
@@ -91,6 +91,9 @@
       protocol: TCP
   {{- range $name, $probe := .fact.probes }}
   {{ $name }}: {{- include "pyverno.probe" (dict "root" $.root "part" $.part "probe" $probe) | nindent 4 }}
+  {{- end }}
+  {{- with $container.lifecycle }}
+  lifecycle: {{- toYaml . | nindent 4 }}
   {{- end }}
   resources: {{- $container.resources | default .fact.container.resources | toYaml | nindent 4 }}
   volumeMounts:
