@@ -30,6 +30,10 @@ _REFERRER: Final = (
 )
 _BROKEN: Final = f"tests/unit/{_NOTARY}::test_an_envelope_that_cannot_be_read_is_an_error"
 
+_REMEMBERED: Final = (
+    "tests/unit/images/verification/test_chain.py::test_issuers_that_are_remembered_prove_no_more_than_before"
+)
+
 _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "a signature is for one digest",
@@ -63,7 +67,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "a certificate is valid when it signs",
         _WRONG,
-        "certificates.py",
+        "chain.py",
         "if not leaf.begins <= time <= leaf.ends:",
         "if False:",
     ),
@@ -376,10 +380,52 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ),
     (
         "authorities are valid when the signer signs",
-        "tests/unit/images/verification/test_certificates.py::test_an_authority_between_that_has_expired_leads_nowhere",
-        "certificates.py",
+        "tests/unit/images/verification/test_chain.py::test_an_authority_between_that_has_expired_leads_nowhere",
+        "chain.py",
         ".time(datetime.fromtimestamp(time, UTC))",
-        ".time(max(each.x509.not_valid_before_utc for each in (leaf, *offered, *roots)))",
+        ".time(max(each.x509.not_valid_before_utc for each in (leaf, *offered)))",
+    ),
+    (
+        "issuers that are remembered may expire",
+        _REMEMBERED,
+        "chain.py",
+        "found is not None and found.begins <= time <= found.ends else None",
+        "found is not None else None",
+    ),
+    (
+        "issuers are remembered by their roots",
+        _REMEMBERED,
+        "chain.py",
+        "key = (tuple(roots), offered)",
+        "key = ((), offered)",
+    ),
+    (
+        "issuers that are remembered issued the signer",
+        _REMEMBERED,
+        "chain.py",
+        "found = _verified(leaf, issuers.store, (), time)",
+        "found = (leaf, leaf)",
+    ),
+    (
+        "issuers that restrict names are not remembered",
+        _REMEMBERED,
+        "chain.py",
+        "if any(extension_value(each, x509.NameConstraints) is not None for each in issuers):",
+        "if False:",
+    ),
+    (
+        "few issuers are remembered",
+        "tests/unit/images/verification/test_chain.py::test_few_issuers_are_remembered",
+        "chain.py",
+        "if len(self._found) >= _MAX_REMEMBERED:",
+        "if False:",
+    ),
+    (
+        "signed JSON holds whole characters",
+        "tests/unit/images/verification/test_strictjson.py::test_half_of_a_surrogate_pair_is_no_text",
+        "strictjson.py",
+        'if b"\\\\ud" in data or b"\\\\uD" in data:',
+        "if False:",
     ),
 )
 """Name, test, module, text and replacement of each guard."""

@@ -1,4 +1,4 @@
-"""Signing certificates: reading them, the chain to a trusted authority, and the identity of the signer.
+"""Signing certificates: reading them, and the identity of the signer.
 
 Identities are those of Fulcio's certificates: the subject alternative names, and the extensions below the object
 identifier 1.3.6.1.4.1.57264.1.
@@ -6,16 +6,13 @@ identifier 1.3.6.1.4.1.57264.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
-from cryptography.x509.verification import Criticality, ExtensionPolicy, PolicyBuilder, Store
-from cryptography.x509.verification import VerificationError as ChainError
 
 from pyverno.errors import VerificationError
 from pyverno.images.verification.keys import MAX_PEM, PublicKey, pem_blocks, public_key
@@ -24,9 +21,10 @@ from pyverno.value import dataclass, field
 
 __all__ = [
     "EXTENSION_NAMES",
+    "MAX_CHAIN",
     "Certificate",
-    "check_chain",
     "check_code_signing",
+    "extension_value",
     "extensions_of",
     "issuer_of",
     "read_certificate",
@@ -39,7 +37,9 @@ _RAW: Final = range(1, 7)
 _ISSUER: Final = f"{FULCIO}.1"
 _ISSUER_V2: Final = f"{FULCIO}.8"
 _OTHER_NAME: Final = f"{FULCIO}.7"
-_MAX_CHAIN: Final = 10
+MAX_CHAIN: Final = 10
+"""The most certificates between a signer and a root."""
+
 _UTF8: Final = 0x0C
 
 EXTENSION_NAMES: Final[Mapping[str, str]] = {
@@ -101,85 +101,22 @@ def read_certificate(data: bytes, what: str = "the certificate") -> Certificate:
 def read_certificates(text: str, what: str = "the certificates") -> tuple[Certificate, ...]:
     """Read the PEM blocks of a text, at most ten certificates; raises VerificationError."""
     blocks = pem_blocks(text, what)
-    if not 0 < len(blocks) <= _MAX_CHAIN:
-        raise VerificationError(f"{what} must have 1 to {_MAX_CHAIN} certificates")
+    if not 0 < len(blocks) <= MAX_CHAIN:
+        raise VerificationError(f"{what} must have 1 to {MAX_CHAIN} certificates")
     if any(label != "CERTIFICATE" for label, _ in blocks):
         raise VerificationError(f"{what} holds a PEM block that is no certificate")
     return tuple(read_certificate(block.encode(), what) for _, block in blocks)
 
 
-# ------------------------------------------------------------------------------------------------------------- chain
-
-
-def check_chain(
-    leaf: Certificate,
-    intermediates: Iterable[Certificate],
-    roots: Sequence[Certificate],
-    time: int,
-    usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.CODE_SIGNING,
-) -> tuple[Certificate, ...]:
-    """Return the chain from the leaf to a root, all valid at a time (seconds since 1970).
-
-    Authorities that are restricted to some usages must be allowed `usage`. Signers choose the intermediates, and the
-    search tries every issuer of every certificate: there are few of them, and each can be found in one way only.
-    Raises VerificationError.
-    """
-    offered = tuple(dict.fromkeys(intermediates))
-    if len(offered) > _MAX_CHAIN:
-        raise VerificationError(f"there are more than {_MAX_CHAIN} intermediate certificates")
-    if len({(each.x509.subject, _key_bytes(each)) for each in offered}) < len(offered):
-        raise VerificationError("two intermediate certificates have the same subject and key")
-    if not roots:
-        raise VerificationError("there is no trusted authority")
-    if not leaf.begins <= time <= leaf.ends:
-        raise VerificationError(f"the certificate was not valid at {_date(time)}")
-    authority = (
-        ExtensionPolicy.permit_all()
-        .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, None)
-        .may_be_present(x509.KeyUsage, Criticality.AGNOSTIC, _may_sign_certificates)
-    )
-    verifier = (
-        PolicyBuilder()
-        .store(Store([each.x509 for each in roots]))
-        .time(datetime.fromtimestamp(time, UTC))
-        .max_chain_depth(_MAX_CHAIN)
-        .extension_policies(ca_policy=authority, ee_policy=ExtensionPolicy.permit_all())
-        .build_client_verifier()
-    )
-    try:
-        found = verifier.verify(leaf.x509, [each.x509 for each in offered]).chain
-    except (ChainError, ValueError, UnsupportedAlgorithm):
-        raise VerificationError(f"the certificate does not lead to a trusted authority at {_date(time)}") from None
-    chain = tuple(Certificate(each.public_bytes(Encoding.DER), each) for each in found)
-    for each in chain[1:]:
-        allowed = _find(_extensions(each), x509.ExtendedKeyUsage)
-        if allowed is not None and usage not in allowed and ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE not in allowed:
-            raise VerificationError("an authority of the chain is not for certificates of this usage")
-    return chain
-
-
-def _key_bytes(certificate: Certificate) -> bytes:
-    try:
-        return certificate.x509.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    except (ValueError, UnsupportedAlgorithm):
-        return b""  # a key that cannot be read signs nothing
-
-
-def _may_sign_certificates(_policy: object, _certificate: x509.Certificate, usage: x509.KeyUsage | None) -> None:
-    if usage is not None and not usage.key_cert_sign:
-        raise ValueError("the key may not sign certificates")
-
-
 def check_code_signing(leaf: Certificate) -> None:
     """Raise VerificationError unless a certificate is for signing code and is no authority."""
-    extensions = _extensions(leaf)
-    constraints = _find(extensions, x509.BasicConstraints)
+    constraints = extension_value(leaf, x509.BasicConstraints)
     if constraints is not None and constraints.ca:
         raise VerificationError("the certificate is one of an authority")
-    usage = _find(extensions, x509.KeyUsage)
+    usage = extension_value(leaf, x509.KeyUsage)
     if usage is not None and not usage.digital_signature:
         raise VerificationError("the certificate is not for digital signatures")
-    extended = _find(extensions, x509.ExtendedKeyUsage)
+    extended = extension_value(leaf, x509.ExtendedKeyUsage)
     if extended is None or ExtendedKeyUsageOID.CODE_SIGNING not in extended:
         raise VerificationError("the certificate is not for signing code")
 
@@ -189,7 +126,7 @@ def check_code_signing(leaf: Certificate) -> None:
 
 def subjects_of(leaf: Certificate) -> tuple[str, ...]:
     """Return the subject alternative names that can be an identity: emails, URIs, Fulcio's other names, DNS names."""
-    names = _find(_extensions(leaf), x509.SubjectAlternativeName)
+    names = extension_value(leaf, x509.SubjectAlternativeName)
     if names is None:
         return ()
     found: list[str] = []
@@ -241,9 +178,10 @@ def _extensions(certificate: Certificate) -> x509.Extensions:
         raise VerificationError("the extensions of the certificate cannot be read") from None
 
 
-def _find(extensions: x509.Extensions, kind: type[x509.ExtensionType]) -> Any:
+def extension_value(certificate: Certificate, kind: type[x509.ExtensionType]) -> Any:
+    """Return the value of an extension, None for a missing one; raises VerificationError for one that is unreadable."""
     try:
-        return extensions.get_extension_for_class(kind).value
+        return _extensions(certificate).get_extension_for_class(kind).value
     except x509.ExtensionNotFound:
         return None
 
@@ -257,7 +195,3 @@ def _utf8(der: bytes, what: str) -> str:
     except ValueError:
         pass
     raise VerificationError(f"{what} is no text")
-
-
-def _date(time: int) -> str:
-    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

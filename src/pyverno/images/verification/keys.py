@@ -5,6 +5,7 @@ Keys are ECDSA on a NIST curve, RSA with PKCS #1 v1.5, or Ed25519, as cosign use
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -17,7 +18,17 @@ from pyverno.errors import VerificationError
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
-__all__ = ["HASHES", "KMS_SCHEMES", "MAX_PEM", "PublicKey", "PublicKeyTypes", "pem_blocks", "read_key", "read_keys"]
+__all__ = [
+    "HASHES",
+    "KMS_SCHEMES",
+    "MAX_PEM",
+    "PublicKey",
+    "PublicKeyTypes",
+    "format_pem",
+    "pem_blocks",
+    "read_key",
+    "read_keys",
+]
 
 MAX_PEM: Final = 262_144
 """The longest PEM text, in bytes."""
@@ -34,6 +45,7 @@ KMS_SCHEMES: Final = ("awskms://", "gcpkms://", "hashivault://")
 """Key management systems whose public keys can be fetched."""
 
 _MIN_RSA_BITS: Final = 2048
+_PEM_LINE: Final = 64
 _BLOCK: Final = regex(r"-----BEGIN ([A-Z0-9 ]+)-----\s[A-Za-z0-9+/=\s]+?-----END \1-----")
 
 PublicKeyTypes = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
@@ -58,10 +70,10 @@ class PublicKey:
             raise VerificationError(f"unknown digest algorithm `{hash_name}`, must be {', '.join(HASHES)}")
         try:
             match self.key:
-                case ed25519.Ed25519PublicKey():
-                    self.key.verify(signature, signed)
                 case ec.EllipticCurvePublicKey():
                     self.key.verify(signature, signed, ec.ECDSA(algorithm()))
+                case ed25519.Ed25519PublicKey():
+                    self.key.verify(signature, signed)
                 case rsa.RSAPublicKey():
                     self.key.verify(signature, signed, padding.PKCS1v15(), algorithm())
         except (InvalidSignature, ValueError):
@@ -96,6 +108,13 @@ def read_keys(text: str, what: str = "the public key") -> Sequence[PublicKey]:
     if not found:
         raise VerificationError(f"{what} holds no PEM block")
     return found
+
+
+def format_pem(label: str, der: bytes) -> bytes:
+    """Return a PEM block as signers write it: lines of 64 characters, and a line feed at the end."""
+    text = base64.b64encode(der)
+    lines = b"\n".join(text[start : start + _PEM_LINE] for start in range(0, len(text), _PEM_LINE))
+    return b"-----BEGIN %b-----\n%b\n-----END %b-----\n" % (label.encode(), lines, label.encode())
 
 
 def pem_blocks(text: str, what: str) -> Sequence[tuple[str, str]]:

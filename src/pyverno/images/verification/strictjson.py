@@ -32,7 +32,7 @@ def read_json(data: bytes, what: str) -> JSON:
         raise VerificationError(f"{what} is larger than {MAX_DOCUMENT} bytes")
     try:
         found = json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
-        if b"\\u" in data:
+        if b"\\ud" in data or b"\\uD" in data:
             json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except VerificationError as error:
         raise VerificationError(f"{what} {error.message}") from None

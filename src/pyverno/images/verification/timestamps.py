@@ -8,7 +8,8 @@ from typing import Final
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from pyverno.errors import VerificationError
-from pyverno.images.verification.certificates import Certificate, check_chain, read_certificate
+from pyverno.images.verification.certificates import Certificate, read_certificate
+from pyverno.images.verification.chain import check_chain
 from pyverno.images.verification.trust import Authority
 
 __all__ = ["MAX_TIMESTAMPS", "check_timestamp"]

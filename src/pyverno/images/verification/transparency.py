@@ -57,7 +57,8 @@ def _embedded(leaf: Certificate) -> Sequence[SignedCertificateTimestamp]:
 def _check(timestamp: SignedCertificateTimestamp, leaf: Certificate, issuer: Certificate, log: TransparencyLog) -> None:
     if timestamp.version is not Version.v1 or timestamp.entry_type is not LogEntryType.PRE_CERTIFICATE:
         raise VerificationError("the certificate timestamp is of an unknown kind")
-    milliseconds = int(timestamp.timestamp.timestamp()) * 1000 + timestamp.timestamp.microsecond // 1000
+    made = timestamp.timestamp
+    milliseconds = int(made.timestamp()) * 1000 + made.microsecond // 1000
     if not log.is_valid_at(milliseconds // 1000):
         raise VerificationError("the log of the certificate timestamp was not in use then")
     try:

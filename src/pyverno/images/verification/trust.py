@@ -15,10 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from pyverno.errors import VerificationError
 from pyverno.images.verification.certificates import Certificate, read_certificate
+from pyverno.images.verification.chain import VerifiedIssuers
 from pyverno.images.verification.keys import PublicKey, read_key
 from pyverno.images.verification.strictjson import decode_base64, read_object
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = ["Authority", "TransparencyLog", "TrustRoot", "read_trust_root"]
 
@@ -30,12 +31,16 @@ _ED25519_NOTE: Final = b"\x01"
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority: its chain from the issuer of leaves up to the root, and when it may be used."""
+    """A certificate authority: its chain from the issuer of leaves up to the root, and when it may be used.
+
+    `known` remembers the issuers that led to its roots.
+    """
 
     chain: tuple[Certificate, ...]
     begins: int = 0
     ends: int = _FOREVER
     name: str = ""
+    known: VerifiedIssuers = field(default_factory=VerifiedIssuers, compare=False, repr=False)
 
     def is_valid_at(self, time: int) -> bool:
         """Tell whether the authority was in use at a time (seconds since 1970)."""

@@ -14,12 +14,12 @@ from pyverno.errors import VerificationError
 from pyverno.images.verification.attestors import Attestor, AttestorSet, Identity, constraints_of, extension_identifier
 from pyverno.images.verification.certificates import (
     Certificate,
-    check_chain,
     check_code_signing,
     extensions_of,
     issuer_of,
     subjects_of,
 )
+from pyverno.images.verification.chain import check_chain
 from pyverno.images.verification.keys import PublicKey
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.logentry import Logged, check_entry
@@ -292,7 +292,7 @@ class _Checks:
             roots = [each for each in authority.chain if each.is_self_issued] or [authority.chain[-1]]
             between = [*(each for each in authority.chain if each not in roots), *self.signature.chain]
             try:
-                chains = [check_chain(leaf, between, roots, time) for time in times]
+                chains = [check_chain(leaf, between, roots, time, known=authority.known) for time in times]
             except VerificationError as error:
                 problem = error.message
                 continue
