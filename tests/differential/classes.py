@@ -138,6 +138,42 @@ def _both_refuse(found: Difference) -> bool:
 _ADMISSION = ("admission", "parameters")
 
 
+def _projects_maps_twice(found: Difference) -> bool:
+    """Hold for two truth values of a rule that compares the values of maps, which Kyverno reads in random order."""
+    texts = (found.ours.text, found.theirs.text)
+    return (
+        found.aspect == "text"
+        and all(text in ("true", "false") for text in texts)
+        and len(re.findall(r"\.\*|values\(|keys\(|items\(", json.dumps(found.rule.get("validate", {}).get("message"))))
+        > 1
+    )
+
+
+def _keeps_anchors(found: Difference) -> bool:
+    """Hold where Kyverno's object is ours but for fields named like a condition: `(metadata)`."""
+    if found.key.kind != "object" or found.key.resource == "generated" or ABSENT in (found.ours, found.theirs):
+        return False
+    mine, other = json.loads(found.ours.text), json.loads(found.theirs.text)
+    without = {key: value for key, value in other.items() if not re.fullmatch(r"\(.+\)", key)}
+    return without == mine != other
+
+
+def _reorders(found: Difference) -> bool:
+    """Hold where a strategic merge gives the same object but for the order of items."""
+    if found.key.kind != "object" or found.batch.family != "mutate" or ABSENT in (found.ours, found.theirs):
+        return False
+    mine, other = (_in_order(json.loads(text)) for text in (found.ours.text, found.theirs.text))
+    return mine == other and "patchStrategicMerge" in json.dumps(found.policy)
+
+
+def _in_order(value: JSON) -> JSON:
+    if isinstance(value, dict):
+        return {key: _in_order(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return sorted((_in_order(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+    return value
+
+
 def _looks_for_parameters(found: Difference) -> bool:
     """Hold where a binding of the policy selects its parameters by labels, or names no namespace."""
     return any(
@@ -362,6 +398,26 @@ CLASSES: tuple[DifferenceClass, ...] = (
             and bool(re.search(r"\.\*|values\(|keys\(|items\(", json.dumps(found.rule)))
             and sorted(found.ours.text) == sorted(found.theirs.text)
         ),
+    ),
+    DifferenceClass(
+        "comparisons of the values of a map",
+        "`keys` and `values` are in the order of sorted keys, and so are the values of `.*`",
+        _projects_maps_twice,
+    ),
+    DifferenceClass(
+        "order of items of a strategic merge",
+        "Items of lists that a strategic merge patch does not touch stay as they are, in their order",
+        _reorders,
+    ),
+    DifferenceClass(
+        "conditions written as fields",
+        "A condition around a whole part of a strategic merge patch, such as `(metadata)`, is never written",
+        _keeps_anchors,
+    ),
+    DifferenceClass(
+        "indexes of a wrong type",
+        "An index of a wrong type is named by its CEL type",
+        _texts(ours=r"unsupported index type '\w+' in list", theirs=r"invalid qualifier type: \*?types\.\w+"),
     ),
     DifferenceClass(
         "audit annotations that fail",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
+
+from pyverno.kube.json import JSON
 from tests.differential.classes import CLASSES, classify
 from tests.differential.compare import ABSENT, Difference, differences
 from tests.differential.generate.batches import Batch
@@ -37,6 +41,25 @@ def test_a_documented_text_is_explained_and_another_verdict_never_is() -> None:
     assert found.name == "pattern mismatches name only the path"
     assert classify(difference(Answer("pass", ours.text), Answer("fail", theirs.text))) is None
     assert classify(difference(ABSENT, Answer("fail", theirs.text))) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "name"),
+    [
+        ({"a": 1}, {"a": 1, "(metadata)": {}}, "conditions written as fields"),
+        ({"a": 1}, {"a": 2, "(metadata)": {}}, None),
+        ({"a": [1, 2]}, {"a": [2, 1]}, "order of items of a strategic merge"),
+        ({"a": [1, 2]}, {"a": [2, 2]}, None),
+    ],
+)
+def test_objects_of_strategic_merges_differ_only_as_documented(ours: JSON, theirs: JSON, name: str | None) -> None:
+    """Fields named like conditions and the order of items; every other value is unexplained."""
+    rule = {"name": "m0", "mutate": {"patchStrategicMerge": {"(metadata)": {}}}}
+    policy = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [rule]}}
+    batch = Batch(1, "mutate", (policy,), BATCH.resources)
+    key = Key("object", "p00", resource="Pod/r0")
+    found = classify(Difference(batch, key, *(Answer("changed", json.dumps(each)) for each in (ours, theirs))))
+    assert name == (found and found.name)
 
 
 def test_results_of_a_policy_that_one_side_refuses_count_once() -> None:

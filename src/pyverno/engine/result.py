@@ -209,7 +209,8 @@ class RuleResult(NamedTuple):
             if self.exceptions and self.rule.type is not RuleType.DELETION:
                 return "exception"
             is_whole = self.detail is None or type(self.detail) is Fault
-            if self.status is Status.ERROR and is_whole and not self.rule.name:
+            is_images = self.rule.type is RuleType.IMAGE_VERIFY and self.rule.name == self.rule.policy.name
+            if self.status is Status.ERROR and is_whole and (is_images or not self.rule.name):
                 return "evaluation"
         return self.rule.name
 

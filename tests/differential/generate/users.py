@@ -21,7 +21,7 @@ _CLUSTER_ROLES = ("admin", "cluster-admin", "view")
 
 def user(random: Random) -> JSONObject:
     """Return the file with the user of all requests."""
-    info: JSONObject = {"username": random.choice(_NAMES), "groups": some(random, _GROUPS, 1, 3)}
+    info: JSONObject = {"username": random.choice(_NAMES), "groups": some(random, _GROUPS, 0, 3)}
     found: JSONObject = {"apiVersion": "cli.kyverno.io/v1alpha1", "kind": "UserInfo", "metadata": {"name": "user"}}
     if chance(random, 0.8):
         found["roles"] = some(random, _ROLES, 1, 2)
@@ -78,7 +78,7 @@ def _users(random: Random) -> JSONObject:
 
 
 def user_policy(random: Random, name: str, given: JSONObject, resource: JSONObject) -> JSONObject:
-    """Return a policy about the request: a ClusterPolicy or a ValidatingPolicy."""
+    """Return a policy about the request: a ClusterPolicy, a ValidatingPolicy or a ValidatingAdmissionPolicy."""
     if chance(random, 0.6):
         rules = [user_rule(random, f"v{index}", given, resource) for index in range(2)]
         return cluster_policy(name, rules, background=chance(random, 0.05))
@@ -91,4 +91,6 @@ def user_policy(random: Random, name: str, given: JSONObject, resource: JSONObje
         expression_ = about_object(random, request, root="request", depth=1)
         spec["matchConditions"] = [{"name": "some", "expression": expression_}]
     api_version, kind = "policies.kyverno.io/v1", "ValidatingPolicy"
+    if chance(random, 0.4):
+        api_version, kind = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -78,6 +78,8 @@ def test_a_result_has_all_its_fields() -> None:
         (result(properties={"failMessage": "x"}), "failMessage", "x"),
         (result(kind="ValidatingPolicy", detail=CelDetail(1)), "cel.validationIndex", "1"),
         (result(kind="ValidatingPolicy", detail=CelDetail(1), status=Status.ERROR), "cel.validationIndex", "1"),
+        (result(kind="NamespacedValidatingPolicy", detail=CelDetail(1)), "cel.validationIndex", "1"),
+        (result(kind="ImageValidatingPolicy", detail=CelDetail(1)), "cel.validationIndex", None),
         (result(detail=CelDetail(1)), "cel.validationIndex", None),
         (result(kind="ValidatingAdmissionPolicy", detail=CelDetail(0, "bound", ("Deny",))), "binding", "bound"),
         (

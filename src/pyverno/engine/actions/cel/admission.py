@@ -42,7 +42,7 @@ MAX_MESSAGE = 5 * 1024
 _DENY = "Deny"
 _SCAN_USER = "system:kyverno:background-scan"
 _NO_USER: JSONObject = {"username": _SCAN_USER, "uid": _SCAN_USER, "groups": [_SCAN_USER]}
-"""The user of scanned objects and manifests: no service account, and in no group that a policy might name."""
+"""What stands for unknown fields of the user: no service account, and in no group that a policy might name."""
 
 _BAD = (Status.FAIL, Status.ERROR)
 
@@ -251,7 +251,9 @@ class AdmissionValidation(SkippedByException):
         return self._session(params[0] if params else None, run)
 
     def _session(self, param: JSON, run: Run) -> CelSession:
-        return CelSession(run, {**_bindings(run), "params": param}, self.variables, names_variables=True)
+        return CelSession(
+            run, {**_bindings(run, is_request=self.tells_all), "params": param}, self.variables, names_variables=True
+        )
 
     def _judged(self, param: JSON, run: Run) -> Verdict:
         session = self._session(param, run)
@@ -320,12 +322,15 @@ def _make_verdict(detail: AdmissionDetail | None) -> Verdict:
     return Verdict(status, detail=detail)
 
 
-def _bindings(run: Run) -> dict[str, Value]:
+def _bindings(run: Run, *, is_request: bool) -> dict[str, Value]:
+    """Return the variables of the request; unless an API server asks (`is_request`), its user is completed."""
     request = run.request
     bindings = {**request_bindings(request, has_objects=False), **authorizer_bindings(request)}
-    if request.user.is_empty and run.rule.info.policy.family is Family.ADMISSION:
+    if run.rule.info.policy.family is Family.ADMISSION and (request.user.is_empty or not is_request):
         # Kyverno: pkg/admissionpolicy/user_info.go; without the fields `request.userInfo.groups` would be an error
-        bindings["request"] = {**bindings["request"], "userInfo": _NO_USER}
+        known = {} if request.user.is_empty else request.user.to_json()
+        user = {**known, **{key: known.get(key) or value for key, value in _NO_USER.items()}}
+        bindings["request"] = {**bindings["request"], "userInfo": user}
     return bindings
 
 
@@ -418,7 +423,7 @@ class AdmissionMutation(SkippedByException):
 
         Errors that do not end the policy are added to `errors`.
         """
-        seen = {**_bindings(run), "object": document, "params": param}
+        seen = {**_bindings(run, is_request=self.tells_all), "object": document, "params": param}
         session = CelSession(run, seen, self.variables, names_variables=True)
         unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
         if unmet is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from weakref import WeakMethod
 
-from pyverno.engine.actions.cel.validate import SKIPPED, CelValidation, annotated, exempted, no_exceptions
+from pyverno.engine.actions.cel.validate import CelValidation, annotated, exempted, no_exceptions
 from pyverno.engine.cel.images import ImageAttestation, ImageAttestor, ImageHost, failed_checks, verified_images
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
 from pyverno.engine.imageverification.pinning import pinned, text_at
@@ -141,7 +141,7 @@ class ImageValidatingCheck:
         session, host = self.selection.open(run)
         try:
             if not self.selection.applies(session):
-                return SKIPPED
+                return ()  # Kyverno: such a policy has no result, whereas a ValidatingPolicy is skipped
             groups, infos = self.selection.found(run, session)
             for text, info in infos.items():
                 if self.verifies_digest and not info.digest:

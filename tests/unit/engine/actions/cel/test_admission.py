@@ -7,7 +7,7 @@ import pytest
 from pyverno.compiler.compile import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.request import Request
+from pyverno.engine.request import Request, User
 from pyverno.engine.result import AdmissionDetail, CelDetail, Denial
 from pyverno.kube.yaml.documents import Document
 from pyverno.value import replace
@@ -70,6 +70,31 @@ def test_objects_without_a_user_have_one_that_no_policy_names(expression):
     assert [("fail", "failed expression: false")] == verdicts(
         native(validations=validations("false"), matchConditions=conditions(expression))
     )
+
+
+SENTINEL = "system:kyverno:background-scan"
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        (User(username="alice"), f"alice {SENTINEL} {SENTINEL}"),
+        (User(groups=("developers",)), f"{SENTINEL} {SENTINEL} developers"),
+        (User(uid="7"), f"{SENTINEL} 7 {SENTINEL}"),
+    ],
+)
+def test_fields_that_a_user_lacks_are_filled_offline(user, expected):
+    """As Kyverno does: a file with a name only is no error for a policy that looks at groups."""
+    text = "request.userInfo.username + ' ' + request.userInfo.uid + ' ' + request.userInfo.groups[0]"
+    checks = [{"expression": "false", "messageExpression": text}]
+    assert [("fail", expected)] == verdicts(native(validations=checks), user=user)
+
+
+def test_the_user_of_an_api_servers_request_is_left_as_it_is():
+    """An API server gives what it knows; inventing a group there would change its decisions."""
+    check = "has(request.userInfo.groups) || has(request.userInfo.uid)"
+    found = told(native(validations=validations(check)), binding("b"), user=User(username="alice"))
+    assert [("fail", AdmissionDetail("b", (Denial(0, f"failed expression: {check}"),)))] == found
 
 
 def test_errors_of_several_conditions_are_listed():
@@ -350,12 +375,12 @@ def test_messages_that_use_up_the_budget_deny_whatever_was_found(expression):
     assert [("error", f"failed messageExpression: {OVER}")] == verdicts(ignoring, resource=LARGE)
 
 
-def told(*documents):
+def told(*documents, **how):
     """Return what a policy says when it is to tell everything."""
     (policy,) = compile_documents(map(Document, documents)).policies
     (rule,) = policy.rules
     whole = replace(policy, rules=(replace(rule, action=replace(rule.action, tells_all=True), fast_tier=None),))
-    results = Engine(PolicySet((whole,))).review(Request.from_manifest(CONFIG_MAP)).results
+    results = Engine(PolicySet((whole,))).review(Request.from_manifest(CONFIG_MAP, **how)).results
     return [(result.status.value, result.detail) for result in results]
 
 

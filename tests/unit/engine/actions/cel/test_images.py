@@ -342,3 +342,20 @@ def test_a_notary_attestor_without_certificates_is_an_error(stage: ImageStage, c
     policy["spec"]["attestors"] = [{"name": "notary", "notary": {"certs": {"value": certs}}}]
     status, message = _said(stage.review(policy, f"{stage.image()}@{digest}"))[0]
     assert ("error", True) == (status, message.startswith("failed to evaluate policy: attestors.notary: "))
+
+
+def test_a_request_that_the_conditions_leave_out_has_no_result(stage: ImageStage) -> None:
+    """As in Kyverno, and unlike a ValidatingPolicy, which is skipped."""
+    stage.push()
+    unmet = {"matchConditions": [{"name": "never", "expression": "false"}]}
+    assert [] == _said(stage.review(_policy(stage, **unmet)))
+
+
+def test_results_are_named_by_the_policy_and_errors_by_the_evaluation(stage: ImageStage) -> None:
+    """As in Kyverno's reports."""
+    stage.push()
+    switches = {"validationConfigurations": {"mutateDigest": False, "verifyDigest": False, "required": False}}
+    reviews = [stage.review(_policy(stage, each, **switches)) for each in ("true", "false", "object.absent == 1")]
+    assert [["signed"], ["signed"], ["evaluation"]] == [
+        [result.rule_name for result in review.results] for review in reviews
+    ]
