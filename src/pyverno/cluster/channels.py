@@ -1,7 +1,7 @@
 """Connections for writes whose answers are short: HTTP/1.1, one request at a time on each, kept open between requests.
 
-A write costs a third of what it costs with a general HTTP client. No redirect is followed, nothing is inflated, and an
-answer that is not framed exactly as RFC 9112 has it ends the connection.
+A write costs a third of what it costs with the client of aiohttp, whose parser reads the answers here as well. No
+redirect is followed, nothing is inflated, and bytes that are no answer end the connection.
 """
 
 from __future__ import annotations
@@ -10,36 +10,45 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import HttpResponseParser, RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
+
 __all__ = ["Channels", "Reply", "ReplyReader", "request_head"]
 
 _IDLE_SECONDS: Final = 15.0
-_MAX_HEAD_BYTES: Final = 64 * 1024
-_MAX_LINE_BYTES: Final = 1024
-_HEX: Final = frozenset(b"0123456789abcdefABCDEF")
-_NO_BODY: Final = (204, 304)
+_SWITCHING: Final = 101
+_FINAL: Final = 200
+_BREAKS: Final = frozenset("\r\n\0")
 _PORTS: Final = {"http": 80, "https": 443}
 
 
-@lru_cache(maxsize=256)
-def request_head(method: str, server: str, path: str, fields: tuple[tuple[str, str], ...]) -> bytes:
+def request_head(method: str, server: str, path: str, fields: Iterable[tuple[str, str]]) -> bytes:
     """Return the head of a request without its end; raises OSError for a header with a line break.
 
-    >>> request_head("POST", "https://api:6443", "/api/v1/pods", (("Accept", "text/plain"),))
+    >>> request_head("POST", "https://api:6443", "/api/v1/pods", [("Accept", "text/plain")])
     b'POST /api/v1/pods HTTP/1.1\\r\\nHost: api:6443\\r\\nAccept: text/plain\\r\\n'
     """
+    lines = [_request_line(method, server, path)]
+    for name, text in fields:
+        if not _BREAKS.isdisjoint(name + text):
+            raise OSError(f"the header {name!r} has a line break")
+        lines.append(f"{name}: {text}\r\n")
+    return "".join(lines).encode()
+
+
+@lru_cache(maxsize=256)
+def _request_line(method: str, server: str, path: str) -> str:
+    """Return the first line of a request and its Host header."""
     base = urlsplit(server)
     target = quote(base.path + path, safe="/:@!$&'()*+,;=~%")
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {base.netloc.rpartition('@')[2]}"]
-    for name, text in fields:
-        if not set("\r\n\0").isdisjoint(name + text):
-            raise OSError(f"the header {name!r} has a line break")
-        lines.append(f"{name}: {text}")
-    return "".join(f"{line}\r\n" for line in lines).encode()
+    return f"{method} {target} HTTP/1.1\r\nHost: {base.netloc.rpartition('@')[2]}\r\n"
 
 
 class Reply(NamedTuple):
@@ -51,170 +60,77 @@ class Reply(NamedTuple):
 
 
 class ReplyReader:
-    """Reads one answer from the pieces of a connection; raises ConnectionError for bytes that are not one.
+    """Reads one answer from the pieces of a connection with the parser of aiohttp.
 
-    >>> ReplyReader(100).feed(b"HTTP/1.1 201 Created\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
-    Reply(status=201, fields={'content-length': '2'}, body=b'{}')
+    It raises ConnectionError for bytes that are not an answer, and for more of them than allowed.
     """
 
-    def __init__(self, max_bytes: int) -> None:
-        """Take the most bytes that the body may have."""
+    def __init__(self, protocol: BaseProtocol, max_bytes: int) -> None:
+        """Take the connection, and the most bytes that head and body may have."""
         self.is_last = False
         """Whether the connection cannot be used again."""
-        self._max_bytes = max_bytes
-        self._buffer = bytearray()
-        self._searched = 0
-        self._status = 0
-        self._fields: dict[str, str] | None = None
-        self._body = bytearray()
-        self._length: int | None = None
-        self._is_chunked = False
-        self._begin = 0
+        loop = asyncio.get_running_loop()
+        # the parser keeps the whole body, which is never larger than its limit: reading is not paused
+        self._parser = HttpResponseParser(protocol, loop, max_bytes, read_until_eof=True, auto_decompress=False)
+        self._left = max_bytes
+        self._head: RawResponseMessage | None = None
+        self._body: StreamReader | None = None
 
     def feed(self, data: bytes) -> Reply | None:
         """Take the next bytes; return the answer once it is complete."""
-        self._buffer += data
-        while self._fields is None:
-            if not self._read_head():
-                return None
-        if self._is_chunked:
-            return self._reply() if self._read_chunks() else None
-        return self._read_plain()
+        self._left -= len(data)
+        if self._left < 0:
+            raise ConnectionError("the answer is too large")
+        try:
+            messages, _, rest = self._parser.feed_data(data)
+        except HttpProcessingError as error:
+            raise ConnectionError(f"the answer is not HTTP/1.1: {error.message.splitlines()[0]}") from None
+        for head, body in messages:
+            if head.code == _SWITCHING:
+                raise ConnectionError("the server changes the protocol")
+            if self._head is not None:
+                raise ConnectionError("there are more answers than requests")
+            if head.code >= _FINAL:
+                self._head, self._body = head, body
+                self.is_last = head.should_close
+        self.is_last = self.is_last or bool(rest)
+        return self._reply()
 
     def end(self) -> Reply | None:
         """Return the answer that the end of the connection completes; None where it was cut off."""
-        if self._fields is None or self._is_chunked or self._length is not None:
+        try:
+            self._parser.feed_eof()
+        except HttpProcessingError:
             return None
         return self._reply()
 
-    def _read_head(self) -> bool:
-        end = self._buffer.find(b"\r\n\r\n", max(self._searched - 3, 0))
-        self._searched = len(self._buffer)
-        if max(end, 0 if end >= 0 else self._searched) > _MAX_HEAD_BYTES:
-            raise ConnectionError("the head of the answer is too long")
-        if end < 0:
-            return False
-        first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
-        del self._buffer[: end + 4]
-        self._searched = 0
-        version, _, rest = first.partition(" ")
-        if version not in ("HTTP/1.1", "HTTP/1.0") or not (rest[:3].isdecimal() and rest[3:4] in ("", " ")):
-            raise ConnectionError("the answer is not HTTP/1.1")
-        self._status = int(rest[:3])
-        if self._status < 200:
-            if self._status == 101:
-                raise ConnectionError("the server changes the protocol")
-            return bool(self._buffer) and self._read_head()
-        self._frame(_read_fields(lines), is_old=version == "HTTP/1.0")
-        return True
-
-    def _frame(self, fields: dict[str, str], *, is_old: bool) -> None:
-        """Learn from the header fields where the body ends."""
-        length, encoding = fields.get("content-length"), fields.get("transfer-encoding")
-        self.is_last = is_old or fields.get("connection", "").lower() == "close"
-        if encoding is not None:
-            if encoding.lower() != "chunked" or length is not None:
-                raise ConnectionError("the answer has no body of a known form")
-            self._is_chunked = True
-        elif self._status in _NO_BODY:
-            self._length = 0
-        elif length is not None:
-            if not (length.isascii() and length.isdecimal()) or len(length) > 15:
-                raise ConnectionError("the length of the answer is not a number")
-            self._length = int(length)
-            self._check_size(self._length)
-        else:
-            self.is_last = True
-        self._fields = fields
-
-    def _read_plain(self) -> Reply | None:
-        self._check_size(len(self._buffer) if self._length is None else self._length)
-        if self._length is None or len(self._buffer) < self._length:
+    def _reply(self) -> Reply | None:
+        head, body = self._head, self._body
+        if head is None or body is None or not body.is_eof():
             return None
-        self._body = self._buffer[: self._length]
-        self._begin = self._length
-        return self._reply()
-
-    def _read_chunks(self) -> bool:
-        """Take complete chunks from the buffer; return whether the last one and the trailer were among them."""
-        while (end := self._find_line()) >= 0:
-            text = bytes(self._buffer[self._begin : end]).partition(b";")[0].rstrip()
-            if not text or len(text) > 8 or not _HEX.issuperset(text):
-                raise ConnectionError("a chunk of the answer has no size")
-            size = int(text, 16)
-            if not size:
-                return self._skip_trailer(end)
-            first, last = end + 2, end + 2 + size
-            self._check_size(len(self._body) + size)
-            if len(self._buffer) < last + 2:
-                break
-            if self._buffer[last : last + 2] != b"\r\n":
-                raise ConnectionError("a chunk of the answer is longer than its size")
-            self._body += self._buffer[first:last]
-            self._begin = last + 2
-        del self._buffer[: self._begin]
-        self._begin = 0
-        return False
-
-    def _find_line(self) -> int:
-        """Return where the line at `_begin` ends, -1 where it is not complete."""
-        end = self._buffer.find(b"\r\n", self._begin, self._begin + _MAX_LINE_BYTES)
-        if end < 0 and len(self._buffer) - self._begin >= _MAX_LINE_BYTES:
-            raise ConnectionError("a line of the answer is too long")
-        return end
-
-    def _skip_trailer(self, end: int) -> bool:
-        # from the line break of the last chunk on: without fields in between, two breaks follow each other
-        last = self._buffer.find(b"\r\n\r\n", end)
-        if last < 0 and len(self._buffer) - end > _MAX_HEAD_BYTES:
-            raise ConnectionError("the head of the answer is too long")
-        if last >= 0:
-            self._begin = last + 4
-        return last >= 0
-
-    def _check_size(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise ConnectionError(f"the answer has more than {self._max_bytes} bytes")
-
-    def _reply(self) -> Reply:
-        if self._length is None and not self._is_chunked:
-            self._body = self._buffer
-        elif len(self._buffer) > self._begin:
-            self.is_last = True  # bytes that belong to no request
-        return Reply(self._status, self._fields or {}, bytes(self._body))
+        if (error := body.exception()) is not None:
+            raise ConnectionError("the body of the answer is broken") from error
+        return Reply(head.code, {name.lower(): text for name, text in head.headers.items()}, body.read_nowait(-1))
 
 
-def _read_fields(lines: list[str]) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, colon, text = line.partition(":")
-        name = name.lower()
-        if not colon or not name or name != name.strip():
-            raise ConnectionError("a header of the answer has no name")
-        if name in fields and name in ("content-length", "transfer-encoding"):
-            raise ConnectionError("the answer gives its length twice")
-        fields[name] = text.strip()
-    return fields
-
-
-class _Channel(asyncio.Protocol):
+class _Channel(BaseProtocol):
     """One connection."""
 
     def __init__(self) -> None:
+        super().__init__(asyncio.get_running_loop())
         self.used = time.monotonic()
         self.is_open = True
-        self._transport: asyncio.Transport | None = None
         self._reader: ReplyReader | None = None
         self._waiting: asyncio.Future[Reply] | None = None
 
     async def exchange(self, message: bytes, max_bytes: int) -> Reply:
         """Send a request and return the answer; whatever goes wrong closes the connection."""
-        if self._transport is None or not self.is_open:
+        if self.transport is None or not self.is_open:
             raise ConnectionError("the connection is closed")
-        self._reader = ReplyReader(max_bytes)
+        self._reader = ReplyReader(self, max_bytes)
         self._waiting = asyncio.get_running_loop().create_future()
         try:
-            self._transport.write(message)
+            self.transport.write(message)
             reply = await self._waiting
         except BaseException:
             self.abort()
@@ -228,12 +144,8 @@ class _Channel(asyncio.Protocol):
     def abort(self) -> None:
         """Close the connection at once."""
         self.is_open = False
-        if self._transport is not None:
-            self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self._transport = transport  # type: ignore[assignment]  # asyncio gives streams a Transport
+        if self.transport is not None:
+            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read on; bytes that answer nothing close the connection."""
@@ -245,18 +157,22 @@ class _Channel(asyncio.Protocol):
         except ConnectionError as error:
             self._fail(error)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: BaseException | None) -> None:
         """Fail the request that still waits, unless the end completes its answer."""
         self.is_open = False
+        super().connection_lost(exc)
         if self._reader is not None and exc is None:
-            self._settle(self._reader.end())
+            try:
+                self._settle(self._reader.end())
+            except ConnectionError as error:
+                self._fail(error)
         self._fail(exc or ConnectionError("the server closed the connection before it answered"))
 
     def _settle(self, reply: Reply | None) -> None:
         if reply is not None and self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(reply)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(error)
 
