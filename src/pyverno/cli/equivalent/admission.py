@@ -19,7 +19,7 @@ from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.status import FieldError, StatusError
 
-__all__ = ["admission_of"]
+__all__ = ["admission_of", "refusal_of"]
 
 _ROUNDS: Final = 10
 _STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
@@ -94,6 +94,29 @@ def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]
         return None if found is None else _admit(schemas, found, _with_valid_labels(_in_namespace(found, body)))
 
     return admit
+
+
+def refusal_of(kube_version: str) -> Callable[[JSONObject], bool]:
+    """Return what tells whether an API server of this version refuses an object of a kind that it knows.
+
+    >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": []}}
+    >>> refusal_of("1.35")(pod)
+    True
+    """
+    schemas, table = ObjectSchemas(kube_version), builtin_table(kube_version)
+
+    def is_refused(body: JSONObject) -> bool:
+        group, _, version = str(body.get("apiVersion", "")).rpartition("/")
+        found = table.by_kind(GVK(group, version, str(body.get("kind", ""))))
+        if found is None:
+            return False
+        try:
+            decoded = schemas.decode(found, _in_namespace(found, body))
+            return bool(decoded.problems or schemas.validate(found, schemas.default(found, decoded.body)))
+        except (StatusError, PyvernoError):
+            return True
+
+    return is_refused
 
 
 def _in_namespace(kind: ResourceType, body: JSONObject) -> JSONObject:

@@ -17,7 +17,8 @@ _HELP = """Convert policies to CEL, and show that they decide as before.
 POLICIES are files, folders, or `-` for stdin, with ClusterPolicies, Policies, CleanupPolicies or PolicyExceptions. What
 they become goes to stdout, nothing else does; the report goes to stderr, one line for each rule: converted (tested),
 converted but different (only with --unsafe), or not convertible, with the field, the reason and the next step. A rule
-that has no equal in CEL stays in the old policy.
+that has no equal in CEL stays in the old policy. With --write and --in-place, suites (`kyverno-test.yaml`) among
+POLICIES or in its folders are converted too, and run before and after.
 
 Every conversion is judged beside its source on generated objects that an API server admits. What was tried becomes an
 annotation, and with --write a file that `pyverno equivalent --check` and `--check` read again.

@@ -13,6 +13,7 @@ from pyverno.cli.migrate.conversion import Conversion, convert_document
 from pyverno.cli.migrate.output import check_folder, print_diff, write_folder, write_in_place
 from pyverno.cli.migrate.plan import plan_steps, print_steps
 from pyverno.cli.migrate.report import render_report
+from pyverno.cli.migrate.suitefiles import split_suites
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
@@ -55,22 +56,30 @@ def run_migrate(options: MigrateOptions) -> int:
     try:
         _refuse_combinations(options)
         stdin = read_stdin() if STDIN in options.policies else None
-        documents = _load(options, stdin)
-        found = _converted(options, documents, stdin)
+        policies, suites = split_suites(options.policies)
+        documents = _load(policies, stdin)
+        work = _Work(options, stdin, documents)
+        found = _converted(work)
         if options.check:
             return check_folder(found, Path(options.write))
         _write(options, found)
+        lines = [line for each in found for line in each.lines]
+        if suites and (options.write or options.in_place):
+            from pyverno.cli.migrate.suites import migrate_suites  # most runs have no suites
+
+            book, _ = work.prepare()
+            folder = Path(options.write) if options.write else None
+            lines += migrate_suites(suites, found, book, folder, options.kube_version)
     except PyvernoError as error:
         report_error(error)
         return _UNUSABLE
-    lines = [line for each in found for line in each.lines]
     sys.stderr.write(render_report(lines, options.report))
     return _DONE if all(line.is_good for line in lines) else _LEFT
 
 
-def _converted(options: MigrateOptions, documents: Sequence[Document], stdin: bytes | None) -> list[Conversion]:
+def _converted(work: _Work) -> list[Conversion]:
     """Convert all documents, in several processes where there is work for them."""
-    work = _Work(options, stdin, documents)
+    options, documents = work.options, work.documents
     if options.workers == 1 or len(documents) < options.workers * 2:
         return [work.convert(document) for document in documents]
     # imported for runs over many policies only
@@ -148,12 +157,13 @@ def _refuse_combinations(options: MigrateOptions) -> None:
         raise UsageError("`--in-place` cannot change stdin")
 
 
-def _load(options: MigrateOptions, stdin: bytes | None) -> Sequence[Document]:
-    loaded = load_policy_documents(options.policies, stdin=stdin)
+def _load(policies: Sequence[str], stdin: bytes | None) -> Sequence[Document]:
+    loaded = load_policy_documents(policies, stdin=stdin)
     if loaded.errors:
         raise loaded.errors[0]
     if not loaded.documents:
-        raise UsageError("there is no policy in " + ", ".join(f"`{each}`" for each in options.policies))
+        where = " in " + ", ".join(f"`{each}`" for each in policies) if policies else ": name them beside their suites"
+        raise UsageError(f"there is no policy{where}")
     return loaded.documents
 
 

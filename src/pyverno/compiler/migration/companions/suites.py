@@ -21,6 +21,8 @@ _FLAGS: Final = {
     "GeneratingPolicy": "isGeneratingPolicy",
     "ImageValidatingPolicy": "isImageValidatingPolicy",
     "DeletingPolicy": "isDeletingPolicy",
+    "ValidatingAdmissionPolicy": "isValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicy": "isMutatingAdmissionPolicy",
 }
 _WORST: Final = ("error", "fail", "warn", "pass", "skip")
 _OWN: Final = ("patchedResources", "patchedResource", "generatedResource", "generatedResources", "cloneSourceResource")
