@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from kubesandbox import Sandbox
 from tests.deploy.charts import CHARTS, render
+from tests.e2e.admission.balancer import Balancer
 from tests.e2e.admission.deployment import free_port
 from tests.e2e.sandbox.client import Client
 
@@ -72,7 +75,7 @@ def names(client: Client, path: str, label: str = "") -> list[str]:
     return [each["metadata"]["name"] for each in client.get(path + query).body["items"]]
 
 
-def controller(kubeconfig: str, port: int) -> subprocess.Popen[bytes]:
+def controller(kubeconfig: str, port: int, name: str = "first", *, drained: str = "0s") -> subprocess.Popen[bytes]:
     """Start the admission controller with the arguments and the environment that the chart gives it."""
     [deployment] = [
         each
@@ -81,10 +84,15 @@ def controller(kubeconfig: str, port: int) -> subprocess.Popen[bytes]:
     ]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     given = {each["name"]: each["value"] for each in container["env"] if "value" in each}
-    here = ["--webhookServerHost=127.0.0.1", f"--webhookServerPort={port}", "--disableMetrics", "--shutdownDelay=0s"]
+    here = [
+        "--webhookServerHost=127.0.0.1",
+        f"--webhookServerPort={port}",
+        "--disableMetrics",
+        f"--shutdownDelay={drained}",
+    ]
     return subprocess.Popen(
         [sys.executable, "-m", "pyverno", *container["args"], *here, f"--kubeconfig={kubeconfig}"],
-        env={**os.environ, **given, "KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "first"},
+        env={**os.environ, **given, "KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": name},
     )
 
 
@@ -134,6 +142,117 @@ def test_a_release_refuses_upgrades_rolls_back_and_leaves_nothing(tmp_path: Path
             assert (201, 201) == verdicts(client)
             assert 12 == len(names(client, "/apis/kyverno.io/v1/clusterpolicies"))
         client.close()
+
+
+class Load(threading.Thread):
+    """Requests of which one is right and one breaks the baseline, until it is stopped; `wrong` are other verdicts."""
+
+    def __init__(self, kubeconfig: str) -> None:
+        super().__init__(daemon=True)
+        self._kubeconfig = kubeconfig
+        self._stopping = threading.Event()
+        self.answered = 0
+        self.wrong: list[object] = []
+
+    def run(self) -> None:
+        """Send."""
+        client = Client(self._kubeconfig)
+        while not self._stopping.is_set():
+            try:
+                found: object = verdicts(client)
+            except OSError as error:
+                found = error
+            if found != (201, 400):
+                self.wrong.append(found)
+            self.answered += 1
+        client.close()
+
+    def stop(self) -> None:
+        """End after the request under way."""
+        self._stopping.set()
+        self.join()
+
+
+class Service:
+    """The balancer of the webhook's Service, in an event loop of its own."""
+
+    def __init__(self) -> None:
+        self.balancer = Balancer()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> Service:
+        self._thread.start()
+        self._run(self.balancer.start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self.balancer.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+
+    def add(self, port: int) -> None:
+        """Take a replica, and wait until it gets requests."""
+        self._loop.call_soon_threadsafe(self.balancer.add, port)
+        until(f"replica {port} is ready", lambda: self.balancer.is_ready(port))
+
+    def remove(self, port: int) -> None:
+        """Forget a replica that has ended."""
+        self._loop.call_soon_threadsafe(self.balancer.remove, port)
+
+
+def test_no_request_fails_while_a_release_is_upgraded_and_rolled_back(tmp_path: Path) -> None:
+    """Each time a new replica becomes ready and the old one ends; every request has the right verdict."""
+    replicas: list[subprocess.Popen[bytes]] = []
+    with (
+        Service() as service,
+        Sandbox(
+            services={("kyverno", "kyverno-svc"): ("127.0.0.1", service.balancer.port)}, namespaces=("kyverno",)
+        ) as sandbox,
+        helm.Config(kubeconfig_path=sandbox.kubeconfig, namespace="kyverno") as releases,
+    ):
+        client = Client(sandbox.kubeconfig)
+        chart, policies = str(CHARTS / "pyverno"), str(CHARTS / "pyverno-policies")
+        try:
+            releases.install(chart, "kyverno", {"mode": "split"}, wait="watcher", timeout=60)
+            access = account_kubeconfig(sandbox, client, "kyverno-admission-controller", tmp_path / "admission")
+
+            def roll(name: str) -> None:
+                port = free_port()
+                replicas.append(controller(access, port, name, drained="2s"))
+                service.add(port)
+                if len(replicas) > 1:
+                    replicas[-2].send_signal(signal.SIGTERM)
+                    assert 0 == replicas[-2].wait(60)
+                    service.remove(ports[-1])
+                ports.append(port)
+
+            ports: list[int] = []
+            roll("first")
+            values = {"policyType": "ClusterPolicy", "validationFailureAction": "Enforce"}
+            releases.install(policies, "baseline", values, timeout=60)
+            until("the policy refuses", lambda: verdicts(client) == (201, 400))
+            load = Load(sandbox.kubeconfig)
+            load.start()
+            try:
+                changed = {"mode": "split", "features": {"logging": {"verbosity": 1}}}
+                releases.upgrade(chart, "kyverno", changed, wait="watcher", timeout=60)
+                roll("second")
+                releases.rollback("kyverno", version=1, wait="watcher", timeout=60)
+                roll("third")
+            finally:
+                load.stop()
+        finally:
+            for replica in replicas:
+                replica.kill()
+                replica.wait()
+            client.close()
+    assert [] == load.wrong
+    assert load.answered > 50
 
 
 def run_hook(sandbox: Sandbox, client: Client, folder: Path, process: subprocess.Popen[bytes]) -> None:

@@ -6,6 +6,8 @@ This module must not generate anything.
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from pyverno.compiler.validation.actions import check_anchors
 from pyverno.compiler.validation.findings import Findings
 from pyverno.compiler.validation.match import scope_of
@@ -172,10 +174,22 @@ def check_immutable(policy: ClusterPolicy, old: ClusterPolicy, findings: Finding
         findings.error("generate-immutable", ("spec", "rules"), text)
 
 
-_MUTABLE = ("synchronize", "data", "foreach", "orphanDownstreamOnPolicyDelete", "generateExisting")
+_MUTABLE: Final = ("synchronize", "data", "foreach", "orphanDownstreamOnPolicyDelete", "generateExisting")
+_DEFAULTS: Final = {"skipBackgroundRequests": True, "method": "GET"}
+"""What the API server adds to rules by Kyverno's definitions, and not by ours: policies of both meet in one cluster."""
 
 
 def _immutable_parts(rule: Rule, synchronizes: bool) -> tuple[JSONObject, JSONObject]:
     generate = {key: value for key, value in rule.raw.get("generate", {}).items() if key not in _MUTABLE}
     dropped = ("generate",) if synchronizes else ("generate", "match")
-    return generate, {key: value for key, value in rule.raw.items() if key not in dropped}
+    rest = {key: value for key, value in rule.raw.items() if key not in dropped}
+    return _without_defaults(generate), _without_defaults(rest)
+
+
+def _without_defaults(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_defaults(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _without_defaults(each) for key, each in value.items() if each != _DEFAULTS.get(key)}
+    return {key: each for key, each in kept.items() if each not in (None, "", {}, [])}

@@ -389,6 +389,26 @@ def test_immutable_parts_of_a_generate_rule_stay():
     )
 
 
+def test_defaults_that_only_one_of_two_definitions_fills_in_are_no_change():
+    """A policy that was stored by Kyverno's definitions is updated by ours, and the other way round."""
+    action = (
+        "      generate: {{apiVersion: v1, kind: ConfigMap, name: a, namespace: b, "
+        "synchronize: true, data: {{a: {}}}}}\n"
+    )
+    call = "      context: [{{name: a, apiCall: {{urlPath: /version{}}}}}]\n"
+    filled = "      skipBackgroundRequests: true\n      exclude: {}\n" + call.format(", method: GET")
+    stored = cluster_policy(rule(action=action.format("x"), extra=filled))
+    written = cluster_policy(rule(action=action.format("y"), extra=call.format("")))
+    background = cluster_policy(
+        rule(action=action.format("y"), extra="      skipBackgroundRequests: false\n" + call.format(""))
+    )
+    refused = ["changes of immutable fields of a rule spec in a generate rule is disallowed"]
+    assert ([], [], refused) == tuple(
+        [error.message for error in validate(new, old=old).errors]
+        for new, old in ((written, stored), (stored, written), (background, stored))
+    )
+
+
 BLOCKS = "{any: [{resources: {kinds: [Pod]}}]}"
 
 
