@@ -70,6 +70,11 @@ class BoundPolicy:
         """Tell whether the policy wants to see what others changed after it."""
         return bool((self.body.get("spec") or {}).get("reinvocationPolicy") == "IfNeeded")
 
+    def unserved_params(self, cluster: ClusterView) -> GVK | None:
+        """Return the kind of the parameters when the server does not serve it."""
+        kind = next((binding.params for binding in self.bindings), None)
+        return None if kind is None or cluster.table.by_kind(kind) is not None else kind
+
     def type_seen(self, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
         """Return the type in whose version the policy sees a request, None when it is not about it; raises 404."""
         return type_seen(self.matcher, attributes, cluster)

@@ -201,6 +201,12 @@ class AdmissionPolicies:
         name, configured = "", "policy"
         try:
             type = policy.type_seen(attributes, self._cluster)
+            unserved = policy.unserved_params(self._cluster) if type is not None else None
+            if unserved is not None:
+                version = f"{unserved.group}/{unserved.version}, Kind={unserved.kind}"
+                text = f"failed to find resource referenced by paramKind: '{version}'"
+                problems.append(_Problem(policy.name, "", f"failed to configure policy: {text}"))
+                return
             for binding in policy.bindings if type is not None else ():
                 name, configured = binding.name, "binding"
                 if type is not None and binding.is_about(attributes, self._cluster):

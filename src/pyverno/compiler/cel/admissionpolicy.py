@@ -22,6 +22,7 @@ from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
 from pyverno.lang.cel.presets import kubernetes_environment
+from pyverno.lang.cel.syntax.parser import RESERVED
 from pyverno.policy.cel.admissionpolicy import (
     AdmissionBinding,
     AdmissionPolicy,
@@ -33,7 +34,7 @@ from pyverno.policy.cel.admissionpolicy import (
 from pyverno.policy.cel.blocks import ValidationAction
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import locate
-from pyverno.policy.validate import Validate
+from pyverno.policy.validate import NamedExpression, Validate
 from pyverno.value import replace
 
 __all__ = ["lower_cel_rule", "lower_mutating", "lower_validating"]
@@ -47,6 +48,7 @@ def lower_validating(
     spec = policy.spec
     compiler = _compiler(policy, parser, mutation=False)
     conditions = compiler.conditions(spec.match_conditions)
+    _check_names(spec.variables, parser)
     variables = compiler.variables(spec.variables)
     bound, broken = _bindings(policy, bindings)
     action: Action = AdmissionValidation(
@@ -72,6 +74,7 @@ def lower_mutating(
     spec = policy.spec
     compiler = _compiler(policy, parser, mutation=True)
     conditions = compiler.conditions(spec.match_conditions)
+    _check_names(spec.variables, parser)
     variables = compiler.variables(spec.variables)
     bound, broken = _bindings(policy, bindings)
     action: Action = AdmissionMutation(
@@ -113,6 +116,14 @@ def lower_cel_rule(rule: Rule, validate: Validate, parser: Parser) -> Action:
         skipped="cel preconditions not met",
         is_rule=True,
     )
+
+
+def _check_names(variables: Sequence[NamedExpression], parser: Parser) -> None:
+    """Report names of variables that an API server rejects."""
+    for each in variables:
+        if not each.name.isascii() or not each.name.isidentifier() or each.name in RESERVED:
+            message = f"invalid value `{each.name}`: name is not a valid CEL identifier"
+            parser.report(message, (*each.path, "name"), code="cel-compile")
 
 
 def _compiler(policy: AdmissionPolicy, parser: Parser, *, mutation: bool) -> CelCompiler:

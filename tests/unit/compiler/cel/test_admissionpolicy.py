@@ -74,3 +74,20 @@ def test_parameters_are_declared_by_a_param_kind_only():
     """Without it the name `params` means nothing."""
     (error,) = compiled(native(validations=validations("params == null"))).errors
     assert ("spec.validations[0].expression", "cel-compile") == (error.path, error.code)
+
+
+@pytest.mark.parametrize("name", ["for", "in", "a-b", "1x", "ä"])
+@pytest.mark.parametrize("kind", ["Validating", "Mutating"])
+def test_a_variable_needs_a_name_that_is_an_identifier(kind, name):
+    """An API server rejects such a policy, so it is an error here too."""
+    rest = {"validations": validations("true")} if kind == "Validating" else {"mutations": MUTATIONS}
+    document = native(kind, variables=[{"name": name, "expression": "1"}], **rest)
+    (error,) = compiled(document).errors
+    expected = ("spec.variables[0].name", f"invalid value `{name}`: name is not a valid CEL identifier")
+    assert expected == (error.path, error.message)
+
+
+def test_names_that_only_resemble_reserved_words_are_accepted():
+    """Reserved words count as a whole."""
+    variables = [{"name": name, "expression": "1"} for name in ("format", "_in", "For", "x1")]
+    policies(native(variables=variables, validations=validations("true")))

@@ -225,6 +225,23 @@ def test_parameters_are_read_from_the_store():
     assert "no params found for policy binding with `Deny`" in refusal(config_map(), *bodies).message
 
 
+def test_a_parameter_kind_that_is_not_served_is_an_error_of_the_policy():
+    """It comes before the bindings, follows the failure policy, and rejects whatever the actions are."""
+    kind = {"apiVersion": "rules.example.com/v1", "kind": "Limit"}
+    reference = {"name": "settings", "parameterNotFoundAction": "Allow"}
+    error = (
+        "denied request: failed to configure policy: failed to find resource referenced by paramKind: "
+        "'rules.example.com/v1, Kind=Limit'"
+    )
+    audited = binding(actions=("Audit",), paramRef=reference)
+    refused = refusal(config_map(), policy({"expression": "true"}, paramKind=kind), audited)
+    assert refused.message.endswith(f"ValidatingAdmissionPolicy 'p' {error}")
+    ignoring = policy({"expression": "true"}, paramKind=kind, failurePolicy="Ignore")
+    assert config_map() == sent(config_map(), ignoring, audited)
+    refused = refusal(config_map(), mutation("Object{}", paramKind=kind), mutation_binding(paramRef=reference))
+    assert (f'policy "m" {error}', "Forbidden") == (refused.message, refused.reason)
+
+
 def test_expressions_may_ask_the_authorizer():
     """The answer is that of the server's own authorizer, about the user of the request or a service account."""
     role = {
