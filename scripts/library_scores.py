@@ -38,8 +38,10 @@ def line(found: dict[str, dict[str, object]]) -> str:
 
 def main() -> int:
     """Write the line, or compare it."""
+    found = measured()
+    # read last: what was written in those minutes stays
     text = README.read_text(encoding="utf-8")
-    new = LINE.sub(measured(), text)
+    new = LINE.sub(found, text)
     if "--check" in sys.argv:
         return int(new != text)
     README.write_text(new, encoding="utf-8")

@@ -14,8 +14,9 @@ from pyverno.cli.migrate.output import check_folder, print_diff, write_folder, w
 from pyverno.cli.migrate.plan import plan_steps, print_steps
 from pyverno.cli.migrate.report import render_report
 from pyverno.cli.migrate.suitefiles import split_suites
+from pyverno.compiler import compile_documents
 from pyverno.compiler.migration.schema import SchemaBook
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.kube.yaml.documents import Document, expand_lists
@@ -53,6 +54,7 @@ class MigrateOptions:
 
 def run_migrate(options: MigrateOptions) -> int:
     """Run the command and return its exit code."""
+    documents: Sequence[Document] = ()
     try:
         _refuse_combinations(options)
         stdin = read_stdin() if STDIN in options.policies else None
@@ -71,10 +73,24 @@ def run_migrate(options: MigrateOptions) -> int:
             folder = Path(options.write) if options.write else None
             lines += migrate_suites(suites, found, book, folder, options.kube_version)
     except PyvernoError as error:
-        report_error(error)
+        for each in _all_errors(documents) or [error]:
+            report_error(each)
         return _UNUSABLE
     sys.stderr.write(render_report(lines, options.report))
     return _DONE if all(line.is_good for line in lines) else _LEFT
+
+
+def _all_errors(documents: Sequence[Document]) -> list[PyvernoError]:
+    """Return every error of every document in the order of the text; a conversion ends with the first."""
+    return [
+        error
+        for document in documents
+        for error in sorted(compile_documents([document]).errors, key=lambda each: _place(each.location or Location()))
+    ]
+
+
+def _place(location: Location) -> tuple[int, int]:
+    return location.line, location.column
 
 
 def _converted(work: _Work) -> list[Conversion]:

@@ -28,7 +28,10 @@ _OPERATORS: Final = {
 }
 _LOGICAL: Final = {"_&&_": ("&&", "||"), "_||_": ("||", "&&")}
 _MACROS: Final = {"all": "exists", "exists": "all"}
+_COMPARED: Final = frozenset({"_==_", "_!=_", "@in", "startsWith", "endsWith", "contains"})
+_DEFAULTS: Final = ("orValue", "__orValueCompat__")
 _PAIR: Final = 2
+_MUTANT: Final = "-mutant"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -63,9 +66,44 @@ def expression_edits(text: str) -> tuple[Edit, ...]:
     if root is None:
         return ()
     spans = Spans(text, root)
-    found = {edit: None for node in ast.walk(root) for edit in _of_node(node, text, spans)}
+    idle = {id(default) for node in ast.walk(root) for default in _idle_defaults(node)}
+    found = {edit: None for node in ast.walk(root) if id(node) not in idle for edit in _of_node(node, text, spans)}
     own = [edit for edit in found if text.startswith(edit.old, edit.start) and edit.old != edit.new]
     return tuple(sorted(own, key=lambda edit: (edit.start, edit.new)))
+
+
+def _idle_defaults(node: ast.Node) -> Iterator[ast.Node]:
+    """Yield the default of `x.orValue('') == 'a'`, `x.orValue('') in ['a', 'b']` and the like.
+
+    Where neither it nor its mutant is what it is compared with, both give the same for every object.
+    """
+    if not isinstance(node, ast.Call) or node.function not in _COMPARED:
+        return
+    operands = [each for each in (node.target, *node.args) if each is not None]
+    if len(operands) != _PAIR:
+        return
+    swapped = operands[::-1] if node.function in ("_==_", "_!=_") else []
+    for subject, other in (operands, *([swapped] if swapped else [])):
+        default = _default(subject)
+        constants = other.elements if isinstance(other, ast.ListLiteral) else (other,)
+        texts = [each.value for each in constants if isinstance(each, ast.Literal) and isinstance(each.value, str)]
+        if default is None or len(texts) != len(constants):
+            continue
+        old = str(default.value)
+        if not any(_matches(node.function, each, text) for text in texts for each in (old, old + _MUTANT)):
+            yield default
+
+
+def _default(node: ast.Node) -> ast.Literal | None:
+    if isinstance(node, ast.Call) and node.function in _DEFAULTS:
+        only = node.args[-1]
+        return only if isinstance(only, ast.Literal) and isinstance(only.value, str) else None
+    return None
+
+
+def _matches(function: str, value: str, text: str) -> bool:
+    """Tell whether the comparison of two constants may hold."""
+    return value == text if function in ("_==_", "_!=_", "@in") else text in value
 
 
 def _of_node(node: ast.Node, text: str, spans: Spans) -> Iterator[Edit]:
@@ -124,7 +162,7 @@ def _of_literal(node: ast.Literal, text: str, spans: Spans) -> Iterator[Edit]:
     elif isinstance(value, int) and written.lstrip("-").isdigit():
         yield from (Edit(at, written, str(other)) for other in (value + 1, value - 1) if other >= 0 or value < 0)
     elif isinstance(value, str) and written[:1] in ("'", '"') and not written.startswith(("'''", '"""')):
-        yield Edit(at, written, f"{written[:-1]}-mutant{written[-1]}")
+        yield Edit(at, written, f"{written[:-1]}{_MUTANT}{written[-1]}")
 
 
 def _of_list(node: ast.ListLiteral, text: str, spans: Spans) -> Iterator[Edit]:

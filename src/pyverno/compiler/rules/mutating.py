@@ -36,7 +36,9 @@ def lower_mutate(mutate: Mutate, parser: Parser) -> Action:
     elif patch is not None:
         change = PatchChange(patch)
     else:
-        parser.report("empty mutate rule", mutate.path, code="mutate")
+        # a patch that cannot be read was reported where it is written
+        if mutate.patch_strategic_merge is None and not mutate.patches_json6902:
+            parser.report("empty mutate rule", mutate.path, code="mutate")
         change = ForeachChange(())
     if not mutate.targets:
         return MutateRule(change)

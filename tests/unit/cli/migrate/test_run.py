@@ -38,6 +38,23 @@ spec:
       message: not by role
       pattern: {spec: {hostNetwork: true}}
 """
+BROKEN = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: broken}
+spec:
+  rules:
+  - name: a
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate:
+      patchesJson6902: |-
+        value: [
+  - name: b
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      message: always
+      pattern: {spec: {hostname: "{{ foo }}"}}
+"""
 CUSTOM = """\
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -117,6 +134,17 @@ def test_unusable_input_ends_with_2(cli: Run) -> None:
     ]
     assert [2, 2, 2, 2] == [ran.code for ran in runs]
     assert "`--diff` and `--in-place` cannot be combined" in runs[2].err
+
+
+def test_all_errors_of_all_policies_are_reported(cli: Run) -> None:
+    """In the order of the text; a patch that cannot be read is one error, and no empty rule besides."""
+    Path("broken.yaml").write_text(BROKEN)
+    ran = cli("migrate", "broken.yaml", "invalid.yaml")
+    lines = ran.err.splitlines()
+    starts = ["Error: broken.yaml:10:", "Error: broken.yaml:15:", "Error: invalid.yaml"]
+    assert (2, [True] * len(starts)) == (ran.code, [a.startswith(b) for a, b in zip(lines, starts, strict=True)])
+    assert "invalid patchesJson6902" in lines[0]
+    assert "variable foo must match" in lines[1]
 
 
 def test_a_folder_holds_policies_and_certificates_that_can_be_checked(cli: Run, folder: Path) -> None:

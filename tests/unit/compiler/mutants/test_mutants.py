@@ -101,6 +101,24 @@ def test_expressions_change_operators_constants_macros_and_operands(text: str, m
     assert sorted(mutants) == sorted(edit.apply(text) for edit in expression_edits(text))
 
 
+@pytest.mark.parametrize(
+    ("text", "mutants"),
+    [
+        ("a.?b.orValue('') == 'x'", 2),
+        ("'x' != a.?b.orValue('')", 2),
+        ("a.?b.orValue('') in ['x', 'y']", 4),
+        ("a.?b.orValue('').startsWith('x')", 1),
+        ("a.?b.orValue('') == ''", 3),
+        ("a.?b.orValue('x') in ['x', 'y']", 5),
+        ("a.?b.orValue('').contains('')", 2),
+        ("a.?b.orValue('') == c", 2),
+    ],
+)
+def test_a_default_changes_only_where_a_comparison_could_notice(text: str, mutants: int) -> None:
+    """`''` and `'-mutant'` are both different from `'x'`; against `''`, or a value of the object, it matters."""
+    assert mutants == len(expression_edits(text))
+
+
 def test_each_mutant_of_a_policy_is_another_document() -> None:
     """The original is not among them, and is not changed."""
     value = load_documents(documents.LATEST)[0].value
