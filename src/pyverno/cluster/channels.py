@@ -7,6 +7,7 @@ answer that is not framed exactly as RFC 9112 has it ends the connection.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 import time
@@ -20,6 +21,7 @@ __all__ = ["Channels", "Reply", "ReplyReader", "request_head"]
 _IDLE_SECONDS: Final = 15.0
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_LINE_BYTES: Final = 1024
+_STATUS: Final = re.compile(r"[1-9][0-9]{2}(?: |$)").match
 _HEX: Final = frozenset("0123456789abcdef")
 _NO_BODY: Final = (204, 304)
 _BREAKS: Final = frozenset("\r\n\0")
@@ -106,12 +108,12 @@ class ReplyReader:
         del self._buffer[: end + 4]
         self._searched = 0
         version, _, rest = first.partition(" ")
-        if version not in ("HTTP/1.1", "HTTP/1.0") or not (rest[:3].isdecimal() and rest[3:4] in ("", " ")):
+        if version not in ("HTTP/1.1", "HTTP/1.0") or not _STATUS(rest):
             raise ConnectionError("the answer is not HTTP/1.1")
         self._status = int(rest[:3])
         fields = _read_fields(lines)
         if self._status < 200:
-            if self._status == 101 or "connection" in fields:
+            if self._status == 101 or "connection" in fields or version == "HTTP/1.0":
                 raise ConnectionError("the server changes the protocol")
             return bool(self._buffer) and self._read_head()
         self._frame(fields, is_old=version == "HTTP/1.0")
