@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pyverno.kube.json import JSON
 from tests.differential.compare import ABSENT, Difference
+from tests.differential.documents import has_empty_process, keeps_anchors, reorders
 
 __all__ = ["CLASSES", "DifferenceClass", "classify"]
 
@@ -149,31 +150,6 @@ def _projects_maps_twice(found: Difference) -> bool:
     )
 
 
-def _keeps_anchors(found: Difference) -> bool:
-    """Hold where Kyverno's object is ours but for fields named like a condition: `(metadata)`."""
-    if found.key.kind != "object" or found.key.resource == "generated" or ABSENT in (found.ours, found.theirs):
-        return False
-    mine, other = json.loads(found.ours.text), json.loads(found.theirs.text)
-    without = {key: value for key, value in other.items() if not re.fullmatch(r"\(.+\)", key)}
-    return without == mine != other
-
-
-def _reorders(found: Difference) -> bool:
-    """Hold where a strategic merge gives the same object but for the order of items."""
-    if found.key.kind != "object" or found.batch.family != "mutate" or ABSENT in (found.ours, found.theirs):
-        return False
-    mine, other = (_in_order(json.loads(text)) for text in (found.ours.text, found.theirs.text))
-    return mine == other and "patchStrategicMerge" in json.dumps(found.policy)
-
-
-def _in_order(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {key: _in_order(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return sorted((_in_order(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
-    return value
-
-
 def _looks_for_parameters(found: Difference) -> bool:
     """Hold where a binding of the policy selects its parameters by labels, or names no namespace."""
     return any(
@@ -204,13 +180,16 @@ CLASSES: tuple[DifferenceClass, ...] = (
         _both_refuse,
     ),
     DifferenceClass(
-        "expressions of validate.cel that do not compile",
-        "An expression of `validate.cel` that does not compile is an error of the policy",
+        "expressions that do not compile",
+        "An expression of `validate.cel` or of a ValidatingAdmissionPolicy that does not compile",
         lambda found: (
             found.key.kind == "policy"
             and found.theirs == ABSENT
             and found.ours.text.startswith("ERROR: <input>")
-            and any("cel" in rule.get("validate", {}) for rule in found.policy.get("spec", {}).get("rules", ()))
+            and (
+                found.policy.get("kind") == "ValidatingAdmissionPolicy"
+                or any("cel" in rule.get("validate", {}) for rule in found.policy.get("spec", {}).get("rules", ()))
+            )
         ),
     ),
     DifferenceClass(
@@ -339,7 +318,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "processes and exceptions of deletions",
         "Results of deletions have no empty `process`, and name the exception that kept the object",
-        lambda found: found.batch.family == "deletions" and found.aspect == "details",
+        has_empty_process,
     ),
     DifferenceClass(
         "requests of manifests",
@@ -407,12 +386,12 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "order of items of a strategic merge",
         "Items of lists that a strategic merge patch does not touch stay as they are, in their order",
-        _reorders,
+        reorders,
     ),
     DifferenceClass(
         "conditions written as fields",
         "A condition around a whole part of a strategic merge patch, such as `(metadata)`, is never written",
-        _keeps_anchors,
+        keeps_anchors,
     ),
     DifferenceClass(
         "indexes of a wrong type",
