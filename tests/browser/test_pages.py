@@ -22,6 +22,8 @@ PAGES = (
     "policies/require-labels",
     "namespaces",
     "namespaces/shop",
+    "clusters",
+    "clusters/c",
     "resources",
     "resources/1",
     "exceptions",
@@ -169,10 +171,20 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     names = []
-    for _ in range(8):
+    for _ in range(9):
         page.keyboard.press("Tab")
         names.append(page.evaluate("document.activeElement.textContent"))
-    assert ["pyverno", "Dashboard", "Results", "Policies", "Namespaces", "Resources", "Exceptions", "History"] == names
+    assert [
+        "pyverno",
+        "Dashboard",
+        "Results",
+        "Policies",
+        "Namespaces",
+        "Clusters",
+        "Resources",
+        "Exceptions",
+        "History",
+    ] == names
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Exceptions", level=1)).to_be_visible()

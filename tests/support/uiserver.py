@@ -87,7 +87,7 @@ async def serve_ui(
                 problems=lambda: problems,
                 features=(
                     "results",
-                    *(["cluster"] if inspectors else []),
+                    *(["cluster", "clusters"] if inspectors else []),
                     *(["targets"] if targets else []),
                     "playground",
                 ),

@@ -8,6 +8,7 @@ const PAGES = {
   results: { title: "Results", load: () => import("./pages/results.js"), feature: "results" },
   policies: { title: "Policies", load: () => import("./pages/policies.js"), feature: "results" },
   namespaces: { title: "Namespaces", load: () => import("./pages/namespaces.js"), feature: "results" },
+  clusters: { title: "Clusters", load: () => import("./pages/clusters.js"), feature: "clusters" },
   resources: { title: "Resources", load: () => import("./pages/resources.js"), feature: "results" },
   exceptions: { title: "Exceptions", load: () => import("./pages/exceptions.js"), feature: "cluster" },
   why: { title: "Why?", load: () => import("./pages/why.js"), feature: "cluster", hidden: true },

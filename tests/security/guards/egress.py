@@ -92,6 +92,12 @@ EGRESS: Final = (
         (_EGRESS, "auto_decompress=False", "auto_decompress=True"),
     ),
     guard(
+        "I3", "servers of mail are held against the ranges",
+        "tests/unit/ui/notifications/targets/test_mail.py::test_the_guard_judges_what_a_name_resolves_to",
+        ("ui/notifications/targets/mail.py",
+         'rules.check_address(ip_address(str(place[0]).partition("%")[0]), server.host)', "pass"),
+    ),
+    guard(
         "I4", "no cookies", "egress::test_nothing_of_ours_goes_along",
         (_EGRESS, "cookie_jar=aiohttp.DummyCookieJar(),", ""),
     ),

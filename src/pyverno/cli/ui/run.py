@@ -244,7 +244,8 @@ async def _fill(options: UiOptions, feed: StoreFeed, stack: AsyncExitStack) -> _
         found = [(each.name, each.problem()) for each in feeds]
         return tuple(f"{name}: {text}" if len(feeds) > 1 else text for name, text in found if text)
 
-    return _Source(("results", "cluster", "playground"), problems, inspectors, clients, [each.run for each in feeds])
+    features = ("results", "cluster", *(["clusters"] if len(clients) > 1 else []), "playground")
+    return _Source(features, problems, inspectors, clients, [each.run for each in feeds])
 
 
 def _hosts(options: UiOptions) -> frozenset[str]:

@@ -43,6 +43,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "count_resources": tuple((each,) for each in FILTERS),
     "object_severities": tuple((each, range(1, 12)) for each in FILTERS),
     "counts": tuple((each, ("namespace", "policy")) for each in FILTERS),
+    "property_values": tuple((each, "exceptions") for each in FILTERS),
     "resource": tuple((number,) for number in range(1, 12)),
     "changes": tuple((each,) for each in FILTERS),
     "trend": ((NO_FILTER, 30, 200_000),),
