@@ -122,7 +122,7 @@ class ReplyReader:
     def _frame(self, fields: dict[str, str], *, is_old: bool) -> None:
         """Learn from the header fields where the body ends."""
         length, encoding = fields.get("content-length"), fields.get("transfer-encoding")
-        self.is_last = is_old or fields.get("connection", "").lower() == "close"
+        self.is_last = is_old or "close" in fields.get("connection", "").lower()
         if encoding is not None:
             if encoding.lower() != "chunked" or length is not None:
                 raise ConnectionError("the answer has no body of a known form")
@@ -296,10 +296,8 @@ class Channels:
 
     def __init__(self, server: str, server_name: str = "", *, prepare: Callable[[socket.socket], None]) -> None:
         """Take the address, the name that the server's certificate is for, and what sets a socket's options."""
-        found = urlsplit(server)
-        self._host = found.hostname or ""
-        self._port = found.port or _PORTS[found.scheme]
-        self._server_name = server_name or self._host
+        self._server = server
+        self._server_name = server_name
         self._prepare = prepare
         self._context: ssl.SSLContext | None = None
         self._idle: list[_Channel] = []
@@ -334,12 +332,15 @@ class Channels:
         return None
 
     async def _connect(self, context: ssl.SSLContext | None) -> _Channel:
-        name = None if context is None else self._server_name
+        try:
+            found = urlsplit(self._server)
+            host, port = found.hostname or "", found.port or _PORTS[found.scheme]
+        except (ValueError, KeyError):
+            raise OSError("its address is not a URL with a host and a port") from None
+        name = None if context is None else self._server_name or host
         loop = asyncio.get_running_loop()
-        transport, channel = await loop.create_connection(
-            _Channel, self._host, self._port, ssl=context, server_hostname=name
-        )
-        found = transport.get_extra_info("socket")
-        if found is not None:
-            self._prepare(found)
+        transport, channel = await loop.create_connection(_Channel, host, port, ssl=context, server_hostname=name)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            self._prepare(connected)
         return channel

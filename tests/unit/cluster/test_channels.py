@@ -82,7 +82,7 @@ def test_a_head_holds_no_line_break_of_a_value() -> None:
 
 def test_connections_are_used_again_until_one_is_not_to_be() -> None:
     """Requests that follow each other share one; after `Connection: close` or surplus bytes comes another."""
-    answers = [PLAIN, PLAIN, PLAIN.replace(b"Date: now", b"Connection: close"), PLAIN + b"surplus", PLAIN]
+    answers = [PLAIN, PLAIN, PLAIN.replace(b"Date: now", b"Connection: x, Close"), PLAIN + b"surplus", PLAIN]
 
     async def run() -> list[int]:
         connections: list[int] = []
@@ -131,6 +131,14 @@ def test_a_connection_that_ends_without_an_answer_is_an_error() -> None:
         server.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("server", ["https://api:port", "ftp://api", "api:6443"])
+def test_an_address_that_is_none_fails_the_request_alone(server: str) -> None:
+    """Nothing is read of it before a request is sent."""
+    channels = Channels(server, prepare=_leave)
+    with pytest.raises(OSError, match="not a URL"):
+        asyncio.run(channels.exchange(b"", None, 9))
 
 
 def _leave(_: socket.socket) -> None:
