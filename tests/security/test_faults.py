@@ -455,6 +455,8 @@ UNREACHED: Mapping[str, str] = {
             "ImageHost._signed",
             "ImageHost._stated",
             "ImageHost._verifies",
+            "ImageHost._work",
+            "ImageHost._works",
             "ImageHost.at_work",
             "ImageHost.image_metadata",
             "ImageHost.image_payload",
@@ -480,6 +482,7 @@ UNREACHED: Mapping[str, str] = {
             "verifier.ImageAtWork._access",
             "verifier.ImageAtWork._check_notary",
             "verifier.ImageAtWork._held",
+            "verifier.ImageAtWork._known_digest",
             "verifier.ImageAtWork._once",
             "verifier.ImageAtWork._place",
             "verifier.ImageAtWork._read",
@@ -553,6 +556,7 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.variables.merged": "values files only",
     "pyverno.kube.json.encode": "messages that are no text only",
     "pyverno.lang.template.template.Template.render_forced": "used by tests and tools",
+    "pyverno.lang.template.patchtext.PatchText.find_offset": "asked before a review, for errors of the policy",
     **{f"pyverno.offline.host.OfflineHost.{name}": _LIKE_OTHERS for name in ("lookup_host", "random_bits")},
 }
 
