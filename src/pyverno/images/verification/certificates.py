@@ -94,7 +94,7 @@ def read_certificate(data: bytes, what: str = "the certificate") -> Certificate:
         # these are parsed when they are first read, and later nothing expects that they cannot be
         _ = found.subject, found.issuer, found.not_valid_before_utc, found.not_valid_after_utc
         return Certificate(found.public_bytes(Encoding.DER), found)
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+    except (TypeError, ValueError, UnsupportedAlgorithm, x509.InvalidVersion):  # TypeError: a name of another kind
         raise VerificationError(f"{what} cannot be read") from None
 
 
@@ -174,7 +174,7 @@ def extensions_of(leaf: Certificate) -> Mapping[str, str]:
 def _extensions(certificate: Certificate) -> x509.Extensions:
     try:
         return certificate.x509.extensions
-    except (ValueError, x509.DuplicateExtension, UnsupportedAlgorithm):
+    except (TypeError, ValueError, x509.DuplicateExtension, UnsupportedAlgorithm):
         raise VerificationError("the extensions of the certificate cannot be read") from None
 
 

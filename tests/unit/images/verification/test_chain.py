@@ -185,3 +185,10 @@ def test_few_issuers_are_remembered() -> None:
         check_chain(LEAF, each, [ROOT], NOW, known=known)
     kept = [known.find(((ROOT,), each), NOW) is not None for each in (offered[0], offered[-2], offered[-1])]
     assert kept == [False, True, False]
+
+
+def test_a_name_that_is_a_string_of_bits_is_an_error_of_ours() -> None:
+    """The parser of certificates raises a TypeError for it."""
+    data = LEAF.der.replace(b"\x0c\x04leaf", b"\x03\x04\x00eaf")
+    with pytest.raises(VerificationError, match="the certificate cannot be read"):
+        read_certificate(data)
