@@ -288,10 +288,10 @@ def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> lis
     found = list(problems)
     known = {(error.path, error.location) for error in problems}
     for error in more:
-        told = error.code == _SYNTAX and [at for at, each in enumerate(found) if _is_same(each, error)]
-        if told:
-            words, code = found[told[0]].message, found[told[0]].code
-            found[told[0]] = PolicyError(words, location=error.location, path=error.path, code=code)
+        same = [at for at, each in enumerate(found) if _is_same(each, error)] if error.code == _SYNTAX else []
+        if same:
+            words, code = found[same[0]].message, found[same[0]].code
+            found[same[0]] = PolicyError(words, location=error.location, path=error.path, code=code)
             # the copies that autogen makes of a rule are wrong at the same place
             known.add((error.path, error.location))
         elif (error.path, error.location) not in known:
