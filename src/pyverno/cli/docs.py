@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyverno.cli.args.flags import switch, value
 from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 
-__all__ = ["SCHEMAS", "docs", "pages", "schema_text"]
+__all__ = ["SCHEMAS", "make_docs", "pages", "schema_text"]
 
 SCHEMAS = ("apply", "report", "sarif", "test")
 """The JSON documents with a published schema, by the command that prints them; `sarif` is written by several."""
@@ -93,14 +94,13 @@ def _row(record: tuple[str, str]) -> str:
     return f"| `{name}` | {' '.join(text.split())} |"
 
 
-def _docs(*, output: str, website: bool, schema: str, **flags: bool) -> None:
+def _docs(root: click.Command, /, *, output: str, website: bool, schema: str, **flags: bool) -> None:
     if schema:
         click.echo(schema_text(schema), nl=False)
         return
     if not output:
         raise UsageError('required flag(s) "output" not set')
     folder = Path(output)
-    root = click.get_current_context().find_root().command
     links = flags["markdownlinks"] or not website
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,23 +118,25 @@ def _front_matter(name: str, *, date: bool) -> str:
     return f'---\ntitle: "{title}"\n{when}weight: 35\n---\n\n'
 
 
-docs = command(
-    "docs",
-    "Write the reference of the command line as Markdown, one file per command.",
-    _docs,
-    {
-        "Options": (
-            value("-o", "--output", help="Folder for the files; it is created.", metavar="FOLDER"),
-            value("--schema", help="Print the JSON schema of a document instead.", choices=SCHEMAS),
-            switch("--website", help="Start each file with front matter for a web site."),
-            switch("--autogenTag", help="Mark each file as generated.", default=True),
-            switch("--noDate", help="Leave the date out of the front matter."),
-            switch("--markdownLinks", help="With --website: link to files instead of pages."),
-        )
-    },
-    examples=(
-        "pyverno docs --output docs/reference/cli",
-        "pyverno docs --output site --website --noDate",
-        "pyverno docs --schema apply",
-    ),
-)
+def make_docs(root: click.Command) -> click.Command:
+    """Return the command that describes a command and all below it."""
+    return command(
+        "docs",
+        "Write the reference of the command line as Markdown, one file per command.",
+        partial(_docs, root),
+        {
+            "Options": (
+                value("-o", "--output", help="Folder for the files; it is created.", metavar="FOLDER"),
+                value("--schema", help="Print the JSON schema of a document instead.", choices=SCHEMAS),
+                switch("--website", help="Start each file with front matter for a web site."),
+                switch("--autogenTag", help="Mark each file as generated.", default=True),
+                switch("--noDate", help="Leave the date out of the front matter."),
+                switch("--markdownLinks", help="With --website: link to files instead of pages."),
+            )
+        },
+        examples=(
+            "pyverno docs --output docs/reference/cli",
+            "pyverno docs --output site --website --noDate",
+            "pyverno docs --schema apply",
+        ),
+    )

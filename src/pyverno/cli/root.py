@@ -143,9 +143,9 @@ def _completion() -> click.Command:
 
 
 def _docs() -> click.Command:
-    from pyverno.cli.docs import docs
+    from pyverno.cli.docs import make_docs
 
-    return docs
+    return make_docs(root)
 
 
 def _fix() -> click.Command:
