@@ -21,6 +21,8 @@ __all__ = ["Channels", "Reply", "ReplyReader", "request_head"]
 _IDLE_SECONDS: Final = 15.0
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _MAX_LINE_BYTES: Final = 1024
+_MAX_INTERIM: Final = 16
+"""Answers of the kind `100 Continue` before the one that counts."""
 _STATUS: Final = re.compile(r"[1-9][0-9]{2}(?: |$)").match
 _HEX: Final = frozenset("0123456789abcdef")
 _NO_BODY: Final = (204, 304)
@@ -75,6 +77,7 @@ class ReplyReader:
         self._buffer = bytearray()
         self._searched = 0
         self._status = 0
+        self._interim = 0
         self._fields: dict[str, str] | None = None
         self._body = bytearray()
         self._length: int | None = None
@@ -98,6 +101,7 @@ class ReplyReader:
         return self._reply()
 
     def _read_head(self) -> bool:
+        """Take one head from the buffer; return whether there was one."""
         end = self._buffer.find(b"\r\n\r\n", max(self._searched - 3, 0))
         self._searched = len(self._buffer)
         if max(end, 0 if end >= 0 else self._searched) > _MAX_HEAD_BYTES:
@@ -115,7 +119,10 @@ class ReplyReader:
         if self._status < 200:
             if self._status == 101 or "connection" in fields or version == "HTTP/1.0":
                 raise ConnectionError("the server changes the protocol")
-            return bool(self._buffer) and self._read_head()
+            self._interim += 1
+            if self._interim > _MAX_INTERIM:
+                raise ConnectionError("the server announces answers without end")
+            return True
         self._frame(fields, is_old=version == "HTTP/1.0")
         return True
 

@@ -65,6 +65,7 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"0" * 2000,
         b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * 101,
         b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 5_000,
     ],
 )
 def test_bytes_that_are_no_answer_are_refused(data: bytes) -> None:

@@ -21,7 +21,7 @@ _SECONDS: Final = 20.0
 
 
 class Inspector(Protocol):
-    """Reads one cluster for the pages; raises UsageError for what is not there, HostError without an answer."""
+    """Reads one cluster for the pages; raises UsageError for missing objects, HostError where no answer comes."""
 
     async def policies(self, key: str) -> list[JSONObject]:
         """Return the policies with a key: `name`, or `namespace/name`."""
