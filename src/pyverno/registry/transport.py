@@ -126,23 +126,18 @@ class Transport:
             await self._session.close()
             self._session = None
 
-    async def send(self, call: RegistryCall, deadline: float | None = None) -> RegistryAnswer:
-        """Send a request with the first credential that the registry takes; `deadline` is in monotonic seconds.
+    async def send(self, call: RegistryCall) -> RegistryAnswer:
+        """Send a request with the first credential that the registry takes.
 
         Raises RegistryUnauthorizedError when it takes none of them, HostError when it cannot be reached in time or
         answers with too much.
         """
-        seconds = self._seconds(deadline)
+        seconds = self._settings.seconds
         try:
             async with asyncio.timeout(seconds):
                 return await self._reached(call)
         except TimeoutError:
             raise HostError(f"the registry `{call.registry}` did not answer within {seconds:g} seconds") from None
-
-    def _seconds(self, deadline: float | None) -> float:
-        if deadline is None:
-            return self._settings.seconds
-        return max(min(self._settings.seconds, deadline - time.monotonic()), 0.0)
 
     async def _reached(self, call: RegistryCall) -> RegistryAnswer:
         """Send a request by HTTPS; by HTTP where that is allowed and the registry does not speak HTTPS."""
