@@ -97,7 +97,7 @@ def _controller(part: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _is_for_targets(rule: Mapping[str, Any]) -> bool:
-    """Tell whether a rule is there for the kinds that policies generate."""
+    """Return whether a rule is there for the kinds that policies generate."""
     return set(rule["verbs"]) >= _WRITES and not any("kyverno.io" in group for group in rule["apiGroups"])
 
 

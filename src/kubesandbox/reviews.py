@@ -61,7 +61,7 @@ class Reviews:
         }
 
     def answers(self, type: ResourceType) -> bool:
-        """Tell whether a type is a question."""
+        """Return whether a type is a question."""
         return type.plural in self._answers and type.group in (_AUTHORIZATION, "authentication.k8s.io")
 
     def review(self, type: ResourceType, body: JSONObject, user: User, *, namespace: str = "") -> JSONObject:

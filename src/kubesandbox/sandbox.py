@@ -100,7 +100,7 @@ class Settings:
 
     @property
     def is_local(self) -> bool:
-        """Tell whether only this machine can reach the sandbox."""
+        """Return whether only this machine can reach the sandbox."""
         return self.address in _LOOPBACK
 
 

@@ -60,7 +60,7 @@ class RunsBeside(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the controller works and has nothing left to do."""
+        """Return whether the controller works and has nothing left to do."""
         ...
 
     def run(self, stop: asyncio.Event) -> Coroutine[Any, Any, None]:

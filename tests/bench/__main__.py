@@ -52,7 +52,7 @@ class Benchmark:
     is_least: bool = False
 
     def holds(self, value: float) -> bool:
-        """Tell whether a value keeps the limit."""
+        """Return whether a value keeps the limit."""
         if self.limit is None:
             return True
         return value >= self.limit if self.is_least else value <= self.limit

@@ -64,7 +64,7 @@ class Case:
         return self.folder.relative_to(ROOT).as_posix()
 
     def has(self, name: str) -> bool:
-        """Tell whether the case has a file."""
+        """Return whether the case has a file."""
         return (self.folder / name).exists()
 
     def path(self, name: str) -> str:
@@ -119,12 +119,12 @@ class Case:
 
     @property
     def is_background(self) -> bool:
-        """Tell whether the case is a scan of live objects."""
+        """Return whether the case is a scan of live objects."""
         return self.options.get("background") is True
 
     @property
     def is_payload(self) -> bool:
-        """Tell whether the objects are JSON documents and no Kubernetes objects."""
+        """Return whether the objects are JSON documents and no Kubernetes objects."""
         return bool(self.options.get("payload"))
 
     @property

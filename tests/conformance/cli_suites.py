@@ -118,7 +118,7 @@ def _leave_out_unsupported(suite: FoundSuite) -> None:
 
 
 def _is_refused(row: Row) -> bool:
-    """Tell whether we refused the policy of a row that expects it to be judged."""
+    """Return whether we refused the policy of a row that expects it to be judged."""
     return row.reason == _INVALID and (row.expected is None or row.expected.result.value != "skip")
 
 

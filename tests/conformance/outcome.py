@@ -54,7 +54,7 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Tell whether both are the same value; numbers compare by value, truth values are not numbers."""
+        """Return whether both are the same value; numbers compare by value, truth values are not numbers."""
         return same(self.expected, self.got)
 
 

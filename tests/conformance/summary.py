@@ -35,7 +35,7 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        """Tell whether every failure is a known gap and every known gap is still one."""
+        """Return whether every failure is a known gap and every known gap is still one."""
         return not self.failures and not self.closed_gaps
 
     def table(self) -> str:

@@ -45,7 +45,7 @@ def scan(case: Case, body: JSONObject, host: Host) -> list[JSONObject]:
 
 
 def is_shown(result: RuleResult) -> bool:
-    """Tell whether reports of a cluster show a result: not what match conditions of a ValidatingPolicy left out."""
+    """Return whether reports of a cluster show a result: not what match conditions of a ValidatingPolicy left out."""
     is_left_out = result.status is Status.SKIP and not result.exceptions
     return not (is_left_out and result.rule.policy.kind.endswith("ValidatingPolicy"))
 

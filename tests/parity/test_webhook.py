@@ -40,7 +40,7 @@ def test_the_webhook_is_asked_about_most_cases() -> None:
 
 
 def _is_of_custom_resources(test: TestFile, folder: Path) -> bool:
-    """Tell whether a suite has objects of kinds only that no API server knows by itself: there is no webhook to ask."""
+    """Return whether a suite has only custom resources, for which the API server calls no webhook here."""
     found = load_manifests([str(folder / name) for name in test.resources])
     objects = [document.value for document in expand_lists(found.documents)]
     return bool(objects) and all(KNOWN_KINDS.find(Resource(each).gvk) is None for each in objects)

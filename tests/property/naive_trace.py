@@ -276,5 +276,5 @@ class _Fold:
         return _OK
 
     def _found(self, items: Iterator[PatternNode]) -> bool:
-        """Tell whether some item passes; the items of the next pattern start after the one that does."""
+        """Return whether some item passes; the items of the next pattern start after the one that does."""
         return any(self.of(item)[0] == PASS for item in items)

@@ -70,7 +70,7 @@ ONLY_THEY_FAIL: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 
 def is_explained(text: str, mine: Any, reference: Any) -> bool:
-    """Tell whether a listed difference explains why the two disagree."""
+    """Return whether a listed difference explains why the two disagree."""
     listed = [*DIFFERENCES]
     if mine == ERROR:
         listed += ONLY_WE_FAIL

@@ -85,7 +85,7 @@ def canaries() -> Iterator[JSON]:
 
 
 def shows(text: str) -> bool:
-    """Tell whether a text shows the canary or a part of it, in any letter case."""
+    """Return whether a text shows the canary or a part of it, in any letter case."""
     lowered = text.lower()
     parts = (CANARY[start : start + 4].lower() for start in range(len(CANARY) - 3))
     return any(part in lowered for part in parts) or str(NUMBER)[:5] in text

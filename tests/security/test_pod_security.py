@@ -21,7 +21,7 @@ CONTAINERS = ["containers", "initContainers", "ephemeralContainers"]
 
 
 def judge(spec: JSON, level: str, version: str) -> bool:
-    """Tell whether a pod spec is allowed."""
+    """Return whether a pod spec is allowed."""
     text = policy(
         f"validate:\n  failureAction: Enforce\n  podSecurity:\n    level: {level}\n    version: {version}", on="Pod"
     )

@@ -84,7 +84,7 @@ class CleanupStage:
         return found
 
     async def exists(self, body: JSONObject) -> bool:
-        """Tell whether an object is there and not being deleted."""
+        """Return whether an object is there and not being deleted."""
         found = await self.get(body)
         return found is not None and not found["metadata"].get("deletionTimestamp")
 

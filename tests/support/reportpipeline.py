@@ -59,7 +59,7 @@ class Flow:
 
     @property
     def is_metered(self) -> bool:
-        """Tell whether every request is stored or counted as dropped."""
+        """Return whether every request is stored or counted as dropped."""
         return self.most_stored + self.dropped == self.requests
 
 

@@ -253,7 +253,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def is_well_formed(pod: JSONObject) -> bool:
-    """Tell whether a pod has a spec and fits the types of its schema; unknown fields are none of its business."""
+    """Return whether a pod has a spec and fits the types of its schema; unknown fields are none of its business."""
     schema = schema_set().find("", "v1", "Pod")
     assert schema is not None
     return "spec" in pod and _fits(pod, schema)

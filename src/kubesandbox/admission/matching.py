@@ -45,7 +45,7 @@ def _fits(rules: Sequence[ResourceRule], type: ResourceType, attributes: Attribu
 
 
 def is_namespace_selected(selector: LabelTest | None, attributes: Attributes, cluster: ClusterView) -> bool:
-    """Tell whether a namespaceSelector takes the namespace of a request; raises StatusError 404 when there is none.
+    """Return whether a namespaceSelector takes the namespace of a request; raises StatusError 404 when there is none.
 
     A Namespace that is being written is taken by the labels that it is going to have; other objects without a namespace
     are always taken.
@@ -62,7 +62,7 @@ def is_namespace_selected(selector: LabelTest | None, attributes: Attributes, cl
 
 
 def is_object_selected(selector: LabelTest | None, attributes: Attributes) -> bool:
-    """Tell whether an objectSelector takes the object of a request as it is going to be, or as it was."""
+    """Return whether an objectSelector takes the object of a request as it is going to be, or as it was."""
     if selector is None:
         return True
     return any(selector(labels_of(body)) for body in (attributes.object, attributes.old) if body is not None)

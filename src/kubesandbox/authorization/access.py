@@ -61,7 +61,7 @@ class Authorizer(Protocol):
     """Judges questions of access."""
 
     def authorize(self, attributes: AccessAttributes) -> Access:
-        """Tell whether the user may."""
+        """Return whether the user may."""
 
     def rules_for(self, user: User, namespace: str) -> tuple[tuple[PolicyRule, ...], str]:
         """Return all rules that hold for a user in a namespace, and what could not be found out."""

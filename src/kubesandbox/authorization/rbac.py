@@ -36,7 +36,7 @@ class RbacAuthorizer:
         self._index: dict[tuple[str, str, str], list[_Grant]] = {}
 
     def authorize(self, attributes: AccessAttributes) -> Access:
-        """Tell whether a rule allows it, and which binding brought the rule."""
+        """Return whether a rule allows it, and which binding brought the rule."""
         if MASTERS in attributes.user.groups:
             return Access(True)
         problems: list[str] = []
@@ -124,7 +124,7 @@ def rules_of(role: JSONObject) -> tuple[PolicyRule, ...]:
 
 
 def allows(rule: PolicyRule, attributes: AccessAttributes) -> bool:
-    """Tell whether a rule allows it.
+    """Return whether a rule allows it.
 
     >>> rule = PolicyRule(verbs=("get",), groups=("",), resources=("*/log",))
     >>> allows(rule, AccessAttributes(User("x"), "get", resource="pods", subresource="log"))

@@ -87,7 +87,7 @@ class CertificateSigning:
 
 
 def is_self_approved(body: JSONObject) -> bool:
-    """Tell whether a request is one that a node makes for itself."""
+    """Return whether a request is one that a node makes for itself."""
     groups = at(body, "spec", "groups", default=[])
     is_node = "system:nodes" in groups or "system:bootstrappers" in groups
     return is_node and at(body, "spec", "signerName") == KUBELET_CLIENT

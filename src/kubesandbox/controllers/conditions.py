@@ -30,7 +30,7 @@ def find_condition(conditions: Sequence[JSONObject], kind: str) -> JSONObject | 
 
 
 def has_condition(conditions: Sequence[JSONObject], kind: str, status: str = "True") -> bool:
-    """Tell whether the condition of a type has a status."""
+    """Return whether the condition of a type has a status."""
     found = find_condition(conditions, kind)
     return found is not None and found.get("status") == status
 

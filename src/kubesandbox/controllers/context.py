@@ -48,7 +48,7 @@ def selector_of(body: JSONObject) -> LabelTest:
 
 
 def is_namespace_ending(error: StatusError) -> bool:
-    """Tell whether something was refused because its namespace is being deleted."""
+    """Return whether something was refused because its namespace is being deleted."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 

@@ -81,7 +81,7 @@ class Loop:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether there is nothing to do now; timed work may still come."""
+        """Return whether there is nothing to do now; timed work may still come."""
         return not self._waiting and not self._running and not self._resting
 
     def add(self, key: Key) -> None:

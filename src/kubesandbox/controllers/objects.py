@@ -85,7 +85,7 @@ def key_of(resource: str, body: JSONObject) -> Key:
 
 
 def is_deleting(body: JSONObject) -> bool:
-    """Tell whether the deletion of the object was requested."""
+    """Return whether the deletion of the object was requested."""
     return bool(at(body, "metadata", "deletionTimestamp"))
 
 
@@ -101,7 +101,7 @@ def controller_of(body: JSONObject) -> JSONObject | None:
 
 
 def is_owned_by(body: JSONObject, owner: JSONObject) -> bool:
-    """Tell whether an object is controlled by another one."""
+    """Return whether an object is controlled by another one."""
     found = controller_of(body)
     return found is not None and found.get("uid") == uid_of(owner)
 

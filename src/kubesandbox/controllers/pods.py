@@ -43,23 +43,23 @@ def conditions_of(body: JSONObject) -> list[JSONObject]:
 
 
 def is_terminal(pod: JSONObject) -> bool:
-    """Tell whether the pod has run to its end."""
+    """Return whether the pod has run to its end."""
     status: JSONObject = pod.get("status") or {}
     return status.get("phase") in _ENDED
 
 
 def is_active(pod: JSONObject) -> bool:
-    """Tell whether the pod counts for those who want replicas."""
+    """Return whether the pod counts for those who want replicas."""
     return not is_terminal(pod) and not is_deleting(pod)
 
 
 def is_ready(pod: JSONObject) -> bool:
-    """Tell whether the pod is ready."""
+    """Return whether the pod is ready."""
     return has_condition(conditions_of(pod), "Ready")
 
 
 def is_available(pod: JSONObject, min_ready: int, now: datetime) -> bool:
-    """Tell whether the pod has been ready for so many seconds."""
+    """Return whether the pod has been ready for so many seconds."""
     return is_ready(pod) and available_in(pod, min_ready, now) <= 0
 
 

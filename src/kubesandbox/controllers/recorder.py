@@ -107,7 +107,7 @@ class Recorder:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether everything is written."""
+        """Return whether everything is written."""
         return self._task is None
 
     async def stop(self) -> None:
@@ -151,7 +151,7 @@ class Recorder:
             self._known.popitem(last=False)
 
     def _is_one_of_many(self, notice: _Notice) -> bool:
-        """Tell whether many different texts of one sort have come: retries may name something new each time."""
+        """Return whether many different texts of one sort have come: retries may name something new each time."""
         now = self._clock.now()
         last, texts = self._texts.pop(notice.sort, (now, set()))
         if (now - last).total_seconds() > SIMILAR_SECONDS:

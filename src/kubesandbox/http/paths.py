@@ -87,7 +87,7 @@ class Paths:
         return nothing_here()
 
     def _is_strict(self, parts: list[str]) -> bool:
-        """Tell whether a path can only be read; most others never look at the method, as upstream."""
+        """Return whether a path can only be read; most others never look at the method, as upstream."""
         match parts:
             case ["api"] | ["version"] | ["api", "v1"]:
                 return True

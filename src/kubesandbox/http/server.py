@@ -248,7 +248,7 @@ def _attributes(call: Call) -> AccessAttributes:
 
 
 def _is_served(kind: ResourceType, target: Target) -> bool:
-    """Tell whether a path fits its type: its scope, and its subresource."""
+    """Return whether a path fits its type: its scope, and its subresource."""
     if kind.key != "namespaces":
         if target.name and kind.namespaced != bool(target.namespace):
             return False
@@ -260,7 +260,7 @@ def _is_served(kind: ResourceType, target: Target) -> bool:
 
 
 def _is_allowed(kind: ResourceType, target: Target) -> bool:
-    """Tell whether a verb can be meant at a path: collections and objects have different ones."""
+    """Return whether a verb can be meant at a path: collections and objects have different ones."""
     if target.subresource or target.verb in ("get", "list", "watch"):
         return True
     is_whole = kind.namespaced and not target.namespace

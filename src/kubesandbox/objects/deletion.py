@@ -127,7 +127,7 @@ def gone(type: ResourceType, body: JSONObject) -> JSONObject:
 
 
 def is_finished(type: ResourceType, body: JSONObject) -> bool:
-    """Tell whether an object that is being deleted has nothing left to wait for."""
+    """Return whether an object that is being deleted has nothing left to wait for."""
     metadata = metadata_of(body)
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
         return False

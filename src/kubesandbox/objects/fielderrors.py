@@ -121,5 +121,5 @@ def not_found(path: str, value: JSON) -> FieldError:
 
 
 def is_blocking(error: FieldError) -> bool:
-    """Tell whether rules in CEL are not evaluated after such an error."""
+    """Return whether rules in CEL are not evaluated after such an error."""
     return error.kind in BLOCKING or error.reason == "FieldValueTypeInvalid"

@@ -138,7 +138,7 @@ def check_uid(type: ResourceType, current: JSONObject, uid: JSON) -> None:
 
 
 def check_version(type: ResourceType, current: JSONObject, version: str) -> bool:
-    """Tell whether a client insists on a version; raises 500 for what is no version and 409 for an old one."""
+    """Return whether a client insists on a version; raises 500 for what is no version and 409 for an old one."""
     if not version:
         return False
     if not (version.isascii() and version.isdigit()):

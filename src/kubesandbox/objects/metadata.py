@@ -97,13 +97,13 @@ def ordered(body: JSONObject, api_version: str, kind: str) -> JSONObject:
 
 
 def is_same_but_metadata(before: JSONObject, after: JSONObject, *, but: Iterable[str] = ()) -> bool:
-    """Tell whether two objects want the same: everything besides metadata and the fields `but` is equal."""
+    """Return whether two objects want the same: everything besides metadata and the fields `but` is equal."""
     ignored = {"metadata", "apiVersion", "kind", *but}
     return all(is_same(before.get(key), after.get(key)) for key in {*before, *after} - ignored)
 
 
 def is_same(before: JSON, after: JSON) -> bool:
-    """Tell whether two values are equal, however deep they are."""
+    """Return whether two values are equal, however deep they are."""
     try:
         return bool(before == after)
     except RecursionError:

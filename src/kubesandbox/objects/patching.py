@@ -38,7 +38,7 @@ class Patch:
 
     @property
     def is_apply(self) -> bool:
-        """Tell whether this is server-side apply, which this module cannot do."""
+        """Return whether this is server-side apply, which this module cannot do."""
         return self.type == APPLY_PATCH
 
     def applied(self, document: JSONObject, *, schemas: SchemaSet, definition: str) -> JSONObject:

@@ -18,7 +18,7 @@ _Change = Callable[[JSONObject, JSONObject], JSONObject]
 
 
 def is_partial(type: ResourceType, subresource: str) -> bool:
-    """Tell whether a subresource lets only a part of its object change (`status` aside, which all types have alike)."""
+    """Return whether a subresource, other than the common `status`, lets only a part of its object change."""
     return f"{type.plural}/{subresource}" in _CHANGES
 
 

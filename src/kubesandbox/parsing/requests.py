@@ -39,7 +39,7 @@ _MAX_MANAGER = 128
 
 
 def wants_watch(query: Mapping[str, str]) -> bool:
-    """Tell whether a query asks to watch."""
+    """Return whether a query asks to watch."""
     return bool(_flag(query, "watch"))
 
 

@@ -116,7 +116,7 @@ def _put(body: JSONObject, field: Field, wire: WireType, value: Payload, depth: 
 
 
 def _is_left_out(field: Field, value: JSON) -> bool:
-    """Tell whether Go would not write a value: what is zero and no pointer; structs are written even when empty."""
+    """Return whether Go would not write a value: what is zero and no pointer; structs are written even when empty."""
     if field.is_pointer:
         return False
     if value is None or (value == {} and field.omits_empty):

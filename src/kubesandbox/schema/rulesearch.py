@@ -13,7 +13,7 @@ RULES = "x-kubernetes-validations"
 
 
 def has_rules(schema: JSON) -> bool:
-    """Tell whether there are rules in or below a schema.
+    """Return whether there are rules in or below a schema.
 
     >>> has_rules({"properties": {"a": {"x-kubernetes-validations": [{"rule": "true"}]}}})
     True

@@ -49,11 +49,11 @@ class Selection:
 
     @property
     def takes_all(self) -> bool:
-        """Tell whether nothing is left out."""
+        """Return whether nothing is left out."""
         return self.labels is None and self.fields is None
 
     def takes(self, body: JSONObject) -> bool:
-        """Tell whether an object is selected."""
+        """Return whether an object is selected."""
         if self.labels is not None and not self.labels(body["metadata"].get("labels") or {}):
             return False
         return self.fields is None or self.fields(body)

@@ -223,7 +223,7 @@ def _operand(text: str, whole: str) -> Path:
 
 
 def _are_comparable(left: JSON, right: JSON) -> bool:
-    """Tell whether Go's templates compare two values: both texts, both bools, or both numbers."""
+    """Return whether Go's templates compare two values: both texts, both bools, or both numbers."""
     return any(isinstance(left, kind) and isinstance(right, kind) for kind in (str, bool)) or (
         not isinstance(left, (str, bool, dict, list))
         and not isinstance(right, (str, bool, dict, list))

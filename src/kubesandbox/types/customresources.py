@@ -75,7 +75,7 @@ def selectable_fields(crd: JSONObject, version: str) -> tuple[str, ...]:
 
 
 def is_established(crd: JSONObject) -> bool:
-    """Tell whether the types of a definition are served."""
+    """Return whether the types of a definition are served."""
     return _condition(crd, "Established").get("status") == "True"
 
 

@@ -63,7 +63,7 @@ class ResourceType(ResourceNames):
 
     @property
     def is_custom(self) -> bool:
-        """Tell whether the type comes from a CustomResourceDefinition."""
+        """Return whether the type comes from a CustomResourceDefinition."""
         return bool(self.crd)
 
     def subresource_gvk(self, name: str) -> GVK:

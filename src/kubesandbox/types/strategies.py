@@ -96,7 +96,7 @@ _WITHOUT_GENERATION = frozenset(
 
 
 def has_generation(resource: str) -> bool:
-    """Tell whether objects of a resource (its storage key) count the changes of what is wanted of them.
+    """Return whether objects of a resource (its storage key) count the changes of what is wanted of them.
 
     >>> has_generation("deployments.apps"), has_generation("configmaps")
     (True, False)

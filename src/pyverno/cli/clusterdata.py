@@ -57,7 +57,7 @@ def _has_answer(hosts: HostFactory, name: str) -> bool:
 
 
 def is_older(gvr: GVR, kinds: KindTable) -> bool:
-    """Tell whether a newer version of the same resource is served, which is read instead."""
+    """Return whether a newer version of the same resource is served, which is read instead."""
     versions = [each for each in WATCHED_EXCEPTIONS if (each.group, each.resource) == (gvr.group, gvr.resource)]
     first = next((each for each in versions if kinds.by_resource(each) is not None), None)
     return first != gvr

@@ -144,7 +144,7 @@ def write_as_utf8() -> None:
 
 
 def can_show(stream: TextIO, text: str) -> bool:
-    """Tell whether the encoding of a stream has these characters."""
+    """Return whether the encoding of a stream has these characters."""
     try:
         text.encode(getattr(stream, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):

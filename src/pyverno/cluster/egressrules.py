@@ -117,7 +117,7 @@ def embedded_addresses(address: Address) -> Iterator[ipaddress.IPv4Address]:
 
 
 def carries_metadata(address: Address) -> bool:
-    """Tell whether an IPv6 address leads to a metadata service if its prefix belongs to a translator (RFC 6052).
+    """Return whether an IPv6 address leads to a metadata service if its prefix belongs to a translator (RFC 6052).
 
     Operators give translators prefixes of their own, of six lengths, and nothing marks these. The addresses of known
     services are recognized in every position; other link-local ones only where all bits that have to be zero are zero,
@@ -196,7 +196,7 @@ def _reading(packed: bytes, layout: _Layout) -> ipaddress.IPv4Address:
 
 
 def _covers(entry: ServiceUrl, url: ServiceUrl) -> bool:
-    """Tell whether an entry of the allow list is the URL's origin and, in whole segments, the begin of its path."""
+    """Return whether an entry of the allow list is the URL's origin and, in whole segments, the begin of its path."""
     if (entry.scheme, entry.name, entry.port) != (url.scheme, url.name, url.port):
         return False
     prefix = entry.path.rstrip("/")

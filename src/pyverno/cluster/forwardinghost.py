@@ -39,7 +39,7 @@ class ForwardingHost:
 
     @property
     def allows_http_in_namespaces(self) -> bool:
-        """Tell whether expressions of namespaced policies may call services."""
+        """Return whether expressions of namespaced policies may call services."""
         return isinstance(self._host, NamespacedHttpHost) and self._host.allows_http_in_namespaces
 
     def now(self) -> int:
@@ -108,7 +108,7 @@ class ForwardingHost:
 
     @property
     def supplies_variables(self) -> bool:
-        """Tell whether the user supplied variables."""
+        """Return whether the user supplied variables."""
         return self._host.supplies_variables
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:

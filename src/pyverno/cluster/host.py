@@ -57,7 +57,7 @@ class GlobalEntries(Protocol):
         ...
 
     def is_cached(self, name: str) -> bool:
-        """Tell whether `get` answers at once, without working anything out."""
+        """Return whether `get` answers at once, without working anything out."""
         ...
 
 
@@ -227,7 +227,7 @@ class ClusterHost:
             raise
 
     def is_entry_cached(self, name: str) -> bool:
-        """Tell whether the data of a GlobalContextEntry need no work."""
+        """Return whether the data of a GlobalContextEntry need no work."""
         return self._global_entries is None or self._global_entries.is_cached(name)
 
     def get_object(

@@ -137,7 +137,7 @@ class Informer:
 
     @property
     def is_stale(self) -> bool:
-        """Tell whether the cache has not followed the cluster for longer than its bound."""
+        """Return whether the cache has not followed the cluster for longer than its bound."""
         return self.stale_seconds > self._bound
 
     def problem(self) -> str:

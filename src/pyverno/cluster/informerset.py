@@ -36,7 +36,7 @@ class InformerSet(Generic[Key]):
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether every informer has brought its objects, or cannot."""
+        """Return whether every informer has brought its objects, or cannot."""
         return all(each.synced.is_set() or each.trouble for each in self._informers.values())
 
     def get(self, key: Key) -> Informer | None:

@@ -119,7 +119,7 @@ class LeaderElection:
         return await self._write(self._client.update(LEASES, body, self._namespace))
 
     def _has_ended(self, spec: JSONObject) -> bool:
-        """Tell whether another's lease has not been renewed for as long as it lasts, seen from here."""
+        """Return whether another's lease has not been renewed for as long as it lasts, seen from here."""
         record = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
         if self._seen[0] != record:
             self._seen = (record, time.monotonic())

@@ -306,12 +306,12 @@ class EffectApplier:
         return Applied(effect, Change.UPDATED, key.target, stored)
 
     def _is_as_stored(self, target: ResourceRef, wanted: JSONObject, current: JSONObject) -> bool:
-        """Tell whether sending an object again would change nothing, because it was stored like this before."""
+        """Return whether sending an object again would change nothing, because it was stored like this before."""
         known = self._stored.get(target)
         return known is not None and known == _Stored.of(wanted, current)
 
     async def _is_as_defaulted(self, gvr: GVR, wanted: JSONObject, current: JSONObject, namespace: str) -> bool:
-        """Tell whether an object that this process has not written yet differs only by what the API server fills in.
+        """Return whether an object that this process has not written yet differs only by what the API server fills in.
 
         Otherwise every object with defaults were written again after a restart, with a new reason.
         """
@@ -356,7 +356,7 @@ def _digest(body: JSONObject) -> bytes:
 
 
 def _may_change(effect: CreateEffect, current: JSONObject) -> bool:
-    """Tell whether an existing object is one that the rule may take over."""
+    """Return whether an existing object is one that the rule may take over."""
     return effect.adopts or (current["metadata"].get("labels") or {}).get(MANAGED_BY) == KYVERNO
 
 

@@ -70,7 +70,7 @@ class _Window:
         self.has_probed = False
 
     def admit(self, now: float, settings: GuardSettings) -> bool:
-        """Tell whether a quarantine lets a write through; it ends after twice its length."""
+        """Return whether a quarantine lets a write through; it ends after twice its length."""
         waited, self.last = now - self.last, now
         if waited < self.quarantine:
             if self.has_probed:

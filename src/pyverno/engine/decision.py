@@ -223,7 +223,7 @@ def _is_admission_check(result: RuleResult) -> bool:
 
 
 def _is_in_block(result: RuleResult) -> bool:
-    """Tell whether a denial lists the result in the block of rules, and not in a sentence of its policy kind."""
+    """Return whether a denial lists the result in the block of rules, and not in a sentence of its policy kind."""
     words_itself = _is_cel(result) or _is_admission(result)
     return not words_itself or result.rule.type not in (*_CHECKS, RuleType.MUTATION)
 
@@ -237,7 +237,7 @@ def _blocks(result: RuleResult) -> bool:
 
 
 def _is_enforced(result: RuleResult) -> bool:
-    """Tell whether an error of this rule counts against the request."""
+    """Return whether an error of this rule counts against the request."""
     if result.rule.policy.failure_policy != "Fail":
         return False
     # rules that change objects or check images run before an object is admitted, whatever their failure action

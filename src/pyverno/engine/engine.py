@@ -337,7 +337,7 @@ class Engine:
         return verdicts
 
     def _fails(self, candidate: Candidate, request: Request, runtime: Runtime) -> bool:
-        """Tell whether a rule that matches a request fails on it without an error."""
+        """Return whether a rule that matches a request fails on it without an error."""
         rule, resource = candidate.rule, Resource(request.object)
         if rule.matcher.mismatch(request, resource) is not None:
             return False
@@ -373,7 +373,7 @@ class Engine:
 
 
 def _passes(check: Callable[[JSON], bool], subject: JSON, budget: Budget) -> bool:
-    """Tell whether a generated pass-check proves that rules pass; anything else falls to the exact closures."""
+    """Return whether a generated pass-check proves that rules pass; anything else falls to the exact closures."""
     try:
         budget.check_deadline()
         return subject is not None and check(subject) is True

@@ -92,7 +92,7 @@ class Host(ExpressionHost, Protocol):
 
     @property
     def supplies_variables(self) -> bool:
-        """Tell whether a person supplied variables at all."""
+        """Return whether a person supplied variables at all."""
         ...
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
@@ -115,7 +115,7 @@ class NamespacedHttpHost(Protocol):
 
     @property
     def allows_http_in_namespaces(self) -> bool:
-        """Tell whether expressions of namespaced policies may call services."""
+        """Return whether expressions of namespaced policies may call services."""
         ...
 
 

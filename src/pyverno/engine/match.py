@@ -39,7 +39,7 @@ class IndexKey(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Tell whether no text is longer than a name may be, so that caches may keep the key."""
+        """Return whether no text is longer than a name may be, so that caches may keep the key."""
         texts = (self.gvk.group, self.gvk.version, self.gvk.kind, self.subresource, self.operation, self.namespace)
         return max(map(len, texts)) <= MAX_NAME and (self.gvr is None or _is_short(self.gvr))
 
@@ -57,7 +57,7 @@ class Subject:
     namespace: str = ""
 
     def matches(self, user: User) -> bool:
-        """Tell whether this subject is the user of the request (wildcards allowed)."""
+        """Return whether this subject is the user of the request (wildcards allowed)."""
         match self.kind:
             case "User":
                 return wildcard_match(self.name, user.username)
@@ -94,12 +94,12 @@ class Filter:
 
     @property
     def has_user_info(self) -> bool:
-        """Tell whether the block restricts users."""
+        """Return whether the block restricts users."""
         return bool(self.subjects or self.roles or self.cluster_roles)
 
     @property
     def has_resources(self) -> bool:
-        """Tell whether the block restricts the object."""
+        """Return whether the block restricts the object."""
         return bool(
             self.kinds
             or self.names
@@ -122,7 +122,7 @@ class Filter:
 
     @property
     def is_decided_by_key(self) -> bool:
-        """Tell whether `may_match` is exact: the block has nothing but kinds, operations and namespaces."""
+        """Return whether `may_match` is exact: the block has nothing but kinds, operations and namespaces."""
         return bool(self.kinds or self.operations or self.namespaces) and not (
             self.names
             or self.annotations
@@ -251,7 +251,7 @@ class Matcher:
         return any(sure) if self.any_of else bool(sure) and all(sure)
 
     def names_operation(self, operation: str) -> bool:
-        """Tell whether a match block lists an operation."""
+        """Return whether a match block lists an operation."""
         return any(operation in block.operations for block in self.blocks)
 
     def _asks_for_namespaces(self) -> bool:

@@ -86,7 +86,7 @@ class Origin:
 
     @property
     def is_copy(self) -> bool:
-        """Tell whether the object is a copy of another one."""
+        """Return whether the object is a copy of another one."""
         return bool(self.source_uid)
 
 

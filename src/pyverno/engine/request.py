@@ -47,7 +47,7 @@ class User:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is known of the user, as in a background scan."""
+        """Return whether nothing is known of the user, as in a background scan."""
         return not (self.username or self.groups or self.uid or self.extra or self.roles or self.cluster_roles)
 
     @property

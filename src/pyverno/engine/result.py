@@ -120,7 +120,7 @@ class CelDetail(NamedTuple):
 
     @property
     def only_audits(self) -> bool:
-        """Tell whether a binding decides, and does not deny."""
+        """Return whether a binding decides, and does not deny."""
         return bool(self.actions) and "Deny" not in self.actions
 
 

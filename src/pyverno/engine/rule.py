@@ -107,7 +107,7 @@ class PolicyInfo:
 
     @property
     def is_scored(self) -> bool:
-        """Tell whether a fail counts as a fail (and not as a warning)."""
+        """Return whether a fail counts as a fail (and not as a warning)."""
         return self.annotations.get("policies.kyverno.io/scored") != "false"
 
 
@@ -137,7 +137,7 @@ class ActionOverride:
     selector: Callable[[Mapping[str, str]], bool] | None = None
 
     def fits(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether the override applies in this namespace."""
+        """Return whether the override applies in this namespace."""
         if self.namespaces and not any(test(namespace) for test in self.namespaces):
             return False
         return self.selector is None or self.selector(labels)
@@ -165,7 +165,7 @@ class Run:
 
     @property
     def is_delete(self) -> bool:
-        """Tell whether the variables of this request read `request.object` as `request.oldObject`."""
+        """Return whether the variables of this request read `request.object` as `request.oldObject`."""
         return self.request.object is None and self.request.operation.value == "DELETE"
 
     def with_scope(self, scope: Scope) -> Run:
@@ -245,7 +245,7 @@ class Guard(Protocol):
         ...
 
     def surely_holds(self, key: IndexKey) -> bool:
-        """Tell whether the index key alone shows that the guard lets every such request through."""
+        """Return whether the index key alone shows that the guard lets every such request through."""
         ...
 
 
@@ -264,7 +264,7 @@ class Exemption(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Tell whether the whole rule is exempt."""
+        """Return whether the whole rule is exempt."""
         ...
 
     @property
@@ -274,7 +274,7 @@ class Exemption(Protocol):
 
     @property
     def reports_pass(self) -> bool:
-        """Tell whether an exempt policy is reported as pass (and not as skip)."""
+        """Return whether an exempt policy is reported as pass (and not as skip)."""
         ...
 
     @property
@@ -283,11 +283,11 @@ class Exemption(Protocol):
         ...
 
     def names_rule(self, info: RuleInfo) -> bool:
-        """Tell whether the exception refers to a rule."""
+        """Return whether the exception refers to a rule."""
         ...
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception matches this request."""
+        """Return whether the exception matches this request."""
         ...
 
 
@@ -313,7 +313,7 @@ class RequestMatcher(Protocol):
         ...
 
     def names_operation(self, operation: str) -> bool:
-        """Tell whether a block or rule lists an operation by name, as opposed to matching every one."""
+        """Return whether a block or rule lists an operation by name, as opposed to matching every one."""
         ...
 
     def mismatch(self, request: Request, resource: Resource) -> str | None:

@@ -103,7 +103,7 @@ class Scope(dict[str, JSON]):
             scope = scope._parent
 
     def has(self, name: str) -> bool:
-        """Tell whether a name is bound, without computing it."""
+        """Return whether a name is bound, without computing it."""
         return any(bound == name for bound in self.names())
 
     def materialise(self) -> JSONObject:

@@ -120,11 +120,11 @@ class Triggers:
         ) or bool(self._generating and self._about(request))
 
     def skips_background(self, rule: RuleInfo) -> bool:
-        """Tell whether requests of the background controller's account never trigger a rule."""
+        """Return whether requests of the background controller's account never trigger a rule."""
         return self._rules[_place(rule)].skips_background_requests
 
     def keeps_in_step(self, kind: str, key: str, rule: str, request: Request) -> bool:
-        """Tell whether a rule synchronizes the object of a request, which it generated or copies.
+        """Return whether a rule synchronizes the object of a request, which it generated or copies.
 
         `of` returns the rules that the object itself triggers.
         """
@@ -250,7 +250,7 @@ def _matches(rule: CompiledRule, request: Request) -> bool:
 
 
 def _concerns(rule: CompiledRule, request: Request) -> bool:
-    """Tell whether a rule matches the new or the old object, whatever the operation."""
+    """Return whether a rule matches the new or the old object, whatever the operation."""
     subjects = [each for each in (request.object, request.old) if each is not None]
     return any(
         _matches(rule, replace(request, operation=operation, object=subject))
@@ -275,17 +275,17 @@ def _with_trigger_only(rule: CompiledRule) -> CompiledRule:
 
 
 def _synchronizes(rule: CompiledRule) -> bool:
-    """Tell whether a rule keeps what it generated equal to its source."""
+    """Return whether a rule keeps what it generated equal to its source."""
     return isinstance(rule.action, Generator) and rule.action.synchronize
 
 
 def _is_matched_alone(rule: CompiledRule) -> bool:
-    """Tell whether matching alone triggers a rule: conditions of a GeneratingPolicy wait until the work is done."""
+    """Return whether matching alone triggers a rule: conditions of a GeneratingPolicy wait until the work is done."""
     return rule.info.policy.family is Family.CEL and isinstance(rule.action, Generator)
 
 
 def _names_deletion(rule: CompiledRule) -> bool:
-    """Tell whether a rule lists deletions among its operations."""
+    """Return whether a rule lists deletions among its operations."""
     return rule.matcher.names_operation(_DELETE)
 
 

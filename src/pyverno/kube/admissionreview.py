@@ -99,12 +99,12 @@ class AdmissionRequest:
 
     @property
     def is_dry_run(self) -> bool:
-        """Tell whether nothing may be done for this request."""
+        """Return whether nothing may be done for this request."""
         return self.request.get("dryRun") is True
 
     @property
     def is_secret(self) -> bool:
-        """Tell whether the request concerns a Secret, by the kind of the request or of the object in any group."""
+        """Return whether the request concerns a Secret, by the kind of the request or of the object in any group."""
         kinds = [self.kind.kind]
         kinds += [str(each.get("kind")) for each in (self.object, self.old_object) if isinstance(each, dict)]
         return any(kind.lower() == "secret" for kind in kinds)

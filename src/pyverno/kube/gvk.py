@@ -86,7 +86,7 @@ class KindSelector:
         return has_wildcard(self.kind)
 
     def matches(self, gvk: GVK, subresource: str = "", *, is_ephemeral_pod: bool = False) -> bool:
-        """Tell whether a kind and subresource are selected.
+        """Return whether a kind and subresource are selected.
 
         With `is_ephemeral_pod` a selector of Pod also takes its `ephemeralcontainers` subresource.
         """

@@ -61,7 +61,7 @@ _SURROGATE = regex("[\ud800-\udfff]")
 
 
 def is_number(value: JSON) -> bool:
-    """Tell whether a JSON value is a number; a bool is never one.
+    """Return whether a JSON value is a number; a bool is never one.
 
     >>> is_number(1.5), is_number(True)
     (True, False)

@@ -163,7 +163,7 @@ class KindTable:
         )
 
     def is_namespaced(self, gvk: GVK) -> bool | None:
-        """Tell whether objects of a kind live in namespaces; None when the kind is unknown in its group.
+        """Return whether objects of a kind live in namespaces; None when the kind is unknown in its group.
 
         >>> BUILTIN_KINDS.is_namespaced(GVK("", "v1", "Namespace")), BUILTIN_KINDS.is_namespaced(GVK("x", "v1", "Y"))
         (False, None)

@@ -37,7 +37,7 @@ _PRODUCT_PER_STEP: Final = 1 << 15
 
 
 def has_wildcard(text: str) -> bool:
-    """Tell whether a text holds `*` or `?`.
+    """Return whether a text holds `*` or `?`.
 
     >>> has_wildcard("a*"), has_wildcard("a")
     (True, False)
@@ -46,7 +46,7 @@ def has_wildcard(text: str) -> bool:
 
 
 def match(pattern: str, text: str) -> bool:
-    """Tell whether the whole text fits the pattern; the empty pattern fits only the empty text.
+    """Return whether the whole text fits the pattern; the empty pattern fits only the empty text.
 
     >>> match("a*b", "a/x/b"), match("a?", "a")
     (True, False)
@@ -72,7 +72,7 @@ def match_price(left: str, right: str) -> int:
 
 
 def match_either(left: str, right: str) -> bool:
-    """Tell whether one of two texts, taken as pattern, fits the other.
+    """Return whether one of two texts, taken as pattern, fits the other.
 
     >>> match_either("a1", "a*")
     True
@@ -174,7 +174,7 @@ class _Piece:
         self.fragments = tuple(fragments)
 
     def fits(self, text: str, position: int) -> bool:
-        """Tell whether the piece stands at this position."""
+        """Return whether the piece stands at this position."""
         return (
             position >= 0
             and position + self.length <= len(text)

@@ -49,7 +49,7 @@ def folded(record: Record) -> Shape:
 
 
 def is_deprecated(document: Document) -> bool:
-    """Tell whether a companion document lacks apiVersion or kind, or has its name at the top."""
+    """Return whether a companion document lacks apiVersion or kind, or has its name at the top."""
     value = document.value
     return not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind") or "name" in value
 
@@ -169,13 +169,13 @@ class Values:
 
     @property
     def names_objects(self) -> bool:
-        """Tell whether some variable is a part of an object."""
+        """Return whether some variable is a part of an object."""
         given = [self.global_values, *(own.values for entry in self.policies for own in entry.resources)]
         return any(name.startswith(_OBJECTS) for values in given for name in values)
 
     @property
     def names_operations(self) -> bool:
-        """Tell whether some `request.operation` is given."""
+        """Return whether some `request.operation` is given."""
         if "request.operation" in self.global_values:
             return True
         return any("request.operation" in own.values for entry in self.policies for own in entry.resources)

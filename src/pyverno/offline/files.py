@@ -183,7 +183,7 @@ def _take_folder(loaded: Loaded, folder: Path, rules: FolderRules, cache: Docume
 
 
 def _may_be_manifest(path: Path) -> bool:
-    """Tell whether a file that is no YAML may have been meant as a manifest; so may one that cannot be read."""
+    """Return whether a file that is no YAML may have been meant as a manifest; so may one that cannot be read."""
     from pyverno.offline.folders import may_be_manifest
 
     try:

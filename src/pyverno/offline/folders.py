@@ -42,7 +42,7 @@ class _Pattern:
     only_folders: bool = False
 
     def fits(self, path: PurePath, *, is_folder: bool) -> bool:
-        """Tell whether the pattern names this path."""
+        """Return whether the pattern names this path."""
         return (is_folder or not self.only_folders) and fits_glob(path.relative_to(self.base), self.glob)
 
 
@@ -122,7 +122,7 @@ def _is_ignored(path: Path, patterns: Sequence[_Pattern], *, is_folder: bool) ->
 
 
 def fits_glob(path: PurePath, glob: str) -> bool:
-    """Tell whether a glob names a relative path.
+    """Return whether a glob names a relative path.
 
     >>> fits_glob(PurePath("a/b/pod.yaml"), "*.yaml"), fits_glob(PurePath("a/b/pod.yaml"), "a/**/pod.yaml")
     (True, True)
@@ -182,6 +182,6 @@ def _foreign_document(value: JSON) -> str:
 
 
 def may_be_manifest(data: bytes) -> bool:
-    """Tell whether a file that cannot be parsed may have been meant as a manifest: both words occur in it."""
+    """Return whether a file that cannot be parsed may have been meant as a manifest: both words occur in it."""
     text = data.lower()
     return b"apiversion" in text and b"kind" in text

@@ -34,7 +34,7 @@ class Credentials:
 
     @property
     def are_given(self) -> bool:
-        """Tell whether both parts are there."""
+        """Return whether both parts are there."""
         return bool(self.username and self.password)
 
 
@@ -52,7 +52,7 @@ class GitSource:
 
 
 def is_git_url(text: str) -> bool:
-    """Tell whether a policy argument is the address of a repository.
+    """Return whether a policy argument is the address of a repository.
 
     >>> is_git_url("https://github.com/kyverno/policies"), is_git_url("policies/")
     (True, False)

@@ -169,7 +169,7 @@ class OfflineHost:
 
     @property
     def supplies_variables(self) -> bool:
-        """Tell whether there is a values file."""
+        """Return whether there is a values file."""
         return self.supply is not _nothing_supplied
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:

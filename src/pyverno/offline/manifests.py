@@ -30,7 +30,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 def is_web_address(text: str) -> bool:
-    """Tell whether a resource argument is to be downloaded.
+    """Return whether a resource argument is to be downloaded.
 
     >>> is_web_address("https://example.org/pod.yaml"), is_web_address("pod.yaml")
     (True, False)

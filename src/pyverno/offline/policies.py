@@ -125,7 +125,7 @@ def _policies_only(documents: Iterable[Document]) -> list[Document]:
 
 
 def _may_be_policy(document: Document) -> bool:
-    """Tell whether a document belongs to a policy group; a misspelt kind of ours still does."""
+    """Return whether a document belongs to a policy group; a misspelt kind of ours still does."""
     value = document.value
     api_version, kind = (value.get("apiVersion"), value.get("kind")) if isinstance(value, dict) else (None, None)
     if not isinstance(api_version, str) or not isinstance(kind, str):

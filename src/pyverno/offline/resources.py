@@ -41,7 +41,7 @@ def normalise(document: JSONObject, kinds: KindTable, *, has_nulls: bool = True)
 
 
 def _may_hold_null(document: JSONObject) -> bool:
-    """Tell whether a walk through the document is worth while; writing it out is much cheaper than walking it."""
+    """Return whether a walk through the document is worth while; writing it out is much cheaper than walking it."""
     import orjson  # only resources whose text holds a null come here
 
     try:

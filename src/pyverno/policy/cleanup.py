@@ -46,7 +46,7 @@ class CleanupPolicy(PolicyDocument):
 
     @property
     def is_namespaced(self) -> bool:
-        """Tell whether this policy sees its own namespace only."""
+        """Return whether this policy sees its own namespace only."""
         return self.kind == "CleanupPolicy"
 
 

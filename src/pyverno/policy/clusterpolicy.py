@@ -83,7 +83,7 @@ class ClusterPolicy(PolicyDocument):
 
     @property
     def is_namespaced(self) -> bool:
-        """Tell whether this is a Policy, which sees its own namespace only."""
+        """Return whether this is a Policy, which sees its own namespace only."""
         return self.kind == "Policy"
 
     @property

@@ -373,7 +373,7 @@ KNOWN_KINDS = KindTable(_known_kinds)
 
 
 def is_policy(value: object) -> bool:
-    """Tell whether a JSON document is of a kind in the registry (its version is not looked at).
+    """Return whether a JSON document is of a kind in the registry (its version is not looked at).
 
     >>> is_policy({"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"})
     True

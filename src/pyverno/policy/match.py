@@ -51,7 +51,7 @@ class ResourceDescription:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the block does not restrict the resource."""
+        """Return whether the block does not restrict the resource."""
         return not (
             self.kinds
             or self.name
@@ -85,7 +85,7 @@ class UserInfo:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the block does not restrict the user."""
+        """Return whether the block does not restrict the user."""
         return not (self.subjects or self.roles or self.cluster_roles)
 
 
@@ -100,7 +100,7 @@ class ResourceFilter:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the block restricts nothing."""
+        """Return whether the block restricts nothing."""
         return self.resources.is_empty and self.user_info.is_empty
 
 
@@ -122,7 +122,7 @@ class MatchBlocks:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the section is empty."""
+        """Return whether the section is empty."""
         return not self.any and not self.all and (self.flat is None or self.flat.is_empty)
 
     def kinds(self) -> Iterator[str]:

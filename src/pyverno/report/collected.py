@@ -48,7 +48,7 @@ class Collected:
 
 
 def is_report(body: JSON) -> bool:
-    """Tell whether a document is a report.
+    """Return whether a document is a report.
 
     >>> is_report({"apiVersion": "wgpolicyk8s.io/v1alpha2", "kind": "PolicyReport"})
     True

@@ -43,7 +43,7 @@ class Namespaces:
     exclude: tuple[str, ...] = ()
 
     def counts(self, namespace: str) -> bool:
-        """Tell whether requests of a namespace are counted; exclusions win."""
+        """Return whether requests of a namespace are counted; exclusions win."""
         if namespace in self.exclude:
             return False
         return namespace in _ALWAYS or not self.include or namespace in self.include

@@ -29,7 +29,7 @@ class LiveUpdates:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether no further page can listen."""
+        """Return whether no further page can listen."""
         return len(self._listeners) >= _MOST_LISTENERS
 
     def publish(self, changes: Iterable[Change]) -> None:

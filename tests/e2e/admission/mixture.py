@@ -105,7 +105,7 @@ _REVIEW: Final[JSONObject] = {"kind": "AdmissionReview", "apiVersion": "admissio
 
 
 def is_refusal(status: int) -> bool:
-    """Tell whether a code says that the caller is wrong."""
+    """Return whether a code says that the caller is wrong."""
     return 400 <= status < 500
 
 

@@ -206,7 +206,7 @@ def test_reviews_go_on_while_the_api_server_is_away(tmp_path: Path) -> None:
 
 
 async def _follows(client: Client) -> bool:
-    """Tell whether a new policy is asked: `ADD` labels every ConfigMap in `default`."""
+    """Return whether a new policy is asked: `ADD` labels every ConfigMap in `default`."""
     try:
         await client.create(POLICIES, ADD)
     except StatusError as error:

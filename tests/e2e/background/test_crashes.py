@@ -82,7 +82,7 @@ class Scene:
         await self.client.create(MAPS, body, "default")
 
     async def is_done(self) -> bool:
-        """Tell whether no request is left."""
+        """Return whether no request is left."""
         left = await self.client.list(UPDATE_REQUESTS, "kyverno", query={"limit": "1"})
         return self.cluster.controller.is_idle and not left["items"]
 

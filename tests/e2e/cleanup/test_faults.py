@@ -118,7 +118,7 @@ class Replica:
 
     @property
     def is_leader(self) -> bool:
-        """Tell whether it holds the lease."""
+        """Return whether it holds the lease."""
         return self._controller is not None and self._controller.is_leader
 
     async def __aenter__(self) -> Replica:

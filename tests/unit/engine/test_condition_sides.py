@@ -27,7 +27,7 @@ TABLE = [
 
 
 def holds(operator: str, key: JSON, value: JSON, caps: JSON, listed: JSON = None) -> bool:
-    """Tell whether a condition holds for an object with these capabilities, and a list of a ConfigMap."""
+    """Return whether a condition holds for an object with these capabilities, and a list of a ConfigMap."""
     conditions = compile_conditions({"all": [{"key": key, "operator": operator, "value": value}]})
     scope: dict[str, JSON] = {"request": {"object": {"caps": caps}}, "found": {"data": {"list": listed}}}
     return conditions.check(scope, Runtime()).met

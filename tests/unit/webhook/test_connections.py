@@ -83,7 +83,7 @@ async def send(server: WebhookServer, *parts: bytes) -> bytes:
 
 
 async def asked(server: WebhookServer) -> bool:
-    """Tell whether a review is denied as it should be."""
+    """Return whether a review is denied as it should be."""
     answer = await send(server, HEAD + f"Content-Length: {len(REVIEW)}\r\n\r\n".encode() + REVIEW)
     return b'"allowed":false' in answer
 

@@ -17,7 +17,7 @@ CONTAINER_LISTS = ("containers", "initContainers")
 
 
 def is_pod_write(attributes: Attributes, *operations: Operation) -> bool:
-    """Tell whether a request writes a pod itself, and no subresource of it."""
+    """Return whether a request writes a pod itself, and no subresource of it."""
     return (
         attributes.type.key == "pods"
         and not attributes.subresource

@@ -236,7 +236,7 @@ def _counted(names: list[str]) -> str:
 
 
 def _is_significant(new: JSONObject | None, old: JSONObject | None) -> bool:
-    """Tell whether an update of a pod changes what the standards look at: containers and their images."""
+    """Return whether an update of a pod changes what the standards look at: containers and their images."""
     before, after = (((body or {}).get("spec") or {}) for body in (old, new))
     for listed in ("containers", "initContainers"):
         images = [[each.get("image") for each in spec.get(listed) or ()] for spec in (before, after)]

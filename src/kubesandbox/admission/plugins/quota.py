@@ -51,7 +51,7 @@ def check_quota(attributes: Attributes, cluster: ClusterView) -> None:
 
 
 def has_scopes(quota: JSONObject) -> bool:
-    """Tell whether a quota counts only some pods, which is not implemented."""
+    """Return whether a quota counts only some pods, which is not implemented."""
     spec: JSONObject = quota.get("spec") or {}
     return bool(spec.get("scopes") or spec.get("scopeSelector"))
 

@@ -47,13 +47,13 @@ def check_signers(attributes: Attributes, authorizer: Authorizer) -> None:
 
 
 def _is_answered(new: JSONObject, old: JSONObject) -> bool:
-    """Tell whether a status says something new about the certificate."""
+    """Return whether a status says something new about the certificate."""
     after, before = ((body.get("status") or {}) for body in (new, old))
     return any(not equal(after.get(key), before.get(key)) for key in ("certificate", "conditions"))
 
 
 def _may(attributes: Attributes, authorizer: Authorizer, verb: str, signer: str) -> bool:
-    """Tell whether the user may do this for a signer by name, or for all signers of its domain."""
+    """Return whether the user may do this for a signer by name, or for all signers of its domain."""
     domain, _, _ = signer.partition("/")
     return any(
         authorizer.authorize(

@@ -47,7 +47,7 @@ class Bound:
     params: GVK | None = None
 
     def is_about(self, attributes: Attributes, cluster: ClusterView) -> bool:
-        """Tell whether the binding matches a request that its policy matches; raises StatusError 404."""
+        """Return whether the binding matches a request that its policy matches; raises StatusError 404."""
         return self.matcher is None or type_seen(self.matcher, attributes, cluster) is not None
 
 
@@ -62,12 +62,12 @@ class BoundPolicy:
 
     @property
     def ignores_errors(self) -> bool:
-        """Tell whether errors deny nothing."""
+        """Return whether errors deny nothing."""
         return bool((self.body.get("spec") or {}).get("failurePolicy") == "Ignore")
 
     @property
     def reinvokes(self) -> bool:
-        """Tell whether the policy wants to see what others changed after it."""
+        """Return whether the policy wants to see what others changed after it."""
         return bool((self.body.get("spec") or {}).get("reinvocationPolicy") == "IfNeeded")
 
     def unserved_params(self, cluster: ClusterView) -> GVK | None:

@@ -55,7 +55,7 @@ class _Problem(NamedTuple):
 
     @property
     def is_configuration(self) -> bool:
-        """Tell whether the policy could not even be asked."""
+        """Return whether the policy could not even be asked."""
         return self.message.startswith("failed to configure ")
 
 
@@ -261,7 +261,7 @@ class _Seen:
 
     @property
     def has_changes(self) -> bool:
-        """Tell whether a policy has replaced the object, if only by an equal one."""
+        """Return whether a policy has replaced the object, if only by an equal one."""
         return self._last is not None
 
     async def in_version(self, type: ResourceType) -> JSON:

@@ -46,7 +46,7 @@ Redefault = Callable[[JSONObject], JSONObject]
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Tell whether a request is about what configures admission, which no webhook may lock."""
+    """Return whether a request is about what configures admission, which no webhook may lock."""
     return attributes.kind.group == _EXEMPT_GROUP and attributes.kind.kind in _EXEMPT
 
 

@@ -36,7 +36,7 @@ class MatchConditions:
         self._problem = parser.errors[0].message if parser.errors else ""
 
     def hold(self, request: Request, authorizer: Authorizer) -> bool:
-        """Tell whether all conditions are true; raises EvaluationError when some fail and none is false."""
+        """Return whether all conditions are true; raises EvaluationError when some fail and none is false."""
         if self._problem:
             raise EvaluationError(f"compilation error: {self._problem}")
         bindings = {**request_bindings(request, has_objects=False), **authorizer_bindings(request)}

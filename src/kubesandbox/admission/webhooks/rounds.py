@@ -45,7 +45,7 @@ class Rounds:
             invoked.changed()
 
     def is_skipped(self, invoked: Invoked, key: Hashable) -> bool:
-        """Tell whether somebody has no part in this round; nobody is asked for the first time in the second one."""
+        """Return whether somebody has no part in this round; nobody is asked for the first time in the second one."""
         return bool(self.number) and key not in invoked.due
 
     def changed(self, invoked: Invoked) -> None:

@@ -28,7 +28,7 @@ HEADLESS = "service.kubernetes.io/headless"
 
 
 def has_selector(service: JSONObject) -> bool:
-    """Tell whether the addresses of a Service are those of pods."""
+    """Return whether the addresses of a Service are those of pods."""
     return bool(at(service, "spec", "selector")) and at(service, "spec", "type") != "ExternalName"
 
 

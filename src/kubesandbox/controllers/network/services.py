@@ -131,7 +131,7 @@ def _of_object(change: Change) -> Iterable[Key]:
 
 
 def _is_news(change: Change) -> bool:
-    """Tell whether a pod's address, readiness, labels or leaving have changed."""
+    """Return whether a pod's address, readiness, labels or leaving have changed."""
     old, new = change.before.body if change.before else {}, change.state.body
     paths = (("metadata", "labels"), ("metadata", "deletionTimestamp"), ("status",))
     return any(at(old, *path) != at(new, *path) for path in paths)

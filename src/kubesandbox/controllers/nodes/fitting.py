@@ -65,7 +65,7 @@ helpful for scheduling.'
 
 
 def tolerates(tolerations: Iterable[JSONObject], taint: JSONObject) -> bool:
-    """Tell whether one of the tolerations is for a taint.
+    """Return whether one of the tolerations is for a taint.
 
     >>> tolerates([{"operator": "Exists"}], {"key": "a", "effect": "NoSchedule"})
     True

@@ -108,7 +108,7 @@ def _statuses(pod: JSONObject) -> list[JSONObject]:
 
 
 def _gates_moved(pod: JSONObject) -> bool:
-    """Tell whether readiness gates say something else than the condition `Ready` does."""
+    """Return whether readiness gates say something else than the condition `Ready` does."""
     gates = at(pod, "spec", "readinessGates", default=[])
     if not gates:
         return False

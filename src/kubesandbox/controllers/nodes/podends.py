@@ -37,7 +37,7 @@ _KILLED = 137
 
 
 def will_finish(pod: JSONObject) -> bool:
-    """Tell whether the containers come to an end by themselves: those of Jobs do, at once."""
+    """Return whether the containers come to an end by themselves: those of Jobs do, at once."""
     owner = controller_of(pod)
     return owner is not None and owner.get("kind") == "Job"
 

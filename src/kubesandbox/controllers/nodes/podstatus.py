@@ -50,7 +50,7 @@ def running_status(pod: JSONObject, *, address: str, host: str, now: datetime) -
 
 
 def is_changed(pod: JSONObject) -> bool:
-    """Tell whether a running pod has containers that its status does not speak of, or other images than it says."""
+    """Return whether a running pod has containers that its status does not speak of, or other images than it says."""
     for field, into in _STATUS_FIELDS.items():
         said = {item["name"]: item.get("image") for item in at(pod, "status", into, default=[])}
         for container in at(pod, "spec", field, default=[]):

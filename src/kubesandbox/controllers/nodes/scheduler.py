@@ -101,7 +101,7 @@ class Scheduler:
 
 
 def waits(pod: JSONObject) -> bool:
-    """Tell whether a pod is for this scheduler and has no node yet."""
+    """Return whether a pod is for this scheduler and has no node yet."""
     spec: JSONObject = pod.get("spec") or {}
     if spec.get("nodeName") or spec.get("schedulingGates") or is_deleting(pod) or is_terminal(pod):
         return False

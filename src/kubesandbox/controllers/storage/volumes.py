@@ -202,7 +202,7 @@ def made_up_volume(claim: JSONObject, storage: JSONObject) -> JSONObject:
 
 
 def suitable(claim: JSONObject, volume: JSONObject) -> bool:
-    """Tell whether a volume may serve a claim: it is free or kept for it, large enough, of its class and modes."""
+    """Return whether a volume may serve a claim: it is free or kept for it, large enough, of its class and modes."""
     if is_deleting(volume):
         return False
     reference = at(volume, "spec", "claimRef")

@@ -65,7 +65,7 @@ def daemon_pod(body: JSONObject, node: str, digest: str) -> JSONObject:
 
 
 def belongs_on(body: JSONObject, node: JSONObject) -> bool:
-    """Tell whether a node is one that the set wants a pod on."""
+    """Return whether a node is one that the set wants a pod on."""
     return not unfit_reason(daemon_pod(body, name_of(node), ""), node)
 
 

@@ -72,7 +72,7 @@ def with_progress(deployment: JSONObject, status: str, reason: str, message: str
 
 
 def is_complete(deployment: JSONObject, status: JSONObject) -> bool:
-    """Tell whether all wanted pods are of the newest template, available, and no others are left."""
+    """Return whether all wanted pods are of the newest template, available, and no others are left."""
     wanted = replicas_of(deployment)
     counts = {status.get(field, 0) for field in ("updatedReplicas", "replicas", "availableReplicas")}
     return counts == {wanted} and status.get("observedGeneration", 0) >= number_at(deployment, "metadata", "generation")

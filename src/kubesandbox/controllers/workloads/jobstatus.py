@@ -41,7 +41,7 @@ class Verdict:
 
 
 def is_finished(job: JSONObject) -> bool:
-    """Tell whether a Job is complete or has failed."""
+    """Return whether a Job is complete or has failed."""
     conditions = conditions_of(job)
     return has_condition(conditions, "Complete") or has_condition(conditions, "Failed")
 
@@ -65,7 +65,7 @@ def verdict(job: JSONObject, pods: Sequence[JSONObject], *, failed: int, now: da
 
 
 def is_failed_pod(pod: JSONObject) -> bool:
-    """Tell whether a pod counts as a failure: it has failed, or it was deleted before it finished."""
+    """Return whether a pod counts as a failure: it has failed, or it was deleted before it finished."""
     return phase_of(pod) == "Failed" or (is_deleting(pod) and phase_of(pod) != "Succeeded")
 
 

@@ -58,7 +58,7 @@ def active(sets: Iterable[JSONObject]) -> list[JSONObject]:
 
 
 def is_rolling(deployment: JSONObject) -> bool:
-    """Tell whether the Deployment updates step by step."""
+    """Return whether the Deployment updates step by step."""
     return bool(at(deployment, "spec", "strategy", "type", default="RollingUpdate") == "RollingUpdate")
 
 
@@ -124,7 +124,7 @@ def active_or_latest(new: JSONObject | None, old: Sequence[JSONObject]) -> JSONO
 
 
 def is_saturated(deployment: JSONObject, new: JSONObject | None) -> bool:
-    """Tell whether the newest ReplicaSet has reached the size of the Deployment and all its pods are available."""
+    """Return whether the newest ReplicaSet has reached the size of the Deployment and all its pods are available."""
     wanted = replicas_of(deployment)
     if new is None or annotations_of(new).get(DESIRED) is None:
         return False

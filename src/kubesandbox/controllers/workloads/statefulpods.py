@@ -110,7 +110,7 @@ def pod_of(body: JSONObject, ordinal: int, revision: JSONObject) -> JSONObject:
 
 
 def needs_current(body: JSONObject, ordinal: int) -> bool:
-    """Tell whether a pod that is made now is still one of the current revision, not of the newest."""
+    """Return whether a pod that is made now is still one of the current revision, not of the newest."""
     strategy = at(body, "spec", "updateStrategy", default={})
     if strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return False

@@ -185,7 +185,7 @@ async def _read(client: Client, kinds: KindTable, compilation: Compilation, opti
 
 
 def _is_wanted(info: KindInfo, options: ApplyOptions) -> bool:
-    """Tell whether objects of a kind are reviewed: with a namespace, cluster-scoped ones only where requested."""
+    """Return whether objects of a kind are reviewed: with a namespace, cluster-scoped ones only where requested."""
     if "list" not in (info.verbs or ("list",)):
         return False
     return info.namespaced or not options.namespace or options.cluster_wide

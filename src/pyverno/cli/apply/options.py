@@ -92,17 +92,17 @@ class ApplyOptions:
 
     @property
     def is_kyverno(self) -> bool:
-        """Tell whether input and output are those of Kyverno's command line."""
+        """Return whether input and output are those of Kyverno's command line."""
         return self.compat == "kyverno"
 
     @property
     def is_verbose(self) -> bool:
-        """Tell whether text output also shows what passed or was skipped."""
+        """Return whether text output also shows what passed or was skipped."""
         return self.verbosity.lstrip("-0") != "" and not self.verbosity.startswith("-")
 
     @property
     def is_machine_output(self) -> bool:
-        """Tell whether stdout holds one document for a machine (or for kubectl), and nothing else."""
+        """Return whether stdout holds one document for a machine (or for kubectl), and nothing else."""
         return self.policy_report or self.generate_exceptions or self.stdin or self.format != "text"
 
     @property

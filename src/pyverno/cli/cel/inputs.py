@@ -31,7 +31,7 @@ _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def is_variable_name(text: str) -> bool:
-    """Tell whether a text can be the name of a variable."""
+    """Return whether a text can be the name of a variable."""
     return _NAME.fullmatch(text) is not None
 
 

@@ -213,7 +213,7 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
 
 
 def _check(options: EquivalentOptions, first: _Side, second: _Side) -> int:
-    """Tell whether a record of an earlier comparison is one of these policies, and found no difference."""
+    """Return whether a record of an earlier comparison is one of these policies, and found no difference."""
     try:
         record = orjson.loads(read_file(Path(options.check)))
         digests = record["old"]["sha256"], record["new"]["sha256"]

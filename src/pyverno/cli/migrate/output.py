@@ -67,7 +67,7 @@ def print_diff(conversion: Conversion) -> str:
 
 
 def check_folder(found: Sequence[Conversion], folder: Path) -> int:
-    """Tell whether a folder still holds what the policies become, with certificates of it; return the exit code."""
+    """Return whether a folder still holds what the policies become, with certificates of it; return the exit code."""
     problems = [problem for each in found for problem in _problems(each, folder)]
     for problem in problems:
         sys.stdout.write(f"{problem}\n")

@@ -111,7 +111,7 @@ def _is_selected(control: Control, options: ListOptions) -> bool:
 
 
 def _has_any(patterns: Sequence[str], values: Iterable[str]) -> bool:
-    """Tell whether a value fits a pattern; no patterns select everything.
+    """Return whether a value fits a pattern; no patterns select everything.
 
     >>> _has_any(["CIS*"], ["CIS 5.2.1", "PSS baseline"]), _has_any(["pod"], ["Pod"]), _has_any([], [])
     (True, True, True)

@@ -101,7 +101,7 @@ def _of_items(items: Iterable[JSONObject], kind: str, gvr: GVR) -> Iterable[Coll
 
 
 def _is_overview(body: JSON) -> bool:
-    """Tell whether a document is what `pyverno report -o json` (or yaml) wrote."""
+    """Return whether a document is what `pyverno report -o json` (or yaml) wrote."""
     return isinstance(body, dict) and isinstance(body.get("results"), list) and "groupedBy" in body
 
 

@@ -66,7 +66,7 @@ class Row:
 
     @property
     def counts_as_failed(self) -> bool:
-        """Tell whether the row fails the test."""
+        """Return whether the row fails the test."""
         return self.outcome == "Fail"
 
 
@@ -121,7 +121,7 @@ def covered_subjects(
 
 
 def rule_fits(row: ExpectedResult, info: RuleInfo) -> bool:
-    """Tell whether a row is for a rule, or for the rule that it was generated from."""
+    """Return whether a row is for a rule, or for the rule that it was generated from."""
     if not row.rule or info.policy.kind not in RULE_KINDS:
         return True
     return info.name in (row.rule, f"autogen-{row.rule}", f"autogen-cronjob-{row.rule}")
@@ -166,7 +166,7 @@ def _operation_fits(subject: Subject, row: ExpectedResult) -> bool:
 
 
 def is_named(subject: Subject, row: ExpectedResult) -> bool:
-    """Tell whether a row names this object."""
+    """Return whether a row names this object."""
     if subject.judged.payload:
         return any(posixpath.normpath(name) == subject.judged.payload for name in row.resources)
     ref = subject.ref

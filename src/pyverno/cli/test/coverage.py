@@ -47,7 +47,7 @@ class CoveredBranch:
 
     @property
     def is_covered(self) -> bool:
-        """Tell whether some row covers the branch."""
+        """Return whether some row covers the branch."""
         return bool(self.rows)
 
     @property

@@ -50,7 +50,7 @@ class LoginOptions:
 
     @property
     def is_on(self) -> bool:
-        """Tell whether persons are asked who they are."""
+        """Return whether persons are asked who they are."""
         return bool(self.issuer or self.proxy_user_header)
 
     def check(self) -> None:

@@ -89,7 +89,7 @@ def copies_of(policy: CelPolicy) -> tuple[AutogenConfig[CelPolicy], ...]:
 
 
 def is_about_pods(constraints: MatchConstraints) -> bool:
-    """Tell whether constraints select Pods and ask for nothing that holds for Pods and not for controllers."""
+    """Return whether constraints select Pods and ask for nothing that holds for Pods and not for controllers."""
     selector = constraints.object_selector or {}
     if selector.get("matchLabels") or selector.get("matchExpressions") or constraints.exclude_resource_rules:
         return False

@@ -53,7 +53,7 @@ _REFERENCE = go_regex(r"^\$\(.[^ ]*\)|[^\\]\$\(.[^ ]*\)")
 
 
 def is_autogen_name(name: str) -> bool:
-    """Tell whether a rule name is one that autogen gives.
+    """Return whether a rule name is one that autogen gives.
 
     >>> is_autogen_name("autogen-cronjob-check")
     True
@@ -116,7 +116,7 @@ def _blocks(rule: Rule) -> Iterator[ResourceFilter]:
 
 
 def _names_single_pods(block: ResourceFilter) -> bool:
-    """Tell whether a block asks for something that holds for Pods and not for the controllers."""
+    """Return whether a block asks for something that holds for Pods and not for the controllers."""
     resources = block.resources
     written = block.raw.get("resources") or {}
     return bool(
@@ -334,7 +334,7 @@ def _converted(policy: ClusterPolicy, origin: Rule, copy: JSONObject, template: 
 
 
 def _holds_any(value: JSON, texts: list[str]) -> bool:
-    """Tell whether a string or key holds one of these texts; a copy without them shares all values with its origin."""
+    """Return whether a string or key holds one of these texts; without them a copy can share all values."""
     pending = [value]
     while pending:
         match pending.pop():

@@ -83,7 +83,7 @@ class Pair:
         return _outcome(self.first, request, live), _outcome(self.second, request, live)
 
     def has_stage(self, *stages: Stage) -> bool:
-        """Tell whether a side has rules of these stages."""
+        """Return whether a side has rules of these stages."""
         policies = (*self.first.policies, *self.second.policies)
         return any(rule.stage in stages for policy in policies for rule in policy.rules)
 

@@ -119,7 +119,7 @@ def _sorted(value: JSON) -> JSON:
 
 
 def repeats_names(value: JSON) -> bool:
-    """Tell whether a list that merges by a key names an element twice, or not at all; merges then depend on chance.
+    """Return whether a list that merges by a key names an element twice, or not at all; merges then depend on chance.
 
     >>> repeats_names({"env": [{"name": "A"}, {"name": "A"}]}), repeats_names({"args": ["a", "a"]})
     (True, False)

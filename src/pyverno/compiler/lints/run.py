@@ -56,7 +56,7 @@ def _rule_count(subject: Subject) -> int:
 
 
 def is_selected(code: str, select: Sequence[str], ignore: Sequence[str]) -> bool:
-    """Tell whether a code is looked at: the longest beginning that names it decides.
+    """Return whether a code is looked at: the longest beginning that names it decides.
 
     >>> is_selected("PV101", (), ("PV1",)), is_selected("PV101", ("PV101",), ("PV1",))
     (False, True)

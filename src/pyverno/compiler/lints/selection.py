@@ -27,7 +27,7 @@ class NamedRule:
     action: str
 
     def is_comparable(self, other: NamedRule) -> bool:
-        """Tell whether both are rules that can exist side by side: two files with one policy are versions of it."""
+        """Return whether both are rules that can exist side by side: two files with one policy are versions of it."""
         return self.subject is other.subject or self.subject.name != other.subject.name
 
     def seen_from(self, other: NamedRule) -> str:

@@ -40,7 +40,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def same_but_for_case(word: str, other: str) -> bool:
-    """Tell whether two words differ in upper and lower case only.
+    """Return whether two words differ in upper and lower case only.
 
     >>> same_but_for_case("deployment", "Deployment")
     True

@@ -102,7 +102,7 @@ def _default(node: ast.Node) -> ast.Literal | None:
 
 
 def _matches(function: str, value: str, text: str) -> bool:
-    """Tell whether the comparison of two constants may hold."""
+    """Return whether the comparison of two constants may hold."""
     return value == text if function in ("_==_", "_!=_", "@in") else text in value
 
 

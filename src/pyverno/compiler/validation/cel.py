@@ -108,7 +108,7 @@ def check_binding(binding: AdmissionBinding, findings: Findings) -> None:
 
 
 def uses_name(expression: str, name: str) -> bool:
-    """Tell whether an expression mentions a variable, bound or not; what does not parse mentions none.
+    """Return whether an expression mentions a variable, bound or not; what does not parse mentions none.
 
     >>> uses_name("has(variables.x)", "variables"), uses_name("'variables'", "variables")
     (True, False)

@@ -152,7 +152,7 @@ def _check_selector(selector: JSONObject, path: Path, findings: Findings, *, is_
 
 
 def _is_empty_set(match: MatchBlocks, exclude: MatchBlocks) -> bool:
-    """Tell whether everything that matches is excluded, as far as upstream looks."""
+    """Return whether everything that matches is excluded, as far as upstream looks."""
     if match.all or exclude.all:
         return False
     if match.any and exclude.any:
@@ -213,7 +213,7 @@ def _flat_is_empty_set(match: ResourceFilter, exclude: ResourceFilter) -> bool:
 
 
 def _covers(wanted: object, unwanted: object) -> bool:
-    """Tell whether an exclude list leaves nothing of a match list; an absent exclude list excludes everything."""
+    """Return whether an exclude list leaves nothing of a match list; an absent exclude list excludes everything."""
     left, right = list(wanted), list(unwanted)  # type: ignore[call-overload]  # tuples and lists of plain values
     return not right or (bool(left) and all(each in right for each in left))
 

@@ -93,7 +93,7 @@ class PolicyStatus:
         return await self._write(identity, compiled, found)
 
     def _is_disturbed(self, identity: Identity) -> bool:
-        """Tell whether a status is another one than was written: our own writes come back by the watch as well."""
+        """Return whether a status is another one than was written: our own writes come back by the watch as well."""
         wanted, compiled = self._written.get(identity), self._state.store.compiled().get(identity)
         if wanted is None or compiled is None:
             return True

@@ -72,7 +72,7 @@ def _of_cel(policy: PolicyInfo, trigger: SetInMotion, request: Request, context:
 
 
 def is_made_or_copied(request: Request) -> bool:
-    """Tell whether the object was made by a generate rule, or is one that such a rule copies.
+    """Return whether the object was made by a generate rule, or is one that such a rule copies.
 
     An update that takes the label of its policy off a generated object ends the synchronization.
     """

@@ -195,7 +195,7 @@ def _names_of_generated(items: Iterable[Compiled]) -> Iterator[str]:
 
 
 def _asks(policy: Convertible) -> bool:
-    """Tell whether a policy requests an admission policy; namespaced ones never become one."""
+    """Return whether a policy requests an admission policy; namespaced ones never become one."""
     if isinstance(policy, ClusterPolicy):
         return not policy.is_namespaced and any(
             isinstance(rule.action, Validate) and rule.action.cel is not None for rule in policy.spec.rules
@@ -242,7 +242,7 @@ def _has_metadata(found: JSONObject, wanted: JSONObject) -> bool:
 
 
 def _is_same(found: object, wanted: object) -> bool:
-    """Tell whether two specs say the same, when one has the defaults that the API server fills in."""
+    """Return whether two specs say the same, when one has the defaults that the API server fills in."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         filled = found.keys() - wanted.keys()
         return all(_DEFAULTS.get(key) == found[key] for key in filled) and all(

@@ -120,7 +120,7 @@ class BackgroundController:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether this replica works and has nothing left to do; what waits or is retried later is left."""
+        """Return whether this replica works and has nothing left to do; what waits or is retried later is left."""
         return self._requests.is_idle and self._reports.is_idle and all(part.is_idle for part in self._working)
 
     def problem(self) -> str:

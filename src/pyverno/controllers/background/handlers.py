@@ -26,7 +26,7 @@ class Part(Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the controllers run and have nothing left to do."""
+        """Return whether the controllers run and have nothing left to do."""
         ...
 
     def followers(self) -> Iterable[Runnable]:

@@ -86,7 +86,7 @@ class UpdateRequests:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the lanes that run here have nothing left to do, and the leader's is one of them."""
+        """Return whether the lanes that run here have nothing left to do, and the leader's is one of them."""
         return self.leading.is_idle and all(each.is_idle for each in self.shards if each.is_running)
 
     @property

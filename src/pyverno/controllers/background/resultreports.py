@@ -90,7 +90,7 @@ class ResultReports:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether no report is waiting."""
+        """Return whether no report is waiting."""
         return not len(self._outbox)
 
     def note(self, request: Request, results: Sequence[RuleResult]) -> None:

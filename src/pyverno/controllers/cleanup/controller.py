@@ -77,12 +77,12 @@ class CleanupController:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether this replica works and nothing that is due is left."""
+        """Return whether this replica works and nothing that is due is left."""
         return self.policies.controller.is_idle and self.times_to_live.is_idle
 
     @property
     def is_leader(self) -> bool:
-        """Tell whether this replica holds the lease: it alone deletes."""
+        """Return whether this replica holds the lease: it alone deletes."""
         return self._leader.is_leader
 
     def problem(self) -> str:

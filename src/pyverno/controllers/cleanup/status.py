@@ -23,7 +23,7 @@ class Reason(StrEnum):
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether nothing has to be done about the policy."""
+        """Return whether nothing has to be done about the policy."""
         return self in (Reason.SCHEDULED, Reason.SUCCEEDED)
 
 

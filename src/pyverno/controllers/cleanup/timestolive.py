@@ -99,7 +99,7 @@ class TimesToLive:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether kinds are watched and nothing that is due is left."""
+        """Return whether kinds are watched and nothing that is due is left."""
         return self._kinds.is_idle and self._objects.is_idle and self._watches.are_synced
 
     def __len__(self) -> int:
@@ -150,7 +150,7 @@ class TimesToLive:
         return Again(self._context.settings.ttl_seconds)
 
     async def _may_delete(self, info: KindInfo) -> bool:
-        """Tell whether the API server would let us list, watch and delete objects of a kind."""
+        """Return whether the API server would let us list, watch and delete objects of a kind."""
         for verb in _VERBS:
             asked = {"verb": verb, "group": info.group, "version": info.version, "resource": info.plural}
             review = {

@@ -60,7 +60,7 @@ class TtlWatches:
 
     @property
     def are_synced(self) -> bool:
-        """Tell whether each informer has brought everything."""
+        """Return whether each informer has brought everything."""
         return all(each.synced.is_set() for each in self._informers.values())
 
     @property

@@ -40,7 +40,7 @@ class AdmissionPolicies:
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether everything that the cluster serves has been listed."""
+        """Return whether everything that the cluster serves has been listed."""
         return all(informer.synced.is_set() for informer in self._informers.values())
 
     def follow(self, kinds: KindTable, group: asyncio.TaskGroup) -> None:
@@ -69,7 +69,7 @@ class AdmissionPolicies:
         return ((policy.info.source, policy.info.key) for policy in self.policies())
 
     def decides(self, source: str) -> bool:
-        """Tell whether policies of a source are known here."""
+        """Return whether policies of a source are known here."""
         return any(source.lower() == f"{word}y" for word in self._words)
 
     def _take(self, _notice: Notice, _body: JSONObject) -> None:

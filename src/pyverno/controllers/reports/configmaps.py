@@ -30,7 +30,7 @@ class ConfigMapWatches:
         """How many changes have been seen."""
 
     def is_followed(self, key: ConfigMapKey) -> bool:
-        """Tell whether changes of a ConfigMap are noticed at once."""
+        """Return whether changes of a ConfigMap are noticed at once."""
         return key in self._watches
 
     def follow(self, key: ConfigMapKey, group: asyncio.TaskGroup) -> None:
@@ -46,7 +46,7 @@ class ConfigMapWatches:
         self._watches[key] = group.create_task(informer.run())
 
     def changed_since(self, key: ConfigMapKey, changes: int) -> bool:
-        """Tell whether a ConfigMap has changed since the given number of changes."""
+        """Return whether a ConfigMap has changed since the given number of changes."""
         return self._changed.get(key, 0) > changes
 
     def _note(self, key: ConfigMapKey) -> None:

@@ -48,7 +48,7 @@ class ReportsController:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether this replica leads and all reports are as they should be."""
+        """Return whether this replica leads and all reports are as they should be."""
         return self._work is not None and self._work.is_settled
 
     def problem(self) -> str:

@@ -36,7 +36,7 @@ class Currency:
         return {name for name in before.keys() | self._names.keys() if before.get(name) != self._names.get(name)}
 
     def is_current(self, item: JSONObject) -> bool:
-        """Tell whether policy and rule of a result exist and are reported."""
+        """Return whether policy and rule of a result exist and are reported."""
         source, policy = str(item.get("source") or ""), str(item.get("policy") or "")
         if source not in _SOURCES and not self._admission.decides(source):
             return True

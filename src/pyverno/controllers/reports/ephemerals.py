@@ -59,7 +59,7 @@ class Ephemerals:
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether all reports have been listed."""
+        """Return whether all reports have been listed."""
         return all(informer.synced.is_set() for informer in self.informers)
 
     def waiting(self) -> Iterator[ObjectId]:

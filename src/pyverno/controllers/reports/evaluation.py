@@ -44,7 +44,7 @@ class ReportFilter:
     statuses: frozenset[str] = field(default_factory=lambda: frozenset({"pass", "fail", "error", "warn", "skip"}))
 
     def keeps(self, result: RuleResult) -> bool:
-        """Tell whether a result is reported."""
+        """Return whether a result is reported."""
         if result.status.value not in self.statuses or _TYPES.get(result.rule.type) not in self.types:
             return False
         # Kyverno: a ValidatingPolicy whose match conditions leave an object out has no result
@@ -78,7 +78,7 @@ class ScanContext:
         self.has_policies = bool(self.mutations) or any(plan.matches(each, key) for each in plan.checks.policies)
 
     def differs(self, namespace: JSONObject | None) -> bool:
-        """Tell whether the namespace of these objects is another one than it was."""
+        """Return whether the namespace of these objects is another one than it was."""
         return namespace != self.namespace_object
 
     def request(self, body: JSONObject) -> Request:

@@ -75,7 +75,7 @@ class Entry:
 
     @property
     def has_body(self) -> bool:
-        """Tell whether the body is in memory."""
+        """Return whether the body is in memory."""
         return self.blob[_DIGEST] != _NAME_ONLY
 
     @property

@@ -45,7 +45,7 @@ class ScanPlan:
     by_key: dict[tuple[str, str], CompiledPolicy] = field(default_factory=dict)
 
     def matches(self, policy: CompiledPolicy, key: IndexKey) -> bool:
-        """Tell whether a policy may be about objects of a kind and namespace."""
+        """Return whether a policy may be about objects of a kind and namespace."""
         return _may_match(policy, key)
 
     def changes(self, before: ScanPlan) -> tuple[CompiledPolicy, ...]:
@@ -59,7 +59,7 @@ class ScanPlan:
         return tuple(found.values())
 
     def decides(self, item: JSONObject, info: KindInfo, namespace: str) -> bool:
-        """Tell whether the scan alone decides about a result for an object of a kind.
+        """Return whether the scan alone decides about a result for an object of a kind.
 
         It does unless the rule is for other operations than CREATE, as which objects are scanned.
         """

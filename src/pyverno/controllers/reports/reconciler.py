@@ -321,7 +321,7 @@ def _updated(before: JSONObject, body: JSONObject) -> JSONObject:
 
 
 def _is_ending(error: StatusError, before: JSONObject | None) -> bool:
-    """Tell whether a report cannot be written because its namespace, or the report itself, goes."""
+    """Return whether a report cannot be written because its namespace, or the report itself, goes."""
     if error.status == _FORBIDDEN and _TERMINATING in error.message:
         return True
     return error.status == _NOT_FOUND and before is None

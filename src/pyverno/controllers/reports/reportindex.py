@@ -78,7 +78,7 @@ class ReportIndex:
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether all reports have been listed."""
+        """Return whether all reports have been listed."""
         return all(feed.synced.is_set() for feed in self.feeds)
 
     def note(self, uid: str) -> ReportNote | None:

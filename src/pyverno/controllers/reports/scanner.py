@@ -89,7 +89,7 @@ class Scanner:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether every object is evaluated with the present policies, and every result handed on."""
+        """Return whether every object is evaluated with the present policies, and every result handed on."""
         feeds = (feed for feed, _ in self._feeds.values())
         is_listed = all(feed.synced.is_set() or feed.refused for feed in feeds)
         return self._has_plan and is_listed and not (self._dirty.is_set() or self._is_sweeping or self._pending)
@@ -121,7 +121,7 @@ class Scanner:
                     yield bucket, uid, entry
 
     def is_followed(self, id: ObjectId) -> bool:
-        """Tell whether all objects of a resource are known."""
+        """Return whether all objects of a resource are known."""
         return any(
             (gvr.group, gvr.resource) == (id.group, id.resource) and feed.synced.is_set() and not feed.is_stale
             for gvr, (feed, _) in self._feeds.items()
@@ -408,7 +408,7 @@ class Scanner:
                         self._dirty.set()
 
     def _may_vary(self, outcome: Outcome) -> bool:
-        """Tell whether results may change without anything that is followed."""
+        """Return whether results may change without anything that is followed."""
         if outcome.reads_host or (outcome.has_errors and outcome.config_maps):
             return True
         return any(not self._config_maps.is_followed(key) for key in outcome.config_maps)

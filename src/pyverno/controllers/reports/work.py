@@ -111,7 +111,7 @@ class ReportsWork:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether all reports are as they should be, as far as the watches have brought what changed."""
+        """Return whether all reports are as they should be, as far as the watches have brought what changed."""
         return (
             self._plans > 0
             and not self._changed.is_set()
@@ -189,7 +189,7 @@ class ReportsWork:
         self._controller.add(id)
 
     def _takes(self, kind: GVK, namespace: str, name: str) -> bool:
-        """Tell whether an object is scanned: filters of the ConfigMap count only where the flag says so."""
+        """Return whether an object is scanned: filters of the ConfigMap count only where the flag says so."""
         if self._context.settings.skips_filters:
             return True
         filters = self._context.state.configuration.filters_of(kind, "")

@@ -58,7 +58,7 @@ class Leader:
 
     @property
     def is_leader(self) -> bool:
-        """Tell whether this replica leads."""
+        """Return whether this replica leads."""
         return self._election.is_leader
 
     async def campaign(self) -> None:

@@ -188,12 +188,12 @@ class Controller(Generic[Key]):
 
     @property
     def is_running(self) -> bool:
-        """Tell whether `run` is at work."""
+        """Return whether `run` is at work."""
         return self._queue is not None
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether the controller runs and has nothing left to do; a key that fails is work left."""
+        """Return whether the controller runs and has nothing left to do; a key that fails is work left."""
         return self._queue is not None and self._is_prepared and self._queue.is_idle
 
     @property

@@ -129,7 +129,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether no work is left: keys that only wait for a time to be looked at again do not count."""
+        """Return whether no work is left: keys that only wait for a time to be looked at again do not count."""
         return not (
             self._dirty or self._in_work or self._failures or any(each.is_pending for each in self._delayed.values())
         )

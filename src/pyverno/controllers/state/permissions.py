@@ -52,7 +52,7 @@ def resources_of(constraints: MatchConstraints | None) -> Iterator[GVR]:
 
 
 def is_scanned(policy: object) -> TypeGuard[CelPolicy]:
-    """Tell whether reports are made of a policy in CEL: those that delete objects produce no results."""
+    """Return whether reports are made of a policy in CEL: those that delete objects produce no results."""
     row = find_kind("policies.kyverno.io", policy.kind) if isinstance(policy, CelPolicy) else None
     return row is not None and not row.deletes
 

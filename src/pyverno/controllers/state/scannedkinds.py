@@ -29,7 +29,7 @@ _SCANNED: Final = (
 
 
 def is_scannable(policy: CompiledPolicy) -> bool:
-    """Tell whether background scans evaluate a policy, as far as the policy says."""
+    """Return whether background scans evaluate a policy, as far as the policy says."""
     info = policy.info
     if not info.background or DISABLED_LABEL in info.labels or info.answers or info.reads_payloads:
         return False
@@ -37,7 +37,7 @@ def is_scannable(policy: CompiledPolicy) -> bool:
 
 
 def is_scanned_rule(rule: CompiledRule) -> bool:
-    """Tell whether scans evaluate a rule."""
+    """Return whether scans evaluate a rule."""
     return (rule.stage, rule.info.policy.family) in _SCANNED
 
 
@@ -86,7 +86,7 @@ def _kinds_of_rule(rule: CompiledRule, kinds: tuple[KindInfo, ...]) -> Iterator[
 
 
 def _matches_kind(rule: CompiledRule, info: KindInfo) -> bool:
-    """Tell whether a rule matches a kind in some namespace."""
+    """Return whether a rule matches a kind in some namespace."""
     matcher = rule.matcher
     if matcher.policy_namespace and not info.namespaced:
         return False

@@ -106,7 +106,7 @@ class WebhookRegistration:
             await self._judge(key, self._taken(sources).only(key))
 
     async def _is_about_general_conditions(self, sources: Sources, suspects: Iterable[PolicyKey]) -> bool:
-        """Tell whether webhooks are taken as soon as the conditions of the ConfigMap are left out."""
+        """Return whether webhooks are taken as soon as the conditions of the ConfigMap are left out."""
         if not sources.configuration.match_conditions:
             return False
         bare = replace(sources, configuration=replace(sources.configuration, match_conditions=()))
@@ -162,7 +162,7 @@ def _digest_spec(policy: ClusterPolicy | CelPolicy) -> str:
 
 
 def _is_own(hook: JSONObject, key: PolicyKey) -> bool:
-    """Tell whether a webhook asks this policy alone."""
+    """Return whether a webhook asks this policy alone."""
     kind, namespace, name = key
     route = read_route(_path_of(hook))
     place = f"{namespace}-{name}" if namespace else name

@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     operation: str
 
     def covers(self, other: Entry) -> bool:
-        """Tell whether this entry matches every request that the other one matches."""
+        """Return whether this entry matches every request that the other one matches."""
         return (
             self.operation == other.operation
             and self.scope in ("*", other.scope)

@@ -43,7 +43,7 @@ def any_passed_message(rule: str, index: int) -> str:
 
 
 def surely_passes(pattern: Pattern, subject: JSON) -> bool:
-    """Tell whether the generated pass-check of a pattern proves that it passes."""
+    """Return whether the generated pass-check of a pattern proves that it passes."""
     return pattern.passes is not None and pattern.passes(subject) is True
 
 

@@ -71,16 +71,16 @@ class ImageBlock:
     credentials: JSONObject | None = None
 
     def selects(self, image: ImageInfo) -> bool:
-        """Tell whether the entry matches an image, by its reference with the digest or with the tag."""
+        """Return whether the entry matches an image, by its reference with the digest or with the tag."""
         texts = {image.reference, image.reference_with_tag} if image.tag else {image.reference}
         return any(matches(text) for matches in self.references for text in texts)
 
     def skips(self, image: ImageInfo) -> bool:
-        """Tell whether an image is left out; with a digest the tag proves nothing, and is not looked at."""
+        """Return whether an image is left out; with a digest the tag proves nothing, and is not looked at."""
         return any(matches(image.reference) for matches in self.skipped)
 
     def reads(self, image: ImageInfo) -> bool:
-        """Tell whether the entry reads the registry of an image."""
+        """Return whether the entry reads the registry of an image."""
         demands_something = self.demands is None or not self.demands.is_empty
         return not self.skips(image) and (demands_something or (self.mutates_digest and not image.digest))
 

@@ -26,7 +26,7 @@ def value_at(document: JSON, path: Path) -> JSON:
 
 
 def exists(document: JSON, path: Path) -> bool:
-    """Tell whether there is a value at a path."""
+    """Return whether there is a value at a path."""
     return _walk(document, path) is not _ABSENT
 
 

@@ -52,7 +52,7 @@ class CheckRequestMatcher:
         return ()
 
     def may_match(self, key: IndexKey) -> bool:
-        """Tell whether requests with that key are such requests."""
+        """Return whether requests with that key are such requests."""
         return key.gvk == _KINDS[self.mode]
 
     def surely_matches(self, key: IndexKey) -> bool:

@@ -99,7 +99,7 @@ class ResourceRule:
         )
 
     def fits(self, gvr: GVR, subresource: str, operation: str, namespace: str) -> bool:
-        """Tell whether the rule matches such requests, whatever their names; `namespace` is empty for cluster scope."""
+        """Return whether the rule matches such requests, ignoring names; `namespace` is empty for cluster scope."""
         return (
             self._scope_fits(gvr, namespace)
             and _has(self.operations, operation)
@@ -126,7 +126,7 @@ class ResourceRule:
         )
 
     def names_fit(self, name: str, generate_name: str | None = None) -> bool:
-        """Tell whether the rule matches an object of that name.
+        """Return whether the rule matches an object of that name.
 
         For an object that gets its name later, Kyverno (a `generate_name`, not None) compares the beginning of the
         prefix; the API server has an empty name, which no list holds.
@@ -183,7 +183,7 @@ class ConstraintMatcher:
         return not self.rules or any(not rule.names for rule in fitting)
 
     def names_operation(self, operation: str) -> bool:
-        """Tell whether a rule lists an operation."""
+        """Return whether a rule lists an operation."""
         return any(operation in rule.operations for rule in self.rules)
 
     def for_any_operation(self) -> ConstraintMatcher:
@@ -299,7 +299,7 @@ def _has(entries: frozenset[str], value: str) -> bool:
 
 
 def _has_namespace(gvr: GVR, namespace: str) -> bool:
-    """Tell whether a namespaceSelector says anything about such a request."""
+    """Return whether a namespaceSelector says anything about such a request."""
     return bool(namespace) or gvr.resource == NAMESPACES
 
 

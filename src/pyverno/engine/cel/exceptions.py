@@ -44,7 +44,7 @@ class CompiledCelException:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether the whole policy is exempt, and not only some images or values."""
+        """Return whether the whole policy is exempt, and not only some images or values."""
         return not self.images and not self.allowed_values
 
     @property
@@ -58,11 +58,11 @@ class CompiledCelException:
         return {"allowedImages": list(self.images), "allowedValues": list(self.allowed_values)}
 
     def names_rule(self, info: RuleInfo) -> bool:
-        """Tell whether the exception refers to a policy by name and kind."""
+        """Return whether the exception refers to a policy by name and kind."""
         return (info.policy.name, info.policy.kind) in self.references
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception is in force and matches this request.
+        """Return whether the exception is in force and matches this request.
 
         Raises EvaluationError or BudgetExceededError when it cannot be evaluated and the policy fails on errors.
         """

@@ -123,7 +123,7 @@ class ImageHost(BrokerHost):
         return ImageAtWork(image, ImageAccess(self.credentials), self.broker, self.runtime, others)
 
     def _verifies(self, image: str, name: str, attestation: ImageAttestation | None) -> bool:
-        """Tell whether an attestor signed an image or an attestation of it; why not is kept in `problems`."""
+        """Return whether an attestor signed an image or an attestation of it; why not is kept in `problems`."""
         work, attestor = self.at_work(image), self._built(name)
         attestors = AttestorSet(attestor.path, (attestor,), 1)
         if self.attestors[name].is_notary:

@@ -242,7 +242,7 @@ def _namespace_object(request: Request) -> JSON:
 
 
 def has_run_out(session: CelSession, error: PyvernoError) -> bool:
-    """Tell whether an error ends the evaluation of the policy.
+    """Return whether an error ends the evaluation of the policy.
 
     Kubernetes: an expression that costs more than one may is an error like others while the policy's budget lasts.
     """

@@ -83,7 +83,7 @@ class Confidence:
 
     @property
     def holds_foreign_values(self) -> bool:
-        """Tell whether the rule has values that must not be shown, beside those of its object."""
+        """Return whether the rule has values that must not be shown, beside those of its object."""
         return bool(self._names) or len(self._cel) > 1
 
     def _learn(self, part: Any) -> None:
@@ -204,7 +204,7 @@ def _texts(template: Template) -> Iterator[str]:
 
 
 def _is_public(path: FieldPath) -> bool:
-    """Tell whether a field of a Secret may be shown: who it is, and nothing that may repeat its data."""
+    """Return whether a field of a Secret may be shown: who it is, and nothing that may repeat its data."""
     if path[:1] == ("metadata",):
         return path[1:2] != ("annotations",) and path[1:2] != ("managedFields",) and len(path) > 1
     return path[:1] in (("apiVersion",), ("kind",), ("type",), ("immutable",))

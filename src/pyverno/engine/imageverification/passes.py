@@ -44,7 +44,7 @@ class PassCache:
         self._lock = threading.Lock()
 
     def has(self, key: PassKey, trust: object, now: int) -> bool:
-        """Tell whether this passed, with the same trust root, and not too long ago."""
+        """Return whether this passed, with the same trust root, and not too long ago."""
         with self._lock:
             found = self._kept.get(key)
             return found is not None and found.trust is trust and now < found.ends

@@ -63,7 +63,7 @@ class Condition:
     _test: Test
 
     def holds(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
-        """Tell whether the condition is true; raises SubstitutionError or EvaluationError."""
+        """Return whether the condition is true; raises SubstitutionError or EvaluationError."""
         return self._test(scope, runtime, delete_request)
 
 
@@ -108,12 +108,12 @@ class Conditions:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is nothing to check."""
+        """Return whether there is nothing to check."""
         return not self.blocks and not self.listed
 
     @property
     def has_messages(self) -> bool:
-        """Tell whether some condition has a message."""
+        """Return whether some condition has a message."""
         return bool(self.messages)
 
     @property
@@ -263,7 +263,7 @@ def _reads_request(template: Template, data: Set[str]) -> bool:
 
 
 def reads_data(text: str, data: Set[str]) -> bool:
-    """Tell whether an expression reads the request, or a variable that the context took from it.
+    """Return whether an expression reads the request, or a variable that the context took from it.
 
     >>> reads_data("request.object.metadata.name", set()), reads_data("allowed.data", {"dropped"})
     (True, False)

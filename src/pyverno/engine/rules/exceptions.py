@@ -47,7 +47,7 @@ class CompiledException:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether the whole rule is exempt."""
+        """Return whether the whole rule is exempt."""
         return not self.pod_security
 
     @property
@@ -66,14 +66,14 @@ class CompiledException:
         return {}
 
     def names_rule(self, info: RuleInfo) -> bool:
-        """Tell whether the exception refers to a rule (policy names are exact, rule names may have wildcards)."""
+        """Return whether the exception refers to a rule (policy names are exact, rule names may have wildcards)."""
         if info.policy.family is not Family.RULES:
             return False
         key = info.policy.key
         return any(policy == key and wildcard_match(pattern, info.name) for policy, pattern in self.references)
 
     def applies(self, run: Run, resource: Resource) -> bool:
-        """Tell whether the exception matches this request."""
+        """Return whether the exception matches this request."""
         if self.matcher.mismatch(run.request, resource) is not None:
             return False
         if self.conditions is None:

@@ -40,7 +40,7 @@ class Preconditions:
         return Verdict(Status.SKIP, joined("preconditions not met", outcome.message))
 
     def surely_holds(self, key: IndexKey) -> bool:
-        """Tell whether conditions that look at nothing but `request.operation` are met for this operation."""
+        """Return whether conditions that look at nothing but `request.operation` are met for this operation."""
         known = _NothingElse(request=_OperationOnly(operation=key.operation))
         try:
             return self.conditions.check(known, Runtime(), delete_request=key.operation == "DELETE").met

@@ -60,7 +60,7 @@ class IgnoredFields:
     objects: tuple[Mapping[str, str], ...]
 
     def selects(self, resource: JSONObject) -> bool:
-        """Tell whether the patterns count for an object."""
+        """Return whether the patterns count for an object."""
         metadata = resource.get("metadata") or {}
         group, _, version = str(resource.get("apiVersion") or "").rpartition("/")
         found = {
@@ -83,7 +83,7 @@ def signature_fields(domain: str) -> Sequence[str]:
 
 
 def same_object(left: JSONObject, right: JSONObject) -> bool:
-    """Tell whether two documents name the same object; a namespace that a manifest leaves open is any."""
+    """Return whether two documents name the same object; a namespace that a manifest leaves open is any."""
     if left.get("apiVersion") != right.get("apiVersion") or left.get("kind") != right.get("kind"):
         return False
     first, second = left.get("metadata") or {}, right.get("metadata") or {}

@@ -202,7 +202,7 @@ def _algorithm(fields: AttestorFields, default: str = "sha256") -> str:
 
 
 def _names_object(body: JSON) -> bool:
-    """Tell whether a key is read from elsewhere, where it may change while its name stays."""
+    """Return whether a key is read from elsewhere, where it may change while its name stays."""
     if not isinstance(body, dict):
         return False
     text = str(body.get("publicKeys") or "").strip()

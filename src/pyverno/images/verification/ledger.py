@@ -73,7 +73,7 @@ class Ledger:
         return f"{left.constraint}: was not checked" if left is not None else ""
 
     def has(self, constraint: str) -> bool:
-        """Tell whether a constraint is configured."""
+        """Return whether a constraint is configured."""
         return constraint in self._entries
 
     def meet(self, constraint: str, detail: str = "") -> None:

@@ -43,7 +43,7 @@ class Authority:
     known: VerifiedIssuers = field(default_factory=VerifiedIssuers, compare=False, repr=False)
 
     def is_valid_at(self, time: int) -> bool:
-        """Tell whether the authority was in use at a time (seconds since 1970)."""
+        """Return whether the authority was in use at a time (seconds since 1970)."""
         return self.begins <= time <= self.ends
 
 
@@ -62,7 +62,7 @@ class TransparencyLog:
         return cls(key, key.fingerprint)
 
     def is_valid_at(self, time: int) -> bool:
-        """Tell whether the log was in use at a time (seconds since 1970)."""
+        """Return whether the log was in use at a time (seconds since 1970)."""
         return self.begins <= time <= self.ends
 
     def hints(self, origin: str) -> Sequence[bytes]:

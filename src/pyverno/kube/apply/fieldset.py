@@ -82,7 +82,7 @@ class FieldSet:
                 yield (step, *rest)
 
     def has(self, path: FieldPath) -> bool:
-        """Tell whether a field is in the set."""
+        """Return whether a field is in the set."""
         found: FieldSet | None = self
         for step in path[:-1]:
             found = found.children.get(step) if found is not None else None

@@ -357,7 +357,7 @@ class _Cells:
                 heappush(index.setdefault(row, []), at)
 
     def fits(self, at: int, shape: _Shape, keys: tuple[str, ...], texts: Row) -> bool:
-        """Tell whether an entry of an index is still true."""
+        """Return whether an entry of an index is still true."""
         return self.values[at] is not MISSING and _row(self.values[at], shape) == _wanted(shape, keys, texts)
 
     def index(self, shape: _Shape) -> dict[Row, list[int]]:

@@ -11,7 +11,7 @@ _BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
 
 
 def is_leap(year: int) -> bool:
-    """Tell whether a year has 366 days."""
+    """Return whether a year has 366 days."""
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
 
 

@@ -118,7 +118,7 @@ class Document:
 
     @property
     def may_hold_null(self) -> bool:
-        """Tell whether some value may be null; False is certain, and costs nothing to know."""
+        """Return whether some value may be null; False is certain, and costs nothing to know."""
         return self._source is None or self._source.holds_null
 
     def location(self, path: Path = (), *, key: bool = False) -> Location:
@@ -161,7 +161,7 @@ class Document:
         return replace(self, file=file, line=0)
 
     def mentions(self, word: str) -> bool:
-        """Tell whether a word stands in the document's own text; False where it was not read from a text."""
+        """Return whether a word stands in the document's own text; False where it was not read from a text."""
         source = self._source
         return source is not None and source.text.find(word, source.start, source.end) >= 0
 

@@ -91,7 +91,7 @@ class MessageTypes(DeclaredTypes):
         return message
 
     def _is_set(self, declared: Type, value: Value) -> bool:
-        """Tell whether a value counts as set: no zero does, and only protobuf tells an empty message from none."""
+        """Return whether a value counts as set: no zero does, and only protobuf tells an empty message from none."""
         if declared.kind == "struct":
             return self._is_strict or bool(value.fields)
         return bool(value != self.zero(declared))

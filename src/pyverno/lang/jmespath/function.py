@@ -237,7 +237,7 @@ def _wrong_type(function: str, number: int, types: Parameter, argument: JSON) ->
 
 
 def _is_large(value: JSON) -> bool:
-    """Tell whether a value is too large to be shown in a message (values may share structure: stop early)."""
+    """Return whether a value is too large to be shown in a message (values may share structure: stop early)."""
     todo, nodes = [value], 0
     while todo:
         current = todo.pop()

@@ -47,7 +47,7 @@ class ExpRef:
 
 
 def is_false(value: JSON) -> bool:
-    """Tell whether JMESPath takes a value as false: null, false, and empty texts, lists and maps; never a number.
+    """Return whether JMESPath takes a value as false: null, false, and empty texts, lists and maps; never a number.
 
     >>> [is_false(value) for value in (None, False, "", [], {}, 0, "0")]
     [True, True, True, True, True, False, False]

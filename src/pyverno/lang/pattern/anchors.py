@@ -84,7 +84,7 @@ _PREFIXES = {modifier.value: modifier for modifier in Modifier if modifier.value
 
 
 def has_anchor_keys(pattern: JSON, modifiers: frozenset[Modifier]) -> bool:
-    """Tell whether a map anywhere in the pattern has a key with one of these anchors.
+    """Return whether a map anywhere in the pattern has a key with one of these anchors.
 
     >>> has_anchor_keys({"a": [{"=(b)": 1}]}, frozenset({Modifier.EQUALITY}))
     True

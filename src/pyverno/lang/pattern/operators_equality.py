@@ -48,7 +48,7 @@ def compile_not_equals(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
 
 
 def is_mere_text(value: str) -> bool:
-    """Tell whether the texts that equal a value are that value alone.
+    """Return whether the texts that equal a value are that value alone.
 
     >>> is_mere_text("windows"), is_mere_text("win*"), is_mere_text("1Gi"), is_mere_text("1h"), is_mere_text("0")
     (True, False, False, False, False)

@@ -52,7 +52,7 @@ def _text_price(key: str, value: JSON) -> int:
 
 
 def _is_short(side: list[JSON] | str) -> bool:
-    """Tell whether so few texts, and so short ones, are on a side that no comparison with such another is dear."""
+    """Return whether so few texts, and so short ones, are on a side that no comparison with such another is dear."""
     if len(side) > _FREE_ITEMS:
         return False
     try:

@@ -114,7 +114,7 @@ def compile_pattern(pattern: JSON, *, float_numbers: bool = False) -> Pattern:
 
 
 def _is_shallow(pattern: JSON) -> bool:
-    """Tell whether a pattern cannot be nested too deeply; one that might be is compiled at once to find out."""
+    """Return whether a pattern cannot be nested too deeply; one that might be is compiled at once to find out."""
     level = [pattern]
     for _ in range(_SHALLOW):
         level = [

@@ -65,7 +65,7 @@ class StringTemplate:
 
 
 def is_variable(text: str) -> bool:
-    """Tell whether a text holds a variable that is not escaped.
+    """Return whether a text holds a variable that is not escaped.
 
     >>> is_variable("a {{ b }}"), is_variable("\\\\{{ b }}")
     (True, False)
@@ -74,7 +74,7 @@ def is_variable(text: str) -> bool:
 
 
 def is_reference(text: str) -> bool:
-    """Tell whether a text holds a reference `$(path)` that is not escaped.
+    """Return whether a text holds a reference `$(path)` that is not escaped.
 
     >>> is_reference("$(./../name)"), is_reference("")
     (True, False)
@@ -85,7 +85,7 @@ def is_reference(text: str) -> bool:
 
 
 def has_variables(value: JSON) -> bool:
-    """Tell whether any string or key of a document holds a variable.
+    """Return whether any string or key of a document holds a variable.
 
     >>> has_variables({"a": ["{{ b }}"]})
     True

@@ -81,7 +81,7 @@ class Template:
 
     @property
     def is_static(self) -> bool:
-        """Tell whether rendering returns the document itself, whatever the scope."""
+        """Return whether rendering returns the document itself, whatever the scope."""
         return self._render is None and not self._failure
 
     def render(

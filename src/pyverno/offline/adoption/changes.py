@@ -28,14 +28,14 @@ class Changes:
         self._old: dict[str, frozenset[str]] = {}
 
     def is_changed(self, document: Document) -> bool:
-        """Tell whether a document is new or has another text; what git does not hold counts as changed."""
+        """Return whether a document is new or has another text; what git does not hold counts as changed."""
         name = self._name(document.file) if document.line else None
         if name is None:
             return True
         return name in self._files and _own_text(document) not in self._old_texts(name)
 
     def names(self, file: str) -> bool:
-        """Tell whether a file of the repository is new or has another content."""
+        """Return whether a file of the repository is new or has another content."""
         return self._name(file) in self._files
 
     def _name(self, file: str) -> str | None:

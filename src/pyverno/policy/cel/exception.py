@@ -67,7 +67,7 @@ class CelException(PolicyDocument):
 
     @property
     def is_partial(self) -> bool:
-        """Tell whether the policies still run, with lists of what is allowed."""
+        """Return whether the policies still run, with lists of what is allowed."""
         return bool(self.spec.images or self.spec.allowed_values)
 
     @property
@@ -77,7 +77,7 @@ class CelException(PolicyDocument):
         return int(written) if _NUMBER.fullmatch(written) else 0
 
     def names(self, kind: str, name: str) -> bool:
-        """Tell whether the exception names a policy."""
+        """Return whether the exception names a policy."""
         return any((each.kind, each.name) == (kind, name) for each in self.spec.policy_refs)
 
 

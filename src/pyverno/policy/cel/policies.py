@@ -188,7 +188,7 @@ class CelPolicy(PolicyDocument):
 
     @property
     def is_namespaced(self) -> bool:
-        """Tell whether this policy sees its own namespace only."""
+        """Return whether this policy sees its own namespace only."""
         return self.kind.startswith("Namespaced")
 
     @property

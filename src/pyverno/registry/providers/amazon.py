@@ -105,7 +105,7 @@ class Amazon:
         self._clock = clock
 
     def serves(self, registry: str) -> bool:
-        """Tell whether a host is one of Amazon's registries.
+        """Return whether a host is one of Amazon's registries.
 
         >>> amazon = Amazon(Ambient({}))
         >>> amazon.serves("123456789012.dkr.ecr.eu-west-1.amazonaws.com"), amazon.serves("ecr.amazonaws.com.evil.org")

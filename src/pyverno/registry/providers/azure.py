@@ -29,7 +29,7 @@ class Azure:
         self._base = base
 
     def serves(self, registry: str) -> bool:
-        """Tell whether a host is one of Azure's registries.
+        """Return whether a host is one of Azure's registries.
 
         >>> [Azure(Ambient({})).serves(each) for each in ("team.azurecr.io", "azurecr.io.example.com")]
         [True, False]

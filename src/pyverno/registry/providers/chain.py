@@ -28,7 +28,7 @@ class Provider(Protocol):
     """One cloud."""
 
     def serves(self, registry: str) -> bool:
-        """Tell whether a host is a registry of this cloud."""
+        """Return whether a host is a registry of this cloud."""
         ...
 
     async def login(self, registry: str) -> Login | None:

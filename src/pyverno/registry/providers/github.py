@@ -17,7 +17,7 @@ class GitHub:
         self._ambient = ambient
 
     def serves(self, registry: str) -> bool:
-        """Tell whether a host is GitHub's registry."""
+        """Return whether a host is GitHub's registry."""
         return registry == "ghcr.io"
 
     async def login(self, registry: str) -> Login | None:

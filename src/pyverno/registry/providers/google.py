@@ -22,7 +22,7 @@ class Google:
         self._ambient = ambient
 
     def serves(self, registry: str) -> bool:
-        """Tell whether a host is one of Google's registries.
+        """Return whether a host is one of Google's registries.
 
         >>> [Google(Ambient({})).serves(each) for each in ("eu.gcr.io", "europe-docker.pkg.dev", "notgcr.io")]
         [True, True, False]

@@ -42,7 +42,7 @@ class Admission:
     groups: Sequence[str] = ()
 
     def allows(self, identity: Identity) -> bool:
-        """Tell whether a person may come in.
+        """Return whether a person may come in.
 
         >>> Admission(groups=("admins",)).allows(Identity("ann", ("devs",)))
         False

@@ -35,7 +35,7 @@ class _Rule:
         return is_included and not any(match(pattern, value) for pattern in self.exclude)
 
     def admits_labels(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether `key:pattern` fits a label; a key alone fits each of its values."""
+        """Return whether `key:pattern` fits a label; a key alone fits each of its values."""
         is_included = not self.include or any(_has_label(text, labels) for text in self.include)
         return is_included and not any(_has_label(text, labels) for text in self.exclude)
 
@@ -51,7 +51,7 @@ class NoticeFilter:
     namespace_labels: LabelTest | None = field(default=None, compare=False)
 
     def admits(self, result: Collected, status: str, cluster: str, labels: Mapping[str, str]) -> bool:
-        """Tell whether a result with this status, of a report with these labels, is for the target."""
+        """Return whether a result with this status, of a report with these labels, is for the target."""
         found, ref = result.finding, result.finding.resource
         if "status" not in self.rules and "status" not in self.where.fields and status not in _DEFAULT_STATUSES:
             return False

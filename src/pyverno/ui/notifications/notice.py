@@ -70,7 +70,7 @@ class Notice:
 
     @property
     def is_resolved(self) -> bool:
-        """Tell whether the problem is gone."""
+        """Return whether the problem is gone."""
         return self.event == RESOLVED
 
     @property

@@ -158,7 +158,7 @@ def _items(body: JSONObject, notes: list[str]) -> Iterator[tuple[str, JSONObject
 
 
 def _has_address(item: JSONObject) -> bool:
-    """Tell whether a block is more than the defaults of a chart."""
+    """Return whether a block is more than the defaults of a chart."""
     whole = {**item, **_mapping("config", item.get("config"))}
     names = ("host", "webhook", "token", "bucket", "streamName", "accountId", "secretRef", "mountedSecret", "channels")
     return any(whole.get(name) for name in names)
@@ -184,7 +184,7 @@ def _targets(kind: str, body: JSONObject, notes: list[str]) -> Iterator[TargetSe
 
 
 def _is_empty(kind: str, body: JSONObject) -> bool:
-    """Tell whether a block of a kind holds defaults only, as in the values of a chart."""
+    """Return whether a block of a kind holds defaults only, as in the values of a chart."""
     if body.get("type"):
         return False
     whole = {**body, **_mapping("config", body.get("config"))}

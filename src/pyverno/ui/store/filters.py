@@ -48,13 +48,13 @@ class Filter:
 
     @property
     def is_about_series(self) -> bool:
-        """Tell whether series alone decide, so that counts need no look at results."""
+        """Return whether series alone decide, so that counts need no look at results."""
         others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
         return not others and self.state == "open" and all(name in SERIES_COLUMNS for name in self.fields)
 
     @property
     def is_about_objects(self) -> bool:
-        """Tell whether objects alone decide, so that their own counts answer."""
+        """Return whether objects alone decide, so that their own counts answer."""
         others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
         about = {"cluster", "kind", "namespace", "name", "apiVersion"}
         return not others and not self.excluded_kinds and self.state == "open" and about.issuperset(self.fields)
@@ -125,7 +125,7 @@ def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[st
 
 
 def fits(patterns: Sequence[str], value: str) -> bool:
-    """Tell whether patterns select a value: one of the positive ones, if there are any, and none of the negative."""
+    """Return whether patterns select a value: one of the positive ones, if there are any, and none of the negative."""
     positive = [pattern for pattern in patterns if not pattern.startswith("!")]
     negative = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     chosen = not positive or any(_fits(pattern, value) for pattern in positive)

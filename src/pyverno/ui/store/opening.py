@@ -14,7 +14,7 @@ _NO_LIBRARY: Final = "a store in PostgreSQL needs the library psycopg: `pip inst
 
 
 def is_url(location: str) -> bool:
-    """Tell whether a store is named by the URL of a database, not by a file.
+    """Return whether a store is named by the URL of a database, not by a file.
 
     >>> is_url("postgresql://db/policy"), is_url("results.db")
     (True, False)

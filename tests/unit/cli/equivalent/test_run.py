@@ -156,7 +156,7 @@ GROUPS = frozenset(group for group, *_ in schema_set().kinds)
 
 
 def _matches_known_kinds(control: Control) -> bool:
-    """Tell whether objects can be generated: the schemas hold the kinds of Kubernetes itself only."""
+    """Return whether objects can be generated: the schemas hold the kinds of Kubernetes itself only."""
     rules = load_documents(control.path.read_bytes())[0].value["spec"]["matchConstraints"]["resourceRules"]
     return GROUPS.issuperset(group for rule in rules for group in rule["apiGroups"])
 

@@ -9,7 +9,7 @@ from tests.unit.ui.store.samples import result
 
 
 def admits(keys: str, status: str = "fail", labels: dict[str, str] | None = None, **fields: str) -> bool:
-    """Tell whether a target with these keys gets a result."""
+    """Return whether a target with these keys gets a result."""
     (target,) = settings(f"targets: [{{type: slack, webhook: x, {keys}}}]").targets
     return target.filter.admits(result(status=status, **fields), status, "c", labels or {})  # type: ignore[arg-type]
 

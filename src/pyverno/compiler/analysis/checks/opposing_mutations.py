@@ -47,7 +47,7 @@ def check(workspace: Workspace) -> Iterator[Observation]:
 
 
 def _oppose(workspace: Workspace, one: CompiledRule, other: CompiledRule, body: JSONObject) -> bool:
-    """Tell whether each rule changes what the other one left, though neither changes its own result."""
+    """Return whether each rule changes what the other one left, though neither changes its own result."""
     current = body
     for number in range(2 * _ROUNDS):
         after = workspace.mutated(workspace.engine_of((one, other)[number % 2]), current)

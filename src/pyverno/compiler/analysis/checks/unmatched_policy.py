@@ -49,7 +49,7 @@ def check(workspace: Workspace) -> Iterator[Observation]:
 
 
 def _is_for_some(rule: CompiledRule) -> bool:
-    """Tell whether a rule depends on a user, or on labels of namespaces: facts that objects do not have."""
+    """Return whether a rule depends on a user, or on labels of namespaces: facts that objects do not have."""
     return any(block.has_user_info or block.namespace_selector is not None for block in rule.matcher.blocks)
 
 

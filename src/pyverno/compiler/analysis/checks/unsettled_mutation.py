@@ -36,7 +36,7 @@ def check(workspace: Workspace) -> Iterator[Observation]:
 
 
 def is_unsettled(workspace: Workspace, rule: CompiledRule, body: JSONObject) -> bool:
-    """Tell whether a rule changes an object, then its result, then the result of that."""
+    """Return whether a rule changes an object, then its result, then the result of that."""
     engine = workspace.engine_of(rule)
     for _ in range(3):
         after = workspace.mutated(engine, body)

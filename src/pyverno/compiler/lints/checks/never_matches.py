@@ -64,7 +64,7 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
 
 
 def _covers(outer: ResourceRule, inner: ResourceRule) -> bool:
-    """Tell whether everything that a rule matches is matched by another one."""
+    """Return whether everything that a rule matches is matched by another one."""
     if outer.resource_names or outer.scope not in ("", "*", inner.scope):
         return False
     pairs = (
@@ -101,7 +101,7 @@ def _excludes_all(match: MatchBlocks, exclude: MatchBlocks) -> bool:
 
 
 def _contains(outer: ResourceFilter, inner: ResourceFilter) -> bool:
-    """Tell whether every request that a block matches is matched by another one, judging by what is written."""
+    """Return whether every request that a block matches is matched by another one, judging by what is written."""
     if outer.is_empty:
         return False
     wide, narrow = _conditions(outer.raw), _conditions(inner.raw)

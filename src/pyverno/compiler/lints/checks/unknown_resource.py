@@ -90,6 +90,6 @@ def _unknown(name: str, path: Path, kinds: KindTable) -> Problem | None:
 
 
 def _has_group(served: list[KindInfo], groups: tuple[str, ...], kinds: KindTable) -> bool:
-    """Tell whether a group of the rule serves the resource, or is one that we do not know."""
+    """Return whether a group of the rule serves the resource, or is one that we do not know."""
     known = {info.group for info in kinds}
     return any(group == "*" or group not in known or any(info.group == group for info in served) for group in groups)

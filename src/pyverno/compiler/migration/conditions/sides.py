@@ -88,7 +88,7 @@ def _reads_request(written: JSON, names: Names) -> bool:
 
 
 def is_plain_name(value: Value) -> bool:
-    """Tell whether an admitted object certainly has no `*` or `?` in a text: names, labels, fixed words."""
+    """Return whether an admitted object certainly has no `*` or `?` in a text: names, labels, fixed words."""
     if value.schema.enum or value.is_constant or value.cel.text.startswith("request."):
         return True
     if value.sequence is not None:

@@ -17,7 +17,7 @@ __all__ = ["is_static", "translate", "translate_query"]
 
 
 def is_static(document: JSON) -> bool:
-    """Tell whether a part of a policy has no variables.
+    """Return whether a part of a policy has no variables.
 
     >>> is_static(["a", 1]), is_static({"a": "{{ b }}"})
     (True, False)

@@ -314,7 +314,7 @@ def either(left: Value, right: Value) -> Value:
 
 
 def _takes_default_only_when_null(left: Value, right: Value) -> bool:
-    """Tell whether `||` is what `orValue` does: no other false value exists, or it equals the default."""
+    """Return whether `||` is what `orValue` does: no other false value exists, or it equals the default."""
     if left.schema.presence is Presence.NONZERO or left.shape in (*_NUMBERS, Shape.QUANTITY):
         return True
     if not right.is_constant:

@@ -37,7 +37,7 @@ class Expressions(Protocol):
 
 
 def has_variable(value: JSON) -> bool:
-    """Tell whether a value has variables or references anywhere, in keys too.
+    """Return whether a value has variables or references anywhere, in keys too.
 
     >>> has_variable({"a": ["{{ b }}"]}), has_variable({"a": "b"})
     (True, False)

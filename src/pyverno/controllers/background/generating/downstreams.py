@@ -143,11 +143,11 @@ class Downstreams:
 
     @property
     def is_synced(self) -> bool:
-        """Tell whether the objects of all kinds have arrived, as far as they can be watched."""
+        """Return whether the objects of all kinds have arrived, as far as they can be watched."""
         return self._informers.is_synced
 
     def follows(self, gvr: GVR) -> bool:
-        """Tell whether the objects of a resource are followed."""
+        """Return whether the objects of a resource are followed."""
         return gvr in self._informers
 
     def follow(self, gvr: GVR) -> None:
@@ -370,11 +370,11 @@ def _source(info: KindInfo, written: str) -> Place | None:
 
 
 def _is_older(version: str, than: str) -> bool:
-    """Tell whether a resource version is the same or an earlier one; versions that are no numbers never are."""
+    """Return whether a resource version is the same or an earlier one; versions that are no numbers never are."""
     return version == than or (version.isdecimal() and than.isdecimal() and int(version) < int(than))
 
 
 def _differs(before: Downstream, now: Downstream) -> bool:
-    """Tell whether more than the status of an object has changed, where its metadata shows that."""
+    """Return whether more than the status of an object has changed, where its metadata shows that."""
     same_spec = bool(now.generation) and now.generation == before.generation
     return not (same_spec and (now.uid, now.digest) == (before.uid, before.digest))

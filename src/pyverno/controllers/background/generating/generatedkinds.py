@@ -36,7 +36,7 @@ class GeneratedKinds:
 
     @property
     def are_shared(self) -> bool:
-        """Tell whether other replicas generate objects too, maybe of kinds that this one does not follow."""
+        """Return whether other replicas generate objects too, maybe of kinds that this one does not follow."""
         return self._is_shared()
 
     def forget(self) -> None:

@@ -366,7 +366,7 @@ def _rules(run: _Run) -> tuple[CompiledRule, ...]:
 
 
 def _has_lapsed(rule: CompiledRule, request: Request) -> bool:
-    """Tell whether a policy in CEL is only about the object as it was before an update.
+    """Return whether a policy in CEL is only about the object as it was before an update.
 
     Its selectors match an update by either object, and what it generated is to follow the object as it is.
     """
@@ -381,7 +381,7 @@ def _created(result: RuleResult) -> tuple[CreateEffect, ...]:
 
 
 def _is_unchanged(work: Work, found: JSONObject) -> bool:
-    """Tell whether the trigger still is as it was when the request that triggered the work was answered.
+    """Return whether the trigger still is as it was when the request that triggered the work was answered.
 
     A request is answered before the API server stores the change.
     """
@@ -404,7 +404,7 @@ def _operation(run: _Run) -> Operation:
 
 
 def _lacks_namespace(error: StatusError, namespace: str) -> bool:
-    """Tell whether an object cannot be created because its namespace does not exist or is being deleted."""
+    """Return whether an object cannot be created because its namespace does not exist or is being deleted."""
     if error.status == _NOT_FOUND:
         return f'namespaces "{namespace}" not found' in error.message
     return error.status == _FORBIDDEN and "because it is being terminated" in error.message

@@ -76,7 +76,7 @@ class GenerateHandler:
         return self._first.setdefault(request.uid, time.monotonic())
 
     async def _is_superseded(self, request: UpdateRequest, first: float) -> bool:
-        """Tell whether a newer request waits with the same work; an older one that does is deleted."""
+        """Return whether a newer request waits with the same work; an older one that does is deleted."""
         same = tuple((work.policy, work.trigger, tuple(work.rules.items())) for work in works_of(request))
         known = self._waiting.get(same)
         if known is not None and known[1] != request.name and known[0] > first:

@@ -95,7 +95,7 @@ class Generating:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether everything that follows from what the watches brought is done."""
+        """Return whether everything that follows from what the watches brought is done."""
         keeping = (self._leading, *(each.keep for each in self._shards if each.keep.is_running))
         return (
             all(each.is_idle for each in keeping) and self._policies.controller.is_idle and self._downstreams.is_synced

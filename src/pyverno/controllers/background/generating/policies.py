@@ -170,7 +170,7 @@ class GeneratingPolicies:
         return None
 
     def _is_due(self, identity: Identity, compiled: Compiled, kinds: tuple[KindInfo, ...]) -> bool:
-        """Tell whether what exists is to be generated for: after a change, and once in an interval."""
+        """Return whether what exists is to be generated for: after a change, and once in an interval."""
         done = self._done.get(identity)
         if done is None or done.compiled is not compiled or done.kinds != kinds:
             return True
@@ -303,7 +303,7 @@ def _selected(text: str, kinds: KindTable) -> Iterator[KindInfo]:
 
 
 def _is_wanted(info: KindInfo, wanted: GVR) -> bool:
-    """Tell whether the rule of a constraint matches a kind."""
+    """Return whether the rule of a constraint matches a kind."""
     pairs = ((wanted.group, info.group), (wanted.version, info.version), (wanted.resource, info.plural))
     return all(text in ("*", name) for text, name in pairs)
 

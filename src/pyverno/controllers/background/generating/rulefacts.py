@@ -34,7 +34,7 @@ class RuleFacts:
     target: JSON = None
 
     def goes_with_policy(self, downstream: Downstream) -> bool:
-        """Tell whether a generated object is deleted when the rule or its policy is.
+        """Return whether a generated object is deleted when the rule or its policy is.
 
         Kyverno: copies of one named object, and all copies that a GeneratingPolicy makes, stay.
         """

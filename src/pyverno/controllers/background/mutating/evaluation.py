@@ -117,7 +117,7 @@ class MutatingHandler:
         self.context.reports.note(review.request, review.results)
 
     def is_selected(self, effect: PatchEffect) -> bool:
-        """Tell whether an object may be changed at all; Kyverno: resourceFilters do not apply to targets of rules."""
+        """Return whether an object may be changed at all; Kyverno: resourceFilters do not apply to targets of rules."""
         return True
 
     async def finish(self, changes: Changes, request: UpdateRequest) -> Done:
@@ -186,7 +186,7 @@ class MutatingHandler:
 
 
 def _matches(rule: CompiledRule, request: Request) -> bool:
-    """Tell whether a rule matches a request; the evaluation reports errors."""
+    """Return whether a rule matches a request; the evaluation reports errors."""
     try:
         return rule.matcher.mismatch(request, Resource(request.subject)) is None
     except Exception:

@@ -39,5 +39,5 @@ class Mutating:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether every policy that changed has its request."""
+        """Return whether every policy that changed has its request."""
         return self._policies.controller.is_idle

@@ -90,7 +90,7 @@ def _wanted(policy: Written) -> Iterator[UpdateRequestSpec]:
 
 
 def _is_repeated(policy: Written) -> bool:
-    """Tell whether a policy works at each interval; Kyverno: not when an expression names its targets."""
+    """Return whether a policy works at each interval; Kyverno: not when an expression names its targets."""
     if isinstance(policy, ClusterPolicy):
         return True
     targets = policy.spec.target_match_constraints

@@ -294,7 +294,7 @@ class AdmissionValidation(SkippedByException):
         return Verdict(Status.ERROR, ignored) if ignored else Verdict(Status.PASS, self.passed)
 
     def _may_run_out(self, session: CelSession) -> bool:
-        """Tell whether message expressions could use up the budget, if each costs as much as one may."""
+        """Return whether message expressions could use up the budget, if each costs as much as one may."""
         count = sum(validation.message_program is not None for validation in self.validations)
         return count > 0 and session.meter.left <= (count + len(self.variables)) * PER_EXPRESSION
 

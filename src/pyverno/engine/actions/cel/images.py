@@ -69,7 +69,7 @@ class ImageSelection:
         return session, host
 
     def applies(self, session: CelSession) -> bool:
-        """Tell whether the match conditions hold; raises EvaluationError when they cannot be evaluated."""
+        """Return whether the match conditions hold; raises EvaluationError when they cannot be evaluated."""
         unmet = first_unmet(session.for_conditions(), self.conditions)
         if unmet is None:
             return True

@@ -52,7 +52,7 @@ def operands_of(node: ast.Call, *, drops_target: bool) -> tuple[ast.Node, ...]:
 
 
 def holds_optionals(type_: Type) -> bool:
-    """Tell whether values of a type are optional or hold optional values."""
+    """Return whether values of a type are optional or hold optional values."""
     return is_optional(type_) or any(map(holds_optionals, type_.params))
 
 
@@ -80,7 +80,7 @@ def literal_cost(node: ast.Node) -> int:
 
 
 def is_variables(checked: Checked, node: ast.Node) -> bool:
-    """Tell whether a node is the name `variables`."""
+    """Return whether a node is the name `variables`."""
     reference = checked.references.get(node.id)
     return reference is not None and not reference.local and reference.name == VARIABLES
 
@@ -95,7 +95,7 @@ def looping(definitions: Mapping[str, Checked]) -> frozenset[str]:
 
 
 def uses_loops(checked: Checked, variables: Collection[str]) -> bool:
-    """Tell whether an expression has a loop, or reads one of these variables."""
+    """Return whether an expression has a loop, or reads one of these variables."""
     return any(
         isinstance(node, ast.Comprehension)
         or (isinstance(node, ast.Select) and node.field in variables and is_variables(checked, node.operand))

@@ -132,7 +132,7 @@ class VariableWriter(ABC):
         self._locals.pop()
 
     def is_optional(self, node: ast.Node) -> bool:
-        """Tell whether a node's value is optional."""
+        """Return whether a node's value is optional."""
         return is_optional(self.checked.types[node.id])
 
     def local(self, name: str, *, optional: bool) -> str:

@@ -71,7 +71,7 @@ def optional_field(value: Value, name: str) -> Optional:
 
 
 def holds_nothing(value: Value) -> bool:
-    """Tell whether a value has no parts at all: null, a scalar, anything but a map, list, struct or optional.
+    """Return whether a value has no parts at all: null, a scalar, anything but a map, list, struct or optional.
 
     cel-go: without EnableErrorOnBadPresenceTest, which Kubernetes does not set, nothing is present in such a value.
     """

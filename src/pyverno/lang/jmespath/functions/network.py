@@ -38,7 +38,7 @@ _INTERNAL: Final = tuple(
     note="tells whether a URL leads out of private networks",
 )
 def is_external_url(runtime: Runtime, url: str) -> JSON:
-    """Tell whether the host of a URL is neither a loopback nor a private address.
+    """Return whether the host of a URL is neither a loopback nor a private address.
 
     A name is external when none of its addresses is internal; link-local addresses count as external, as upstream.
 

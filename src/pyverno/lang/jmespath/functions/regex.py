@@ -42,7 +42,7 @@ compile_pattern: Final = lru_cache(maxsize=64)(compile_re2)
     note="tells whether a regular expression matches somewhere",
 )
 def regex_match(runtime: Runtime, pattern: str, value: JSON) -> JSON:
-    """Tell whether an RE2 expression matches somewhere in a text or number; anchor it with `^` and `$`.
+    """Return whether an RE2 expression matches somewhere in a text or number; anchor it with `^` and `$`.
 
     >>> regex_match('^1[0-9]$', `12`)
     true

@@ -79,7 +79,7 @@ def ceil(_runtime: Runtime, value: float) -> JSON:
     standard=True,
 )
 def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
-    """Tell whether a list has an equal item, or a text the other text inside; a text never contains a non-text.
+    """Return whether a list has an equal item, or a text the other text inside; a text never contains a non-text.
 
     >>> contains(`["a", {"b": 1}]`, `{"b": 1}`)
     true
@@ -100,7 +100,7 @@ def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
     "ends_with", STRING, STRING, returns=BOOL, cost=READ, note="tells whether a text ends with another", standard=True
 )
 def ends_with(_runtime: Runtime, text: str, suffix: str) -> JSON:
-    """Tell whether a text ends with another.
+    """Return whether a text ends with another.
 
     >>> ends_with('nginx:latest', ':latest')
     true
@@ -241,7 +241,7 @@ def reverse(_runtime: Runtime, value: list[JSON] | str) -> JSON:
     standard=True,
 )
 def starts_with(_runtime: Runtime, text: str, prefix: str) -> JSON:
-    """Tell whether a text starts with another.
+    """Return whether a text starts with another.
 
     >>> starts_with('kube-system', 'kube-')
     true

@@ -58,7 +58,7 @@ def compare(_runtime: Runtime, left: str, right: str) -> JSON:
     note="tells whether two texts are equal except for letter case",
 )
 def equal_fold(_runtime: Runtime, left: str, right: str) -> JSON:
-    """Tell whether two texts are equal but for case, one character to one character.
+    """Return whether two texts are equal but for case, one character to one character.
 
     >>> equal_fold('ABC', 'abc')
     true
@@ -192,7 +192,7 @@ def split(runtime: Runtime, text: str, separator: str) -> JSON:
     note="matches a wildcard pattern: `*` is any text, `?` any one character",
 )
 def pattern_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
-    """Tell whether a wildcard pattern matches a whole text or number.
+    """Return whether a wildcard pattern matches a whole text or number.
 
     >>> pattern_match('ng*', 'nginx')
     true
@@ -211,7 +211,7 @@ def pattern_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
     note="tells whether an object has all pairs of another",
 )
 def label_match(runtime: Runtime, wanted: JSONObject, labels: JSONObject) -> JSON:
-    """Tell whether every pair of the first object is in the second, equal.
+    """Return whether every pair of the first object is in the second, equal.
 
     >>> label_match(`{"app": "web"}`, `{"app": "web", "x": "y"}`)
     true
@@ -283,7 +283,7 @@ def truncate(_runtime: Runtime, text: str, length: float) -> JSON:
     note="tells whether a version is in a range of versions",
 )
 def semver_compare(_runtime: Runtime, version: str, versions: str) -> JSON:
-    """Tell whether a semantic version is in a range; a version that does not parse counts as 0.0.0.
+    """Return whether a semantic version is in a range; a version that does not parse counts as 0.0.0.
 
     >>> semver_compare('4.1.3', '>=4.1.x')
     true

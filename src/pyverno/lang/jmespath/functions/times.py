@@ -154,7 +154,7 @@ def time_diff(_runtime: Runtime, start: str, end: str) -> JSON:
     note="tells whether a time is before another",
 )
 def time_before(_runtime: Runtime, left: str, right: str) -> JSON:
-    """Tell whether the first time is before the second.
+    """Return whether the first time is before the second.
 
     >>> time_before('2021-01-02T15:04:05-07:00', '2021-01-02T15:04:05Z')
     false
@@ -172,7 +172,7 @@ def time_before(_runtime: Runtime, left: str, right: str) -> JSON:
     note="tells whether a time is after another",
 )
 def time_after(_runtime: Runtime, left: str, right: str) -> JSON:
-    """Tell whether the first time is after the second.
+    """Return whether the first time is after the second.
 
     >>> time_after('2021-01-02T15:04:05-07:00', '2021-01-02T15:04:05Z')
     true
@@ -191,7 +191,7 @@ def time_after(_runtime: Runtime, left: str, right: str) -> JSON:
     note="tells whether a time is between two others",
 )
 def time_between(_runtime: Runtime, time: str, start: str, end: str) -> JSON:
-    """Tell whether a time is after a start and before an end, equal to neither.
+    """Return whether a time is after a start and before an end, equal to neither.
 
     >>> time_between('2021-01-02T00:00:00Z', '2021-01-01T00:00:00Z', '2021-01-03T00:00:00Z')
     true

@@ -193,7 +193,7 @@ def _has_anchors(pattern: JSON) -> bool:
 
 
 def _is_literal(labels: JSONObject) -> bool:
-    """Tell whether labels are the same for every resource: no wildcards in keys, and nothing but texts as values."""
+    """Return whether labels are the same for every resource: no wildcards in keys, and nothing but texts as values."""
     return all(isinstance(text, str) and compile_key(key) is None for key, text in labels.items())
 
 
