@@ -173,6 +173,17 @@ class Client:
             if not following:
                 return {**found, "items": items}
 
+    async def has_any(self, gvr: GVR, namespace: str = "", *, selector: str = "") -> bool:
+        """Return whether a collection has an object with these labels, by lists of one object's metadata."""
+        query = {"limit": "1", **({"labelSelector": selector} if selector else {})}
+        while True:
+            found = await self.request("GET", resource_path(gvr, namespace), query=query, accept=METADATA_LIST)
+            if found.get("items"):
+                return True
+            query["continue"] = (found.get("metadata") or {}).get("continue") or ""
+            if not query["continue"]:
+                return False
+
     async def create(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = (), accept: str = JSON_TYPE
     ) -> JSONObject:

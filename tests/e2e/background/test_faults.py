@@ -102,8 +102,8 @@ class Scene:
         """
 
         async def is_done() -> bool:
-            left = await self.client.list(UPDATE_REQUESTS, "kyverno", query={"limit": "1"})
-            return self.cluster.controller.is_idle and not left["items"]
+            are_left = await self.client.has_any(UPDATE_REQUESTS, "kyverno")
+            return self.cluster.controller.is_idle and not are_left
 
         seen = -1
         while seen < len(self.history.events):

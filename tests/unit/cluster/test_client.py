@@ -207,6 +207,24 @@ def test_a_list_is_read_page_by_page() -> None:
     play(scene)
 
 
+def test_one_object_answers_whether_there_are_any() -> None:
+    """The pages after the first object are not read; one that is empty, with more to come, decides nothing."""
+
+    async def scene(script: Script, client: Client) -> None:
+        empty = {"items": [], "metadata": {"continue": "x"}}
+        first = {"items": [{"metadata": {"name": "a"}}], "metadata": {"continue": "y", "remainingItemCount": 9}}
+        script.on(f"GET {PATH}", empty, first, {"items": [], "metadata": {}})
+        assert await client.has_any(MAPS, "team", selector="a=b")
+        assert not await client.has_any(MAPS, "team")
+        assert [
+            {"limit": "1", "labelSelector": "a=b"},
+            {"limit": "1", "labelSelector": "a=b", "continue": "x"},
+            {"limit": "1"},
+        ] == [each.query for each in script.asked]
+
+    play(scene)
+
+
 def test_a_server_that_says_nothing_is_given_up() -> None:
     """Within the seconds that the caller has; and a port where nobody is."""
 

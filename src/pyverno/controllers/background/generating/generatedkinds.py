@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from pyverno.cluster.client import METADATA_LIST
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.generating.downstreams import Downstreams
@@ -77,17 +76,17 @@ class GeneratedKinds:
 
     async def find(self) -> None:
         """Follow the kinds of which there are generated objects; raises HostError, StatusError."""
-        query = {"labelSelector": f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}", "limit": "1"}
+        selector = f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}"
         for info in preferred_kinds(self._context.state.kinds):
             if self._downstreams.follows(info.gvr):
                 continue
             try:
-                listed = await self._context.client.list(info.gvr, query=query, accept=METADATA_LIST, page=1)
+                is_generated = await self._context.client.has_any(info.gvr, selector=selector)
             except StatusError as error:
                 if error.status in _UNKNOWN:
                     continue
                 raise
-            if listed.get("items"):
+            if is_generated:
                 self._downstreams.follow(info.gvr)
 
 
