@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,6 +17,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+BASELINE = "@pod-security/baseline/disallow-host-namespaces"
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -31,9 +34,9 @@ def document(name: str) -> Any:
 
 
 def run_action(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str], str]:
-    """Run the last step of the action as a runner does; return exit code, log, outputs and summary."""
+    """Run the step `apply` of the action as a runner does; return exit code, log, outputs and summary."""
     action = document("action.yml")
-    step = action["runs"]["steps"][-1]
+    [step] = [each for each in action["runs"]["steps"] if each.get("id") == "apply"]
     given = {name: each.get("default", "") for name, each in action["inputs"].items()} | inputs
     variables = {
         name: given[text.removeprefix("${{ inputs.").removesuffix(" }}")] for name, text in step["env"].items()
@@ -43,6 +46,8 @@ def run_action(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str], s
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pyverno "$@"\n')
     program.chmod(0o755)
     output, summary = folder / "output", folder / "summary"
+    output.touch()
+    summary.touch()
     paths = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
     environment = {**os.environ, **variables, **paths, "PATH": f"{program.parent}:{os.environ['PATH']}"}
     command = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
@@ -52,12 +57,13 @@ def run_action(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str], s
 
 
 @pytest.mark.parametrize(
-    ("host_pid", "code", "summary"), [("true", 1, "Rules failed"), ("false", 0, "Nothing failed.")]
+    ("host_pid", "code", "summary"),
+    [("true", 1, "| fail | high | disallow-host-namespaces"), ("false", 0, "No problems")],
 )
 def test_the_action_passes_the_exit_code_on(tmp_path: Path, host_pid: str, code: int, summary: str) -> None:
     """As exit code of the step, as an output, and in the summary of the job."""
     (tmp_path / "pod.yaml").write_text(POD % host_pid)
-    found = run_action(tmp_path, policies="@pod-security/baseline", resources="pod.yaml")
+    found = run_action(tmp_path, policies=BASELINE, resources="pod.yaml")
     assert (code, {"exit-code": str(code), "file": ""}) == (found[0], found[2])
     assert summary in found[3]
     assert (code == 1) == ("::error" in found[1])
@@ -67,10 +73,36 @@ def test_the_action_writes_a_file_for_code_scanning(tmp_path: Path) -> None:
     """With the name in the outputs, for the step that uploads it."""
     (tmp_path / "pod.yaml").write_text(POD % "true")
     code, _, outputs, _ = run_action(
-        tmp_path, policies="@pod-security/baseline", resources="pod.yaml", format="sarif", output="found.sarif"
+        tmp_path, policies=BASELINE, resources="pod.yaml", format="sarif", output="found.sarif"
     )
     assert (1, "found.sarif") == (code, outputs["file"])
     assert "2.1.0" == json.loads((tmp_path / "found.sarif").read_text())["version"]
+
+
+def test_the_action_uploads_results_only_of_the_format_for_it(tmp_path: Path) -> None:
+    """The upload takes the file that the step before names; another format ends with what to set."""
+    (tmp_path / "pod.yaml").write_text(POD % "true")
+    code, log, _, _ = run_action(tmp_path, policies="x", resources="pod.yaml", **{"upload-sarif": "true"})
+    assert (2, "::error::upload-sarif needs format: sarif\n") == (code, log)
+    (tmp_path / "bin" / "pyverno").unlink()
+    (tmp_path / "bin").rmdir()
+    given = {"format": "sarif", "upload-sarif": "true"}
+    code, _, outputs, _ = run_action(tmp_path, policies=BASELINE, resources="pod.yaml", **given)
+    assert (1, {"exit-code": "1", "file": "pyverno.sarif"}) == (code, outputs)
+    assert "2.1.0" == json.loads((tmp_path / "pyverno.sarif").read_text())["version"]
+    last = document("action.yml")["runs"]["steps"][-1]
+    assert "${{ steps.apply.outputs.file }}" == last["with"]["sarif_file"]
+    assert "always()" in last["if"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("baseline", "known.yaml"), ("fail-on", "critical")])
+def test_the_action_fails_for_what_is_new_and_severe_enough(tmp_path: Path, name: str, value: str) -> None:
+    """A baseline holds what is known, and the lowest severity that counts can be raised."""
+    (tmp_path / "pod.yaml").write_text(POD % "true")
+    rule = "disallow-host-namespaces/host-namespaces"
+    known = {"field": "/spec/hostPID", "kind": "Pod", "name": "shop", "namespace": "shop", "rule": rule}
+    (tmp_path / "known.yaml").write_text(json.dumps({"version": 1, "findings": [known]}))
+    assert 0 == run_action(tmp_path, policies=BASELINE, resources="pod.yaml", **{name: value})[0]
 
 
 def test_hooks_name_commands_that_exist() -> None:
@@ -79,7 +111,64 @@ def test_hooks_name_commands_that_exist() -> None:
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     words = [hook["entry"].split() for hook in document(".pre-commit-hooks.yaml")]
-    assert {"pyverno"} == {program for program, _ in words}
-    assert {"apply", "lint", "test"} == {command for _, command in words}
+    assert {"pyverno"} == {program for program, *_ in words}
+    assert {"apply", "lint", "test"} == {command for _, command, *_ in words}
     assert scripts["pyverno"] == scripts["kubectl-pyverno"]
-    assert {command for _, command in words} <= set(root.list_commands(click.Context(root)))
+    assert {command for _, command, *_ in words} <= set(root.list_commands(click.Context(root)))
+
+
+@pytest.mark.parametrize(
+    ("hook", "arguments", "code"),
+    [
+        ("pyverno-apply", ["policies", "--resource", "manifests"], 1),
+        ("pyverno-lint", ["policies"], 0),
+        ("pyverno-lint", ["manifests"], 2),
+        ("pyverno-test", ["policies"], 0),
+        ("pyverno-test", ["manifests"], 1),
+    ],
+)
+def test_a_hook_judges_the_folders_of_its_arguments(tmp_path: Path, hook: str, arguments: list[str], code: int) -> None:
+    """Other YAML files of a commit are no business of a hook, and a hook without anything to check fails."""
+    library = ROOT / "policies" / "pod-security" / "baseline" / "disallow-host-namespaces"
+    shutil.copytree(library, tmp_path / "policies" / "host")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "pod.yaml").write_text(POD % "true")
+    (tmp_path / ".pre-commit-config.yaml").write_text("repos: []\n")
+    [found] = [each for each in document(".pre-commit-hooks.yaml") if each["id"] == hook]
+    files = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.yaml") if found.get("pass_filenames", True)]
+    command = [sys.executable, "-m", found["entry"].split()[0], *found["entry"].split()[1:], *arguments, *files]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert code == ran.returncode, ran.stdout + ran.stderr
+
+
+def test_the_template_of_gitlab_installs_only_what_it_is_given(tmp_path: Path) -> None:
+    """Without a place of pyverno the job ends with what to set: the package index has no pyverno of this project."""
+    job = document("deploy/ci/gitlab.yml")[".pyverno"]
+    for name in ("pip", "pyverno"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@" >> "$CALLED"\n')
+        (tmp_path / name).chmod(0o755)
+
+    def run(**variables: str) -> tuple[int, str]:
+        environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CALLED": str(tmp_path / "called")}
+        environment |= job["variables"] | variables
+        command = ["bash", "-e", "-o", "pipefail", "-c", "\n".join(job["script"])]
+        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return ran.returncode, ran.stderr
+
+    code, error = run()
+    assert (True, True) == (code != 0, "set it to the place of pyverno" in error)
+    assert (0, "") == run(PYVERNO="./.pyverno")
+    assert [
+        "pip install --quiet ./.pyverno",
+        "pyverno apply policies/ --resource manifests/ --format gitlab",
+    ] == (tmp_path / "called").read_text().splitlines()
+
+
+def test_nobody_is_sent_to_a_package_index_or_a_repository_that_has_no_pyverno() -> None:
+    """Until something is published, texts install from a clone or a file."""
+    texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").rglob("*.md")]
+    texts += [*(ROOT / "deploy").rglob("*.y*ml"), *(ROOT / "src").rglob("*.py"), ROOT / "action.yml"]
+    wrong = re.compile(
+        r"(?:pip|pipx|tool) install +['\"]?pyverno\b(?!/)|uvx +pyverno|\bOWNER/pyverno|github\.com/pyverno"
+    )
+    assert {} == {str(path.relative_to(ROOT)): found for path in texts if (found := wrong.findall(path.read_text()))}

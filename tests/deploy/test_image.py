@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -100,6 +101,19 @@ def test_programs_and_headers_of_wheels_stay_out(tmp_path: Path) -> None:
     unpack_wheels([wheel(tmp_path, "a", "", *brings)], tmp_path / "root")
     found = {path.name for path in (tmp_path / "root").rglob("*") if path.is_file()}
     assert {"METADATA", "x.py", "b.py"} == found
+
+
+def test_the_containerfile_copies_every_file_that_the_build_reads() -> None:
+    """Those that pyproject.toml names; the build of the wheel fails without one of them."""
+    root = Path(__file__).resolve().parents[2]
+    settings = tomllib.loads((root / "pyproject.toml").read_text())
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+    project = settings["project"]
+    read = {"pyproject.toml", "requirements.lock", project["readme"], *project["license-files"]}
+    read |= {Path(name).parts[0] for name in (*wheel["packages"], *wheel["force-include"])}
+    lines = (root / "deploy" / "image" / "Containerfile").read_text().splitlines()
+    copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from" not in line]
+    assert read == {name for names in copied for name in names}
 
 
 @pytest.mark.parametrize("arch", ARCHS)

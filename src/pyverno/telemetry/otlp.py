@@ -43,9 +43,7 @@ try:
 
     from pyverno.telemetry.traces import Traces
 except ImportError as error:
-    raise UsageError(
-        f"OpenTelemetry is not installed ({error.name}): install the extra `otel`, as in `pip install 'pyverno[otel]'`"
-    ) from None
+    raise UsageError(f"OpenTelemetry is not installed ({error.name}): install pyverno with its extra `otel`") from None
 
 __all__ = ["Collector", "Counted", "MetricsPush", "Tracing", "metrics_data"]
 

@@ -10,7 +10,7 @@ from pyverno.ui.store.sqlite import connect_file, prepare_file
 
 __all__ = ["connect", "is_url", "prepare"]
 
-_NO_LIBRARY: Final = "a store in PostgreSQL needs the library psycopg: `pip install 'pyverno[postgresql]'`"
+_NO_LIBRARY: Final = "a store in PostgreSQL needs the library psycopg: install pyverno with its extra `postgresql`"
 
 
 def is_url(location: str) -> bool:
