@@ -15,6 +15,21 @@ MOST_MODULES = 20
 MOST_LINES = 450
 SHARED_LINES = 10
 NO_CODE = re.compile(r"""#|from |import |["\w.()\[\]{}]*,?$""").match
+SLEEPERS = {
+    "cluster/test_client.py": {"sleep"},  # servers that answer late, or never
+    "cluster/test_egress.py": {"prepare"},
+    "cluster/test_informer.py": {"silent"},
+    "cluster/test_leases.py": {"silence", "create"},
+    "controllers/state/test_staleentries.py": {"silent"},
+    "kubesandbox/admission/webhooks/test_calls.py": {"slow"},
+    "kubesandbox/controllers/test_loop.py": {"work"},
+    "offline/test_manifests.py": {"do_GET"},
+    "registry/test_client.py": {"_silent"},
+    "webhook/test_server.py": {"config_map", "drip"},
+    "controllers/admission/test_followup.py": {"act"},  # the writer that waits for room shows nothing until it writes
+    "controllers/reports/test_cluster.py": {"settle", "check"},  # a change arrives; a second of a timestamp passes
+}
+"""Functions of tests that sleep outside of a loop, each with its reason."""
 NAMELESS = frozenset({"utils", "util", "common", "helpers", "helper", "misc", "internal"})
 
 
@@ -119,3 +134,26 @@ def test_the_pages_name_every_top_level_room(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     tops = sorted(path.name for path in (SOURCE / "pyverno").iterdir() if (path / "__init__.py").exists())
     assert [] == [name for name in (*tops, "kubesandbox") if name not in text]
+
+
+def test_no_test_sleeps_to_show_that_nothing_happens() -> None:
+    """A sleep stands in a loop that polls; otherwise a later event shows that the earlier one had no effect."""
+    found: dict[str, set[str]] = {}
+    unit = ROOT / "tests" / "unit"
+    for path in sorted(unit.rglob("*.py")):
+        names = set(_sleepers(ast.parse(path.read_text(encoding="utf-8")), "", in_loop=False))
+        if names:
+            found[path.relative_to(unit).as_posix()] = names
+    assert SLEEPERS == found
+
+
+def _sleepers(node: ast.AST, function: str, *, in_loop: bool) -> Iterator[str]:
+    """Return the functions that sleep for more than a moment outside of a loop."""
+    for child in ast.iter_child_nodes(node):
+        inside, name = in_loop or isinstance(child, ast.While | ast.For), function
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside, name = False, child.name
+        call = ast.unparse(child) if isinstance(child, ast.Call) and not inside else ""
+        if call.startswith(("asyncio.sleep(", "time.sleep(")) and not call.endswith("(0)"):
+            yield name
+        yield from _sleepers(child, name, in_loop=inside)

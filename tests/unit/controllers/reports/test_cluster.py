@@ -176,7 +176,6 @@ def test_a_scan_that_finds_nothing_new_writes_nothing() -> None:
             again = ReportsController(access, replace(SETTINGS, namespace="team"), Metrics())
             running = asyncio.create_task(again.run(stop))
             other = Stage(made.sandbox, made.client, again)
-            await asyncio.sleep(0.5)
             await other.settle()
             stop.set()
             await running
