@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesandbox.authentication.authenticator import service_account_user
 from kubesandbox.controllers.certificatesigning import CertificateSigning, SignRequest
 from kubesandbox.controllers.clusterroles import ClusterRoles
 from kubesandbox.controllers.context import ControllerContext
@@ -18,6 +19,7 @@ from kubesandbox.controllers.network.services import ENDPOINTS_FORM, SLICES_FORM
 from kubesandbox.controllers.nodes.kubelet import Kubelet
 from kubesandbox.controllers.nodes.node import NODE, THE_NODE, NodeKeeper
 from kubesandbox.controllers.nodes.scheduler import Scheduler
+from kubesandbox.controllers.nodes.tainteviction import TaintEviction
 from kubesandbox.controllers.policychecks import PolicyChecks
 from kubesandbox.controllers.quotas import Quotas
 from kubesandbox.controllers.serviceaccounts import InEachNamespace, TokenSecrets, default_account, root_certificate
@@ -72,6 +74,7 @@ class ControllerSpec:
 
 _NODE_USER = User(f"system:node:{NODE}", ("system:nodes",))
 _SCHEDULER = User("system:kube-scheduler")
+_NODE_CONTROLLER = service_account_user("kube-system", "node-controller")
 _SERVER = User("system:apiserver", ("system:masters",))
 _MANAGER = User("system:kube-controller-manager")
 
@@ -119,6 +122,12 @@ CONTROLLERS: tuple[ControllerSpec, ...] = (
     ),
     ControllerSpec(
         "policy-type-checker", lambda context, around: PolicyChecks(context, around.kube_version), user=_MANAGER
+    ),
+    ControllerSpec(
+        "taint-eviction-controller",
+        lambda context, _: TaintEviction(context),
+        "taint-eviction-controller",
+        user=_NODE_CONTROLLER,
     ),
     ControllerSpec("event-age", lambda context, _: EventAge(context), user=_SERVER),
     ControllerSpec(

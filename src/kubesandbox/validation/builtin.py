@@ -43,6 +43,7 @@ _NAME_FORMS: Final[Mapping[str, Form]] = {
             "clusterrolebindings.rbac.authorization.k8s.io",
             "certificatesigningrequests.certificates.k8s.io",
             "events",
+            "poddisruptionbudgets.policy",
         ),
         path_segment_problems,
     ),

@@ -1,12 +1,13 @@
-"""The kubelet of all nodes: sets pods to Running, ends those of Jobs, and lets deleted ones go.
+"""The kubelet of all nodes: sets pods to Running, ends those that are not restarted, and lets deleted ones go.
 
-Nothing is started. What it says is in `podstatus`. A pod that was given another status keeps it, so that tests can
-play what a real node would see. This module must never change a pod's specification.
+Nothing is started. The statuses are made in `podstatus`, `podends` and `podwaits`. A pod that was given another status
+keeps it, so that tests can play what a real node would see. This module must never change a pod's specification.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 
 from kubesandbox.controllers.context import ControllerContext
 from kubesandbox.controllers.loop import Keys
@@ -15,13 +16,15 @@ from kubesandbox.controllers.nodes.node import HOST
 from kubesandbox.controllers.nodes.podends import (
     exit_codes,
     finished_status,
+    run_seconds,
     stopped_status,
     will_finish,
 )
 from kubesandbox.controllers.nodes.podstatus import is_changed, running_status
+from kubesandbox.controllers.nodes.podwaits import Problems, find_problems, waiting_status
 from kubesandbox.controllers.objects import at, is_deleting, name_of, namespace_of, uid_of
 from kubesandbox.controllers.pods import is_terminal, phase_of
-from kubesandbox.storage.store import Change, ChangeKind, Key
+from kubesandbox.storage.store import Change, Key
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 
@@ -37,11 +40,16 @@ class Kubelet:
         """Take the tools."""
         self._context = context
         self._addresses = Addresses(POD_NETWORK, self._used)
+        self._ends: dict[Key, datetime] = {}
+        self._waiting: set[Key] = set()
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """The pods that have a node."""
-        return {"pods": _on_node}
+        """The pods that have a node, and the ConfigMaps and Secrets that pods may wait for."""
+        return {"pods": _on_node, "configmaps": self._waiting_beside, "secrets": self._waiting_beside}
+
+    def _waiting_beside(self, change: Change) -> Iterable[Key]:
+        return [key for key in self._waiting if key.namespace == change.state.key.namespace]
 
     def _used(self) -> Iterable[str]:
         pods = self._context.client.list("pods")
@@ -50,6 +58,9 @@ class Kubelet:
     async def reconcile(self, key: Key) -> float | None:
         """Take a pod one step further through its life."""
         pod = self._context.client.get("pods", key.name, key.namespace)
+        if pod is None or is_deleting(pod) or is_terminal(pod):
+            self._ends.pop(key, None)
+            self._waiting.discard(key)
         if pod is None:
             return None
         try:
@@ -58,24 +69,50 @@ class Kubelet:
             elif is_terminal(pod) or self._context.client.get("nodes", at(pod, "spec", "nodeName", default="")) is None:
                 return None
             elif phase_of(pod) in ("", "Pending") or is_changed(pod) or _gates_moved(pod):
-                await self._run(pod)
+                await self._run(key, pod)
             elif will_finish(pod):
-                status = finished_status(pod, exit_codes(pod), self._context.clock.now())
+                now = self._context.clock.now()
+                if key in self._ends and now < self._ends[key]:
+                    return (self._ends[key] - now).total_seconds()
+                status = finished_status(pod, exit_codes(pod), now)
                 await self._context.put_status("pods", pod, status)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
         return None
 
-    async def _run(self, pod: JSONObject) -> None:
+    async def _run(self, key: Key, pod: JSONObject) -> None:
+        client = self._context.client
+        problems = find_problems(pod, lambda resource, name: client.get(resource, name, namespace_of(pod)))
+        if problems:
+            self._waiting.add(key)
+        else:
+            self._waiting.discard(key)
         address = at(pod, "status", "podIP") or self._addresses.next()
         now = self._context.clock.now()
         said = {item["name"]: item.get("containerID") for item in _statuses(pod)}
         status = running_status(pod, address=address, host=HOST, now=now)
+        if problems:
+            status = waiting_status(pod, status, problems, now)
+            if status != pod.get("status"):
+                self._warn(pod, problems)
+        elif will_finish(pod):
+            self._ends.setdefault(key, now + timedelta(seconds=run_seconds(pod)))
         after = await self._context.put_status("pods", pod, status)
         for item in _statuses(after):
-            if said.get(item["name"]) != item.get("containerID"):
+            if item.get("containerID") and said.get(item["name"]) != item["containerID"]:
                 self._tell_start(pod, item["name"])
+
+    def _warn(self, pod: JSONObject, problems: Problems) -> None:
+        events = self._context.events
+        if problems.mount:
+            events.warning(pod, "FailedMount", problems.mount)
+            return
+        for group in ("initContainers", "containers"):
+            for container in at(pod, "spec", group, default=[]):
+                text = problems.containers.get(container["name"])
+                if text:
+                    events.warning(pod, "Failed", f"Error: {text}", field=f"spec.{group}{{{container['name']}}}")
 
     def _tell_start(self, pod: JSONObject, name: str) -> None:
         events = self._context.events
@@ -118,6 +155,4 @@ def _gates_moved(pod: JSONObject) -> bool:
 
 
 def _on_node(change: Change) -> Iterable[Key]:
-    if change.kind is ChangeKind.DELETED or not at(change.state.body, "spec", "nodeName"):
-        return ()
-    return (change.state.key,)
+    return (change.state.key,) if at(change.state.body, "spec", "nodeName") else ()

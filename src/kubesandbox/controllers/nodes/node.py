@@ -38,7 +38,7 @@ _ROOM = {
 
 
 class NodeKeeper:
-    """Registers the node once, keeps its status and renews its lease."""
+    """Registers the node, keeps its status and renews its lease."""
 
     def __init__(self, context: ControllerContext, *, kube_version: str) -> None:
         """Take the tools and which version the kubelet pretends to be."""
@@ -52,13 +52,14 @@ class NodeKeeper:
         return {"nodes": _only_node, "namespaces": _only_lease_namespace}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Register, report and renew; a deleted node stays away."""
+        """Register, report and renew; a deleted node registers again, as if its kubelet were restarted."""
         context = self._context
         now = context.clock.now()
         node = context.client.get("nodes", key.name)
         if node is None:
             if self._is_registered:
-                return None
+                self._is_registered = False
+                return RENEW_SECONDS
             node = await context.client.create("nodes", node_object(key.name, self._version))
         self._is_registered = True
         if not has_condition(conditions_of(node), "Ready"):

@@ -15,31 +15,40 @@ from kubesandbox.controllers.nodes.podstatus import (
     pod_condition,
     terminated,
 )
-from kubesandbox.controllers.objects import (
-    annotations_of,
-    at,
-    controller_of,
-)
+from kubesandbox.controllers.objects import annotations_of, at
 from pyverno.kube.json import JSON, JSONObject
 
 __all__ = [
     "EXIT_CODE",
+    "RUN_SECONDS",
     "exit_codes",
     "finished_status",
+    "run_seconds",
     "stopped_status",
     "will_finish",
 ]
 
 EXIT_CODE = "fake-kubelet.sandbox/exit-code"
-"""Annotation of a Job's pod: the exit code of its containers. `EXIT_CODE.NAME` sets the code of one container."""
+"""Annotation of a pod: the exit code of its containers. `EXIT_CODE.NAME` sets the code of one container."""
+RUN_SECONDS = "fake-kubelet.sandbox/run-seconds"
+"""Annotation of a pod: the seconds that its containers run before they end, 1 by default."""
 
 _KILLED = 137
 
 
 def will_finish(pod: JSONObject) -> bool:
-    """Return whether the containers come to an end by themselves: those of Jobs do, at once."""
-    owner = controller_of(pod)
-    return owner is not None and owner.get("kind") == "Job"
+    """Return whether the containers end by themselves: those that are not always restarted do, as in Jobs."""
+    return bool(at(pod, "spec", "restartPolicy", default="Always") != "Always")
+
+
+def run_seconds(pod: JSONObject) -> float:
+    """Return how long the containers of a pod run before they end.
+
+    >>> run_seconds({"metadata": {}}), run_seconds({"metadata": {"annotations": {RUN_SECONDS: "30"}}})
+    (1.0, 30.0)
+    """
+    text = annotations_of(pod).get(RUN_SECONDS, "")
+    return float(text) if text.isascii() and text.isdigit() else 1.0
 
 
 def exit_codes(pod: JSONObject) -> dict[str, int]:

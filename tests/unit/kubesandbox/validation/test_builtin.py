@@ -20,6 +20,8 @@ from tests.unit.kubesandbox.validation.cases import TABLE, errors_of
         (("batch", "v1", "cronjobs"), "a" * 53, False),
         (("rbac.authorization.k8s.io", "v1", "clusterroles"), "system:Any thing", True),
         (("rbac.authorization.k8s.io", "v1", "clusterroles"), "a/b", False),
+        (("policy", "v1", "poddisruptionbudgets"), "Keep_two", True),
+        (("policy", "v1", "poddisruptionbudgets"), "a/b", False),
     ],
 )
 def test_names_have_the_form_of_their_resource(place: tuple[str, str, str], name: str, is_good: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesandbox.controllers.nodes.podends import EXIT_CODE, RUN_SECONDS
 from pyverno.kube.json import JSONObject
 from tests.unit.kubesandbox.controllers.cluster import Cluster, in_cluster, pod
 
@@ -95,6 +96,61 @@ async def test_an_ephemeral_container_starts(cluster: Cluster) -> None:
     await cluster.settle()
     found = cluster.get("pods", "web")["status"]["ephemeralContainerStatuses"]
     assert [("debug", {"running"})] == [(item["name"], set(item["state"])) for item in found]
+
+
+@in_cluster
+async def test_a_pod_that_is_not_restarted_runs_and_ends(cluster: Cluster) -> None:
+    """After a second, or as long as an annotation gives; every state is seen on the way."""
+    await cluster.create("pods", pod("once", restartPolicy="Never"))
+    longer = pod("longer", restartPolicy="OnFailure")
+    longer["metadata"]["annotations"] = {RUN_SECONDS: "30", EXIT_CODE: "4"}
+    await cluster.create("pods", longer)
+    phases = []
+    for seconds in (0, 1, 27, 3):
+        await cluster.settle(seconds)
+        phases.append(tuple(cluster.get("pods", name)["status"]["phase"] for name in ("once", "longer")))
+    assert [
+        ("Running", "Running"),
+        ("Succeeded", "Running"),
+        ("Succeeded", "Running"),
+        ("Succeeded", "Failed"),
+    ] == phases
+
+
+@in_cluster
+async def test_a_container_waits_for_its_configuration(cluster: Cluster) -> None:
+    """An error names what is missing; the pod starts as soon as the ConfigMap is there."""
+    container = {"name": "main", "image": "nginx:1", "envFrom": [{"configMapRef": {"name": "settings"}}]}
+    await cluster.create("pods", pod("web", containers=[container, {"name": "side", "image": "side:1"}]))
+    body = cluster.get("pods", "web")
+    main, side = body["status"]["containerStatuses"]
+    waiting = {"reason": "CreateContainerConfigError", "message": 'configmap "settings" not found'}
+    assert ("Pending", "False", {"waiting": waiting}) == (body["status"]["phase"], states(body)["Ready"], main["state"])
+    assert {"running"} == set(side["state"])
+    assert ['Error: configmap "settings" not found'] == cluster.events("Failed")
+    await cluster.create("configmaps", {"metadata": {"name": "settings", "namespace": "default"}})
+    body = cluster.get("pods", "web")
+    assert ("Running", "True") == (body["status"]["phase"], states(body)["Ready"])
+    assert side == body["status"]["containerStatuses"][1]
+
+
+@in_cluster
+async def test_a_pod_waits_for_its_volumes(cluster: Cluster) -> None:
+    """Without an address; an optional source is not waited for."""
+    volumes = [
+        {"name": "maybe", "configMap": {"name": "absent", "optional": True}},
+        {"name": "keys", "secret": {"secretName": "keys"}},
+    ]
+    await cluster.create("pods", pod("web", volumes=volumes))
+    status = cluster.get("pods", "web")["status"]
+    assert ("Pending", None, {"waiting": {"reason": "ContainerCreating"}}) == (
+        status["phase"],
+        status.get("podIP"),
+        status["containerStatuses"][0]["state"],
+    )
+    assert ['MountVolume.SetUp failed for volume "keys" : secret "keys" not found'] == cluster.events("FailedMount")
+    await cluster.create("secrets", {"metadata": {"name": "keys", "namespace": "default"}})
+    assert "Running" == cluster.get("pods", "web")["status"]["phase"]
 
 
 @in_cluster

@@ -36,12 +36,13 @@ def test_containers_end_with_their_code() -> None:
         assert ("False", "True") == (states["Ready"], states["PodScheduled"])
 
 
-def test_only_pods_of_jobs_come_to_an_end() -> None:
+def test_pods_that_are_not_restarted_come_to_an_end() -> None:
     """With the code that an annotation gives; what is no number is none."""
     body = pod("web")
-    assert not will_finish(body)
-    body["metadata"]["ownerReferences"] = [{"kind": "Job", "controller": True}]
-    assert will_finish(body)
+    assert [False, False, True, True] == [
+        will_finish({**body, "spec": {**body["spec"], **spec}})
+        for spec in ({}, *({"restartPolicy": each} for each in ("Always", "Never", "OnFailure")))
+    ]
     assert [3, 0, 0] == [exit_codes(annotated(body, all=text))["main"] for text in ("3", "x", "")]
 
 

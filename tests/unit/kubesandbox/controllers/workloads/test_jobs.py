@@ -27,12 +27,15 @@ def conditions(cluster: Cluster) -> dict[str, str]:
 
 @in_cluster
 async def test_a_job_completes(cluster: Cluster) -> None:
-    """Its pod runs and succeeds at once, is counted once, and stays without our finalizer."""
+    """Its pod runs for a second and succeeds, is counted once, and stays without our finalizer."""
     await cluster.create(JOBS, job())
+    assert (1, 1) == (cluster.get(JOBS, "work")["status"]["active"], cluster.get(JOBS, "work")["status"]["ready"])
+    assert ["Running"] == [body["status"]["phase"] for body in cluster.client.list("pods", "default")]
+    await cluster.settle(1)
     status = cluster.get(JOBS, "work")["status"]
     assert (1, None, {}) == (status["succeeded"], status.get("active"), status["uncountedTerminatedPods"])
     assert {"SuccessCriteriaMet": "CompletionsReached", "Complete": "CompletionsReached"} == conditions(cluster)
-    assert "2030-01-01T12:00:00Z" == status["completionTime"] == status["startTime"]
+    assert ("2030-01-01T12:00:00Z", "2030-01-01T12:00:01Z") == (status["startTime"], status["completionTime"])
     body = cluster.client.list("pods", "default")[0]
     assert ("Succeeded", None) == (body["status"]["phase"], body["metadata"].get("finalizers"))
     assert "work" == body["metadata"]["labels"]["batch.kubernetes.io/job-name"]
@@ -44,6 +47,7 @@ async def test_as_many_pods_succeed_as_are_wanted(cluster: Cluster) -> None:
     """Never more at once than allowed."""
     before = cluster.server.store.revision
     await cluster.create(JOBS, job(completions=5, parallelism=2))
+    await cluster.settle(3)
     assert 5 == cluster.get(JOBS, "work")["status"]["succeeded"] == len(cluster.names("pods"))
     for revision in range(before, cluster.server.store.revision + 1):
         pods = [state.body for state in cluster.server.store.all_at("pods", revision)]
@@ -54,14 +58,15 @@ async def test_as_many_pods_succeed_as_are_wanted(cluster: Cluster) -> None:
 async def test_failures_are_tried_again_until_there_are_too_many(cluster: Cluster) -> None:
     """After ten seconds, then twenty; then the Job has failed."""
     await cluster.create(JOBS, job(code=3, backoffLimit=2))
+    await cluster.settle(1)
     assert (1, {}) == (cluster.get(JOBS, "work")["status"]["failed"], conditions(cluster))
     terminated = cluster.client.list("pods", "default")[0]["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (3, "Error") == (terminated["exitCode"], terminated["reason"])
-    await cluster.settle(11)
+    await cluster.settle(12)
     assert 2 == cluster.get(JOBS, "work")["status"]["failed"]
     await cluster.settle(9)
     assert 2 == cluster.get(JOBS, "work")["status"]["failed"]
-    await cluster.settle(12)
+    await cluster.settle(13)
     assert 3 == cluster.get(JOBS, "work")["status"]["failed"]
     assert {"FailureTarget": "BackoffLimitExceeded", "Failed": "BackoffLimitExceeded"} == conditions(cluster)
     assert ["Job has reached the specified backoff limit"] == cluster.events("BackoffLimitExceeded")
@@ -99,6 +104,7 @@ async def test_a_suspended_job_has_no_pods_and_goes_on_later(cluster: Cluster) -
 async def test_a_finished_job_goes_when_its_time_is_over(cluster: Cluster) -> None:
     """With its pods."""
     await cluster.create(JOBS, job(ttlSecondsAfterFinished=60))
+    await cluster.settle(1)
     await cluster.settle(59)
     assert ["work"] == cluster.names(JOBS)
     await cluster.settle(2)
