@@ -1,6 +1,6 @@
 """The table of lints. A code is `PV` and three digits; the first digit is the topic.
 
-    PV0  documents that are no valid policies       PV1  names of kinds, resources, fields and policies
+    PV0  documents that are no valid policies       PV1  kinds, resources, fields and policies
     PV2  variables and functions                    PV3  patterns
     PV4  logic
 
@@ -48,6 +48,12 @@ def _unknown_cel_field() -> CheckModule:
     from pyverno.compiler.lints.checks import unknown_cel_field
 
     return unknown_cel_field
+
+
+def _wrong_shape() -> CheckModule:
+    from pyverno.compiler.lints.checks import wrong_shape
+
+    return wrong_shape
 
 
 def _unclosed_variable() -> CheckModule:
@@ -109,6 +115,7 @@ LINTS: tuple[Lint, ...] = (
     Lint("PV103", "unknown-policy", Severity.ERROR, _unknown_policy, _EXCEPTIONS),
     Lint("PV104", "unknown-field", Severity.ERROR, _unknown_field, _PATTERNS, is_fixable=True),
     Lint("PV105", "unknown-cel-field", Severity.ERROR, _unknown_cel_field, _CEL),
+    Lint("PV106", "wrong-shape", Severity.ERROR, _wrong_shape, _PATTERNS),
     Lint("PV201", "unclosed-variable", Severity.ERROR, _unclosed_variable, ("{{", "}}")),
     Lint("PV202", "unknown-function", Severity.ERROR, _unknown_function, ("{{", "jmesPath", "list:")),
     Lint("PV301", "malformed-anchor", Severity.ERROR, _malformed_anchor, _PATTERNS, is_fixable=True),

@@ -1,16 +1,39 @@
-"""The parts of rules that several lints look at: patterns, overlays, and texts with their paths."""
+"""The parts of rules that several lints look at: patterns, overlays, texts with their paths, and types of objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pyverno.compiler.lints.fields import FieldType
+from pyverno.compiler.lints.lint import Workspace
+from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON
+from pyverno.kube.wildcard import has_wildcard
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
 from pyverno.policy.schema import Path
 from pyverno.policy.validate import Validate, ValidateForeach
 
-__all__ = ["leaves", "maps", "overlays", "patterns", "texts"]
+__all__ = ["Types", "leaves", "maps", "object_types", "overlays", "patterns", "texts"]
+
+Types = frozenset[FieldType]
+"""The types that a place of an object may have, one for each kind."""
+
+
+def object_types(rule: Rule, workspace: Workspace) -> Types | None:
+    """Return the types of all kinds that a rule matches, None where one of them is unknown."""
+    types: set[FieldType] = set()
+    table = workspace.fields()
+    for written in rule.match.kinds():
+        selector = parse_kind_selector(written)
+        if has_wildcard(selector.kind) or selector.subresource:
+            return None
+        infos = [info for info in workspace.kinds.by_kind(selector.kind) if selector.matches(info.gvk)]
+        found = [table.type_of(info.gvk) for info in infos]
+        if not found or None in found:
+            return None
+        types.update(each for each in found if each is not None)
+    return frozenset(types) or None
 
 
 def patterns(rule: Rule) -> Iterator[tuple[JSON, Path, bool]]:

@@ -171,7 +171,7 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
         for index, each in enumerate(value):
             if not isinstance(each, str):
                 text = (
-                    f"'value[{index}]' found to be of the type {_go_type(each)}. "
+                    f"'value[{index}]' found to be of the type {_type_name(each)}. "
                     "The provided values are expected to be strings"
                 )
                 findings.error("condition-operation", (*path, index), text)
@@ -180,23 +180,23 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
                 findings.error("condition-operation", (*path, index), text)
     else:
         text = (
-            f"'value' field found to be of the type {_go_type(value)}. "
+            f"'value' field found to be of the type {_type_name(value)}. "
             "The provided value/values are expected to be either in the form of a string or list"
         )
         findings.error("condition-operation", path, text)
 
 
-def _go_type(value: JSON) -> str:
+def _type_name(value: JSON) -> str:
     match value:
         case None:
-            return "<nil>"
+            return "null"
         case bool():
-            return "bool"
+            return "boolean"
         case int():
-            return "int64"
+            return "integer"
         case float():
-            return "float64"
+            return "number"
         case dict():
-            return "map"
+            return "object"
         case _:
-            return "slice"
+            return "list"

@@ -38,6 +38,7 @@ _UPDATE_MODE = (
     "only select variables are allowed in on policy update. "
     "Set spec.mutateExistingOnPolicyUpdate=false to disable update policy mode for this policy rule: "
 )
+_USER_ERROR = "background-variable"
 _MOST_PLACES = 20
 _INVALID = "policy contains invalid variables: "
 
@@ -55,6 +56,11 @@ _ALLOWED: dict[tuple[bool, bool], str] = {
 """What a variable's text must contain, by (background, may see `target`)."""
 
 _COMPILED = {key: regex(text.replace(_CALL, _LINEAR_CALL)) for key, text in _ALLOWED.items()}
+_NAME = regex(r"[A-Za-z_][\w-]*+")
+_OF_ADMISSION = ("serviceAccountName", "serviceAccountNamespace")
+_OF_FIELDS = {"request": "request.object", "image": "image.name", "images": "images.containers"}
+_NAMES = ("request", "element", "elementIndex", "images", "image", *_OF_ADMISSION)
+_NEAR = 0.7
 _PLAIN_VARIABLE = regex(r"\{\{[^{}]*+\}\}")
 _USER = regex(
     r"[^.](serviceAccountName|serviceAccountNamespace|request.userInfo|request.roles|request.clusterRoles)\b", re.ASCII
@@ -76,9 +82,31 @@ class _Allowed:
         return any(wildcard_match(pattern, unquoted) for pattern in self.patterns)
 
     def refusal(self, text: str) -> str:
-        listed = " ".join(self.patterns)
-        regex = _ALLOWED[self.background, self.target]
-        return f'variable {text.replace(chr(34), "")} must match regex "{regex}" or patterns [{listed}]'
+        """Say that a variable is refused, and what was probably meant."""
+        unquoted = text.replace('"', "")
+        name = _name_of(unquoted)
+        if name in _OF_ADMISSION:
+            return f"variable {unquoted} is not defined in background mode (`spec.background: false` ends it)"
+        return f"variable {unquoted} is not defined: {self._hint(name, unquoted[len(name) :])}"
+
+    def _hint(self, name: str, rest: str) -> str:
+        entries = {pattern.removesuffix("*").partition(".")[0]: pattern for pattern in self.patterns}
+        if name in entries:  # of a ConfigMap
+            return f"expected `{name}.data` or `{name}.metadata`"
+        if name == "target":
+            return "only rules with `mutate.targets` have a `target`"
+        if name in _OF_FIELDS:
+            return f"expected a field of it, such as `{_OF_FIELDS[name]}`"
+        from difflib import get_close_matches  # only for what is refused
+
+        near = get_close_matches(name, [*entries, *_NAMES], n=1, cutoff=_NEAR)
+        return f"did you mean `{near[0]}{rest}`?" if near else f"no context entry is named `{name}`"
+
+
+def _name_of(text: str) -> str:
+    """Return the name that a variable begins with."""
+    found = _NAME.match(text)
+    return found[0] if found else text
 
 
 def check_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findings: Findings) -> None:
@@ -145,7 +173,7 @@ def _check_user_variables(policy: ClusterPolicy, rules: tuple[Rule, ...], findin
             continue
         for found in VARIABLE.finditer(text):
             if _USER.search(found.group(2)):
-                findings.error("background-variable", path, f"{prefix}variable {found.group(2)} is not allowed")
+                findings.error(_USER_ERROR, path, f"{prefix}variable {found.group(2)} is not allowed")
 
 
 def _check_user_match(place: str, section: MatchBlocks, findings: Findings, prefix: str) -> None:
@@ -216,6 +244,8 @@ def _check_document(
     for variable in template.variables:
         text = _without_inner(variable.text)
         if variable.expression is not None and text != "@" and not allowed.accepts(text):
+            if _name_of(text) in _OF_ADMISSION and any(each.code == _USER_ERROR for each in findings.errors.values()):
+                continue  # the checks of background mode have found it
             at = _place(template, variable, path, target) if len(findings.errors) < _MOST_PLACES else None
             findings.error("variable", path, f"{prefix}{allowed.refusal(text)}", at=at)
 

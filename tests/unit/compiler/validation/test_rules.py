@@ -166,7 +166,7 @@ def test_names_are_checked():
         ),
         (
             "{key: '{{request.operation}}', operator: AnyIn, value: [1]}",
-            "'value[0]' found to be of the type int64. The provided values are expected to be strings",
+            "'value[0]' found to be of the type integer. The provided values are expected to be strings",
         ),
     ],
 )
@@ -309,6 +309,14 @@ def test_unknown_kinds_may_be_generated_anywhere():
                 "disable background mode for this policy rule: variable {{ request.roles }} is not allowed"
             ],
         ),
+        (
+            "{{ serviceAccountName }}",
+            True,
+            [
+                "only select variables are allowed in background mode. Set spec.background=false to "
+                "disable background mode for this policy rule: variable {{ serviceAccountName }} is not allowed"
+            ],
+        ),
         ("{{ length(a) }}", True, []),
         ("{{ @ }}", True, []),
         ("{{ element.a }}", True, ["variable 'element.a' present outside of foreach at path /validate/message"]),
@@ -322,18 +330,31 @@ def test_variables_are_checked_by_their_text(variable, background, expected):
     )
 
 
-def test_an_unknown_variable_is_refused():
-    """A name that nothing defines is a mistake."""
+@pytest.mark.parametrize(
+    ("variable", "background", "reason"),
+    [
+        ("foo.bar", False, "foo.bar is not defined: no context entry is named `foo`"),
+        ("requst.object.metadata.name", True, "did you mean `request.object.metadata.name`?"),
+        ("teems.data.x", True, "did you mean `teams.data.x`?"),
+        ("teams.x", True, "expected `teams.data` or `teams.metadata`"),
+        ("request", True, "expected a field of it, such as `request.object`"),
+        ("target.a", True, "only rules with `mutate.targets` have a `target`"),
+    ],
+)
+def test_a_variable_that_nothing_defines_is_refused_with_what_was_meant(variable, background, reason):
+    """The message begins as Kyverno's does, and has a suggestion in place of a regular expression."""
     (message,) = found(
         rule(
-            action=PATTERN.replace("host network is not allowed", "'{{ foo.bar }}'"),
-            background=False,
+            extra="      context:\n        - {name: teams, configMap: {name: c, namespace: d}}\n",
+            action=PATTERN.replace("host network is not allowed", f"'{{{{ {variable} }}}}'"),
+            background=background,
         )
     )
     assert message.startswith(
-        "policy contains invalid variables: variable substitution failed for rule "
-        "pods: variable foo.bar must match regex"
+        "policy contains invalid variables: variable substitution failed for rule pods: variable "
     )
+    assert message.endswith(reason)
+    assert "regex" not in message
 
 
 def test_a_context_entry_defines_a_variable():

@@ -24,21 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyverno.compiler.lints.fields import FieldTable, FieldType
+from pyverno.compiler.lints.fields import FieldTable
 from pyverno.compiler.lints.lint import Edit, Problem, Subject, Workspace
 from pyverno.compiler.lints.spelling import did_you_mean, same_but_for_case
-from pyverno.compiler.lints.walking import overlays, patterns
-from pyverno.kube.gvk import parse_kind_selector
+from pyverno.compiler.lints.walking import Types, object_types, overlays, patterns
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.rule import Rule
 from pyverno.policy.schema import Path
 
 __all__ = ["check"]
-
-Types = frozenset[FieldType]
 
 
 def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
@@ -47,28 +42,12 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
         return
     for rule in subject.written.spec.rules:
         found = [(pattern, path) for each in (patterns(rule), overlays(rule)) for pattern, path, mine in each if mine]
-        types = _types(rule, workspace) if found else None
+        types = object_types(rule, workspace) if found else None
         if types is None:
             continue
         kinds = ", ".join(dict.fromkeys(rule.match.kinds()))
         for pattern, path in found:
             yield from _unknown(pattern, path, types, workspace.fields(), kinds)
-
-
-def _types(rule: Rule, workspace: Workspace) -> Types | None:
-    """Return the types of all kinds that a rule matches, None where one of them is unknown."""
-    types: set[FieldType] = set()
-    table = workspace.fields()
-    for written in rule.match.kinds():
-        selector = parse_kind_selector(written)
-        if has_wildcard(selector.kind) or selector.subresource:
-            return None
-        infos = [info for info in workspace.kinds.by_kind(selector.kind) if selector.matches(info.gvk)]
-        found = [table.type_of(info.gvk) for info in infos]
-        if not found or None in found:
-            return None
-        types.update(each for each in found if each is not None)
-    return frozenset(types) or None
 
 
 def _unknown(pattern: JSON, path: Path, types: Types, table: FieldTable, kinds: str) -> Iterator[Problem]:
