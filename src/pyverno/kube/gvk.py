@@ -23,6 +23,8 @@ __all__ = [
 
 _KUBE_VERSION = regex(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _VERSION = regex(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?|\*", re.ASCII)
+_PARTS = 4
+"""Group, version, kind and subresource."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -127,8 +129,8 @@ def parse_kind_selector(text: str) -> KindSelector:
 
 def _read_kind_selector(text: str) -> KindSelector:
     # Kyverno: pkg/utils/kube, ParseKindSelector
-    *before, last = text.split("/")
-    match (*before, *last.split(".")):
+    *before, last = text.split("/", _PARTS)
+    match (*before, *last.split(".", _PARTS)):
         case (kind,):
             return KindSelector("*", "*", kind)
         case ("*", "*"):

@@ -17,7 +17,8 @@ POLICIES are files, folders, git addresses, or `-` for stdin. Objects of the kin
 the schemas of Kubernetes, steered by the fields and constants of each policy; only objects that an API server admits
 count. Every finding shows the objects on which the engine found it: it states what was tried, and is no proof.
 
-The exit code is 1 when there are findings, and 2 when something cannot be read.
+The exit code is 1 when there are findings, and 2 when something cannot be read or no object was
+tried.
 """
 
 

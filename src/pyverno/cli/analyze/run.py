@@ -29,6 +29,7 @@ from pyverno.value import dataclass
 __all__ = ["AnalyzeOptions", "run_analyze"]
 
 _CLEAN, _FOUND, _UNUSABLE = 0, 1, 2
+_NOTHING = "no object was tried: none was given with --resource, and none could be generated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,8 @@ def run_analyze(options: AnalyzeOptions) -> int:
     except PyvernoError as error:
         report_error(error)
         return _UNUSABLE
+    if workspace.policies and not workspace.objects and not found:
+        errors = (*errors, UsageError(_NOTHING))
     for each in errors:
         report_error(each)
     sys.stdout.write(render(options, workspace, found, costs))

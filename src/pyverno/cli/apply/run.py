@@ -88,6 +88,9 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
             problems.append(UsageError(text, location=item.document.location()))
         output.changes(item)
     output.results(judged, summary, problems, lints)
+    if judged and not problems and not options.is_kyverno and not any(item.results for item in judged):
+        which = "the resource" if len(judged) == 1 else f"any of the {len(judged)} resources"
+        report_note(f"no rule applies to {which}, so that nothing was checked")
     if adoption is not None:
         adoption.finish(has_problems=bool(problems), is_partial=bool(options.changed_since))
     code, reason = exit_code(options, summary, has_problems=bool(problems))

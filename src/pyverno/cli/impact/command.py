@@ -15,7 +15,8 @@ Every object, or recorded request, is judged by the policies of --from and by th
 differs is counted by policy, namespace and owner, with examples. Without --from the new policies are compared with
 none.
 
-The exit code is 1 when --fail-on is reached, and 2 when something cannot be read.
+The exit code is 1 when --fail-on is reached, and 2 when something cannot be read or nothing was
+judged.
 """
 
 

@@ -17,11 +17,15 @@ _HEADS = ("change", "policy", "namespace", "owner", "objects", "examples")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many requests were judged, how many recorded events hold none, and how many were redacted."""
+    """How many requests were judged, how many recorded events hold none, how many were redacted.
+
+    `matched` counts the requests to which a rule of either side applies.
+    """
 
     judged: int
     skipped: int = 0
     redacted: int = 0
+    matched: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ def render(changes: Sequence[Change], numbers: Counts, *, form: str, examples: i
     if form == "json":
         summary = {
             "judged": numbers.judged,
+            "matched": numbers.matched,
             "skipped": numbers.skipped,
             "redacted": numbers.redacted,
             **{str(key): count for key, count in _counts(changes).items()},
@@ -84,7 +89,8 @@ def _summary(changes: Sequence[Change], numbers: Counts) -> str:
     words = ", ".join(f"{counts[category]} {category}" for category in Category if counts[category])
     left = f"; {numbers.skipped} recorded events without an object are left out" if numbers.skipped else ""
     hidden = f"; {numbers.redacted} were judged without their confidential values" if numbers.redacted else ""
-    return f"{numbers.judged} judged: {words or 'no change'}{left}{hidden}"
+    none = "" if numbers.matched else "; no rule of either side applies to any of them"
+    return f"{numbers.judged} judged: {words or 'no change'}{none}{left}{hidden}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pyverno.cli.apply.load import Inputs, load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions
@@ -12,6 +12,7 @@ from pyverno.cli.impact.changes import Category, Change, differences
 from pyverno.cli.impact.output import Counts, render
 from pyverno.cli.impact.recorded import Recording, read_recordings
 from pyverno.compiler import Compilation, compile_documents
+from pyverno.engine.engine import Review
 from pyverno.engine.phases import ADMISSION, DELETING
 from pyverno.engine.request import Operation, Request
 from pyverno.errors import PyvernoError, UsageError
@@ -48,6 +49,8 @@ def run_impact(options: ImpactOptions) -> int:
         if not (options.resources or options.cluster or options.recorded):
             raise UsageError("name objects with -r, --cluster or --recorded")
         sides = _policies(options.old), _policies(options.new)
+        if not any(side.policies for side in sides):
+            raise UsageError("there is no policy in " + _quoted((*options.old, *options.new)))
         recording = read_recordings(options.recorded)
         given = ApplyOptions(
             policies=(*options.old, *options.new),
@@ -66,16 +69,26 @@ def run_impact(options: ImpactOptions) -> int:
             with cluster_session(given, inputs) as (live, session):
                 if live.errors:
                     raise live.errors[0]
-                judged, changes = _judge(options, session, sides, live, recording)
+                counts, changes = _judge(options, session, sides, live, recording)
         else:
-            judged, changes = _judge(options, open_session(inputs), sides, inputs, recording)
+            counts, changes = _judge(options, open_session(inputs), sides, inputs, recording)
+        if not counts.judged:
+            raise UsageError(f"there is no object and no request to judge in {_sources(options)}")
     except PyvernoError as error:
         report_error(error)
         return _UNUSABLE
-    counts = Counts(judged, recording.skipped, recording.redacted)
     sys.stdout.write(render(changes, counts, form=options.form, examples=options.examples))
     hard = {(each.category, each.resource) for each in changes if each.category in (Category.REFUSED, Category.DELETED)}
     return _TOO_MUCH if options.fail_on and len(hard) >= options.fail_on else _FINE
+
+
+def _sources(options: ImpactOptions) -> str:
+    cluster = ("the cluster",) if options.cluster else ()
+    return ", ".join((*filter(None, (_quoted((*options.resources, *options.recorded)),)), *cluster))
+
+
+def _quoted(sources: Sequence[str]) -> str:
+    return ", ".join(f"`{each}`" for each in sources)
 
 
 def _policies(sources: Sequence[str]) -> Compilation:
@@ -92,21 +105,23 @@ def _judge(
     sides: tuple[Compilation, Compilation],
     inputs: Inputs,
     recording: Recording,
-) -> tuple[int, list[Change]]:
+) -> tuple[Counts, list[Change]]:
     """Judge every request by both sides; returns how many there were, and what differs."""
     old, new = (
         replace(session.with_policies(side), exceptions=(*session.exceptions, *side.exceptions)) for side in sides
     )
-    judged = 0
+    judged = matched = 0
     changes: list[Change] = []
     for request in (*(old.request(body, Operation.CREATE) for body in inputs.manifests), *recording.requests):
         judged += 1
-        changes += _differences(options, old, new, request)
-    return judged, changes
+        reviews = list(_reviews(old, new, request))
+        matched += any(review.results or review.effects for pair in reviews for review in pair)
+        for before, after in reviews:
+            changes += differences(before, after, owner_label=options.owner_label)
+    return Counts(judged, recording.skipped, recording.redacted, matched), changes
 
 
-def _differences(options: ImpactOptions, old: Session, new: Session, request: Request) -> Iterator[Change]:
-    phases: Iterable[tuple[object, ...]] = (ADMISSION, DELETING)
-    for each in phases if request.operation is not Operation.DELETE else (ADMISSION,):
-        before, after = (session.answer(request, each) for session in (old, new))  # type: ignore[arg-type]
-        yield from differences(before, after, owner_label=options.owner_label)
+def _reviews(old: Session, new: Session, request: Request) -> Iterator[tuple[Review, Review]]:
+    """Yield what both sides answer in each phase."""
+    for phases in (ADMISSION, DELETING) if request.operation is not Operation.DELETE else (ADMISSION,):
+        yield old.answer(request, phases), new.answer(request, phases)

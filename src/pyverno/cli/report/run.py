@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pyverno.cli.errors import Exit
+from pyverno.cli.errors import Exit, report_note, report_warning
 from pyverno.cli.report.sources import Source, read_cluster, read_files
 from pyverno.cli.style import Style, style_for
 from pyverno.errors import UsageError
@@ -67,7 +67,9 @@ def run_report(options: ReportOptions) -> None:
     else:
         sys.stdout.write(text)
     for problem in source.problems:
-        sys.stderr.write(f"warning: {problem}\n")
+        report_warning(problem)
+    if source.results and not results:
+        report_note(f"the filters select none of {len(source.results)} results")
     if source.problems or any(overview.counts[status] for status in options.fail_on):
         raise Exit(_FOUND)
 

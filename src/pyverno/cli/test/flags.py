@@ -26,7 +26,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
             metavar="FILE",
         ),
         switch("--strict", help="Fail for checks that prove nothing: excluded resources, unknown rules and names, ..."),
-        switch("--require-tests", help="Fail when there are no suites."),
+        switch("--require-tests", help="Fail when there are no suites, or no row is run."),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),
         value("--trust-root", help="File with trusted authorities and logs, for keyless signatures.", metavar="FILE"),
         number("--workers", help="Number of processes that run suites.", default=1),

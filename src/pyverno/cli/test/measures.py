@@ -46,13 +46,17 @@ class Measures:
         return found
 
     def below(self, least: int) -> tuple[str, ...]:
-        """Return a line for each measure that is below a percentage."""
+        """Return a line for each measure that is below a percentage; of nothing, no percentage is reached."""
         found = []
-        if self.coverage is not None:
+        if least and self.coverage is not None and not any(each.branches for each in self.coverage):
+            found.append(f"no rule was covered, so that coverage of {least}% is not reached")
+        elif self.coverage is not None:
             branches = sum(len(each.branches) for each in self.coverage)
             share = percent(sum(each.covered for each in self.coverage), branches)
             found += [f"coverage {share}% is below {least}%"] if share < least else []
-        if self.mutants is not None and score(self.mutants) < least:
+        if least and self.mutants is not None and all(each.outcome == INVALID for each in self.mutants):
+            found.append(f"no mutant was run, so that a mutation score of {least}% is not reached")
+        elif self.mutants is not None and score(self.mutants) < least:
             found.append(f"mutation score {score(self.mutants)}% is below {least}%")
         return tuple(found)
 

@@ -98,3 +98,8 @@ class SuiteOptions:
     write: bool = False
     workers: int = 1
     registry: RegistryAccess | None = None
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a run that checks no row fails."""
+        return self.require_tests or self.strict or bool(self.fail_under)

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.cli.errors import can_show, report_error, report_warning, write_as_utf8
+from pyverno.cli.errors import can_show, report_error, report_note, report_warning, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.registries import opened_registries
@@ -76,6 +76,7 @@ class _Totals:
     broken: int = 0
     unread: int = 0
     low: tuple[str, ...] = ()
+    empty: str = ""
 
     def error(self) -> str:
         """Return the text of the last line, "" when all is well."""
@@ -85,7 +86,7 @@ class _Totals:
             (self.broken, f"found {self.broken} errors after loading tests"),
             (self.unread, f"{self.unread} resource files could not be read"),
         )
-        return ", ".join((*(text for count, text in parts if count), *self.low))
+        return ", ".join((*(text for count, text in parts if count), *self.low, *filter(None, (self.empty,))))
 
 
 def run_tests(options: SuiteOptions) -> int:
@@ -115,9 +116,9 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         _print(options, "", "No test yamls available")
         missing = UsageError("no tests found")
         if options.output_format:
-            problems = [problem_of(missing)] if options.require_tests else []
+            problems = [problem_of(missing)] if options.needs_rows else []
             sys.stdout.write(f"{render((), options.output_format, problems)}\n")
-        if options.require_tests:
+        if options.needs_rows:
             raise missing
         return 0
     if bad:
@@ -142,6 +143,11 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         vacuous += [f"{suite.name}: {text}" for text in outcome.vacuous]
     if options.write:
         _write(list(zip(good, outcomes, strict=True)), options)
+    if good and not bad and not any(outcome.was_run for outcome in outcomes):
+        totals.empty = _empty(good)
+        problems += [Problem(totals.empty, "no-tests")] if options.needs_rows else []
+    if options.strict:
+        vacuous += [f"--test-case-selector: {error}" for error in options.selector_errors]
     measures = _measure(list(zip(good, outcomes, strict=True)), options)
     failed = [row for row in rows if row.counts_as_failed]
     totals.failed, totals.vacuous = len(failed), len(vacuous)
@@ -160,11 +166,20 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         more = None if measures is None else measures.to_json()
         text = render(shown, options.output_format, problems, detailed=options.detailed_results, measures=more)
         sys.stdout.write(f"{text}\n")
+    if totals.empty and not options.needs_rows:
+        report_note(totals.empty)
+        totals.empty = ""
     error = totals.error()
     if error:
         sys.stdout.flush()
         report_error(error)
     return 1 if error else 0
+
+
+def _empty(suites: Sequence[FoundSuite]) -> str:
+    """Return why no row was run."""
+    rows = sum(len(suite.test.results) for suite in suites if suite.test is not None)
+    return f"--test-case-selector selects none of {rows} rows" if rows else "the tests have no results to check"
 
 
 def _load_error(suite: FoundSuite) -> tuple[str, ...]:

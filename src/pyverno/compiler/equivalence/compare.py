@@ -152,7 +152,7 @@ def _applied_twice(pair: Pair, first: Outcome) -> Counterexample | None:
 
 def _count(side: Counter[str], outcome: Outcome, before: JSONObject) -> None:
     side[outcome.word] += 1
-    if not equal(outcome.exact, before):
+    if outcome.exact is not None and not equal(outcome.exact, before):  # a deletion leaves no object
         side["changed"] += 1
     if outcome.effects:
         side["effects"] += 1

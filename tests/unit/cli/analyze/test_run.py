@@ -67,6 +67,7 @@ def test_checks_are_chosen_by_codes(cli: Run, words: tuple[str, str]) -> None:
         (("good.yaml", "--select", "PX"), "no check has a code that begins with `PX`"),
         (("--explain", "lop"), "there is no check `lop`: did you mean `loop`?"),
         (("missing.yaml",), "missing.yaml"),
+        (("good.yaml", "-n", "0"), "no object was tried: none was given with --resource, and none could be generated"),
     ],
 )
 def test_what_cannot_be_used_ends_with_2(cli: Run, words: tuple[str, ...], text: str) -> None:

@@ -135,6 +135,15 @@ def test_a_run_that_judges_nothing_is_an_error(cli: Run, folder: Path, arguments
     assert 0 == cli("apply", *arguments, "--compat", "kyverno").code
 
 
+def test_resources_that_no_rule_applies_to_are_noted(cli: Run, folder: Path) -> None:
+    """A misspelt kind looks like resources without failures; policies for other kinds are no mistake."""
+    write(folder, pods_dot_yaml=BAD.replace("kind: Pod", "kind: Pods"))
+    ran = cli("apply", "latest.yaml", "-r", "pods.yaml")
+    assert (0, "note: no rule applies to the resource, so that nothing was checked\n") == (ran.code, ran.err)
+    assert "" == cli("apply", "latest.yaml", "-r", "pods.yaml", "--compat", "kyverno").err
+    assert "" == cli("apply", "latest.yaml", "-r", "pods.yaml", "-r", "good.yaml").err
+
+
 @pytest.mark.parametrize("place", ["policy.yaml", "p"])
 @pytest.mark.parametrize(
     ("wrong", "meant"),

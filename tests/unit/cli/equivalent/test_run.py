@@ -101,6 +101,14 @@ def test_a_side_that_never_blocks_makes_it_void(cli: Run, folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("sides")
+def test_deletions_that_no_side_matches_are_no_changes(cli: Run) -> None:
+    """A deletion leaves no object, whatever the policies are."""
+    ran = cli("equivalent", "old.yaml", "old.yaml", "-n", "20", "--kind", "Pod", "--operation", "DELETE")
+    assert 2 == ran.code
+    assert "old: 20 no match\n" in ran.out
+
+
+@pytest.mark.usefixtures("sides")
 def test_a_record_holds_for_the_policies_it_was_made_of(cli: Run, folder: Path) -> None:
     """Comments may change, rules may not; other files are errors."""
     made = cli("equivalent", "old.yaml", "new.yaml", "-n", "100", "--kind", "Pod", "--certificate", "record.json")

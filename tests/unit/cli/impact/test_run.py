@@ -108,6 +108,14 @@ def test_the_same_policies_change_nothing(cli: Run) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_objects_that_no_rule_applies_to_are_named_as_such(cli: Run, folder: Path) -> None:
+    """A misspelt kind would look like a change without consequences."""
+    (folder / "typo.yaml").write_text((folder / "enforce.yaml").read_text().replace("[ConfigMap]", "[ConfigMpa]"))
+    ran = cli("impact", "--to", "typo.yaml", "-r", "objects.yaml")
+    assert (0, "2 judged: no change; no rule of either side applies to any of them\n") == (ran.code, ran.out)
+
+
+@pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("threshold", "code"), [("0", 0), ("2", 1), ("3", 0)])
 def test_the_exit_code_tells_whether_the_threshold_is_reached(cli: Run, threshold: str, code: int) -> None:
     """Objects that would newly be refused count."""
@@ -186,11 +194,14 @@ def test_recorded_requests_are_judged(cli: Run, folder: Path) -> None:
         (("--to", "audit.yaml"), "name objects with -r, --cluster or --recorded"),
         (("--to", "missing.yaml", "-r", "objects.yaml"), "missing.yaml"),
         (("--to", "audit.yaml", "--recorded", "audit.yaml"), "audit.yaml:1: the line is no JSON document"),
+        (("--to", "audit.yaml", "-r", "empty.yaml"), "there is no object and no request to judge in `empty.yaml`"),
+        (("--to", "empty.yaml", "-r", "objects.yaml"), "there is no policy in `empty.yaml`"),
     ],
 )
-def test_what_cannot_be_used_ends_with_2(cli: Run, words: tuple[str, ...], text: str) -> None:
-    """With the reason on stderr."""
-    ran = cli("impact", *words)
+def test_what_cannot_be_used_ends_with_2(cli: Run, folder: Path, words: tuple[str, ...], text: str) -> None:
+    """With the reason on stderr; a comparison of nothing is no success."""
+    (folder / "empty.yaml").write_text("# nothing yet\n")
+    ran = cli("impact", *words, "--fail-on", "1")
     assert 2 == ran.code
     assert text in ran.err
 

@@ -58,6 +58,12 @@ def test_results_can_be_selected(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [1, 1, 1, 0] == counts
 
 
+def test_filters_that_select_nothing_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelt name looks like a clean report."""
+    assert 0 == run(["report", _file(tmp_path, FAIL), "--policy", "typo", "--fail-on", "fail"])
+    assert "note: the filters select none of 1 results\n" == capsys.readouterr().err
+
+
 def test_an_earlier_output_is_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON of the command, or the reports themselves."""
     old = _file(tmp_path, FAIL, name="old.yaml")

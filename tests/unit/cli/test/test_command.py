@@ -214,6 +214,41 @@ def test_the_selector_chooses_rows(cli: Run, folder: Path, selector: str, rows: 
     assert bool(rows) == ("Loading test" in ran.out)
 
 
+@pytest.mark.parametrize(
+    "flag", ["--require-tests", "--strict", "--coverage --fail-under=1", "--mutate --fail-under=1"]
+)
+@pytest.mark.parametrize(
+    ("results", "words", "text"),
+    [
+        ("results:\n", ("-t", "policy=other"), "--test-case-selector selects none of 2 rows"),
+        ("", (), "the tests have no results to check"),
+    ],
+)
+def test_a_run_without_rows_fails_where_rows_are_needed(
+    cli: Run, folder: Path, flag: str, results: str, words: tuple[str, ...], text: str
+) -> None:
+    """Without such a flag it is a note, as Kyverno has exit code 0."""
+    suite(folder, PASSING if results else FILES + "results: []\n")
+    ran = cli("test", ".", *words)
+    assert (0, f"note: {text}\n") == (ran.code, ran.err)
+    ran = cli("test", ".", *words, *flag.split())
+    assert 1 == ran.code
+    assert text in ran.err
+
+
+@pytest.mark.parametrize("flag", ["--require-tests", "--strict", "--coverage --fail-under=1"])
+def test_a_folder_without_suites_fails_where_rows_are_needed(cli: Run, folder: Path, flag: str) -> None:
+    """All of nothing is covered, which proves nothing."""
+    assert (1, "Error: no tests found\n") == ((ran := cli("test", ".", *flag.split())).code, ran.err)
+
+
+def test_a_bad_part_of_the_selector_fails_a_strict_run(cli: Run, folder: Path) -> None:
+    """It chooses other rows than its author meant."""
+    suite(folder, PASSING)
+    ran = cli("test", ".", "--strict", "-t", "colour=red")
+    assert (1, "Error: 1 vacuous checks found by --strict\n") == (ran.code, ran.err)
+
+
 def test_bad_parts_of_the_selector_are_listed_and_ignored(cli: Run, folder: Path) -> None:
     """The good parts hold."""
     suite(folder, PASSING)
