@@ -218,6 +218,8 @@ class Registry:
             if headers is None:
                 return web.json_response({"errors": [{"code": "MANIFEST_INVALID"}]}, status=400)
             stored = self.put_manifest(repository, tail.rpartition("/")[2], request.content_type, body)
+            if not self.supports_referrers:
+                headers = {}  # the header would keep a client from writing the fallback tag
             return web.Response(status=201, headers={"Docker-Content-Digest": stored, **headers})
         digest = request.query.get("digest", "")
         if not digest:  # an upload begins, or goes on

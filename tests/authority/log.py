@@ -16,6 +16,8 @@ from tests.authority.certificates import public_der
 __all__ = ["Entry", "Log", "b64"]
 
 _NAME = "log.example.com"
+_ORIGIN = f"{_NAME} - 1193050959916656506"
+"""The first line of a checkpoint; its tree number is how verifiers recognise version 1 of Rekor."""
 
 
 def b64(data: bytes) -> str:
@@ -64,13 +66,14 @@ class Log:
         return self._add("dsse", "0.0.1", spec, time)
 
     def _add(self, kind: str, version: str, spec: dict[str, Any], time: int) -> Entry:
-        body = json.dumps({"apiVersion": version, "kind": kind, "spec": spec}, sort_keys=True).encode()
+        listed = {"apiVersion": version, "kind": kind, "spec": spec}
+        body = json.dumps(listed, sort_keys=True, separators=(",", ":")).encode()
         promise_of = {"body": b64(body), "integratedTime": time, "logID": self.id.hex(), "logIndex": 1}
         promise = self.sign(json.dumps(promise_of, sort_keys=True, separators=(",", ":")).encode())
         sibling = hashlib.sha256(b"\x00foreign").digest()
         leaf = hashlib.sha256(b"\x00" + body).digest()
         root = hashlib.sha256(b"\x01" + sibling + leaf).digest()
-        note = f"{_NAME}\n2\n{b64(root)}\n"
+        note = f"{_ORIGIN}\n2\n{b64(root)}\n"
         checkpoint = f"{note}\n\u2014 {_NAME} {b64(self.id[:4] + self.sign(note.encode()))}\n"
         bundled = {
             "logIndex": "1",

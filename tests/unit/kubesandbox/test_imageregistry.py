@@ -47,3 +47,17 @@ def test_a_manifest_with_a_subject_is_listed_as_its_referrer() -> None:
             return pushed.headers["OCI-Subject"] == image, digests == [digest_of(raw)], broken.status
 
     assert asyncio.run(work()) == (True, True, 400)
+
+
+def test_a_registry_without_referrers_does_not_announce_them() -> None:
+    """Clients that get the header leave the fallback tag away, by which alone a signature is found there."""
+
+    async def work() -> bool:
+        async with Registry(supports_referrers=False) as registry, ClientSession(f"http://{registry.host}") as client:
+            config = registry.describe("application/vnd.example", b"{}")
+            subject = {"digest": registry.push("team/app", "v1")}
+            raw = json.dumps({"mediaType": MANIFEST, "config": config, "layers": [], "subject": subject}).encode()
+            path, kind = f"/v2/team/app/manifests/{digest_of(raw)}", {"Content-Type": MANIFEST}
+            return "OCI-Subject" in (await client.put(path, data=raw, headers=kind)).headers
+
+    assert not asyncio.run(work())
