@@ -28,7 +28,7 @@ from pyverno.webhook.nonblocking import NeedsWorkerError, NonblockingHost
 
 __all__ = ["BackgroundContext"]
 
-_WAITING_SECONDS: Final = 5.0
+_WAITING_SECONDS: Final = 1.0
 """For how long the rules of a set that had to wait for the cluster are evaluated in threads."""
 
 _MAX_WAITED: Final = 10_000

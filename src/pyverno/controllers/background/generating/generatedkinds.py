@@ -12,12 +12,13 @@ from pyverno.controllers.background.generating.downstreams import Downstreams
 from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
 from pyverno.engine.origin import KYVERNO, MANAGED_BY, POLICY_LABELS
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
-from pyverno.kube.kinds import KindInfo
+from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
 
 __all__ = ["GeneratedKinds", "preferred_kinds"]
 
 _UNKNOWN: Final = (403, 404, 405)
+_MAX_NAMED: Final = 1000
 
 
 class GeneratedKinds:
@@ -32,6 +33,8 @@ class GeneratedKinds:
         self._is_shared = is_shared
         self._is_known = False
         self._search = asyncio.Lock()
+        self._served: KindTable | None = None
+        self._resources: dict[tuple[str, ...], tuple[GVR, ...]] = {}
 
     @property
     def are_shared(self) -> bool:
@@ -52,9 +55,15 @@ class GeneratedKinds:
     def of_rule(self, rule: RuleFacts) -> tuple[GVR, ...]:
         """Return the resources that a rule names, as far as the cluster serves them."""
         kinds = self._context.state.kinds
+        if kinds is not self._served or len(self._resources) >= _MAX_NAMED:
+            self._served, self._resources = kinds, {}
+        known = self._resources.get(rule.kinds)
+        if known is not None:
+            return known
         named = (text.rpartition("/") for text in rule.kinds)
         found = (kinds.find(GVK(*parse_api_version(version), kind)) for version, _, kind in named)
-        return tuple(info.gvr for info in found if info is not None)
+        resources = self._resources[rule.kinds] = tuple(info.gvr for info in found if info is not None)
+        return resources
 
     async def settle(self, rule: RuleFacts) -> None:
         """Wait until the objects that a rule may have generated earlier are known; raises HostError, StatusError.

@@ -81,11 +81,18 @@ class _Run:
 
 
 class _Restricted(NamedTuple):
-    """Some rules of a policy, and a set of them alone."""
+    """Some rules of a policy, a set of them alone, and the operations that any of them names."""
 
     policy: CompiledPolicy
     rules: tuple[CompiledRule, ...]
     set: PolicySet
+    operations: frozenset[Operation]
+
+    @property
+    def operation(self) -> Operation:
+        """The operation under which to ask about an object as it is: one that the rules name, if they name any."""
+        known = (each for each in (Operation.CREATE, Operation.UPDATE) if each in self.operations)
+        return next(known, Operation.CREATE)
 
 
 class Generator:
@@ -198,13 +205,13 @@ class Generator:
         Rules that name other operations, and synchronize, are evaluated as if the object was new.
         """
         context = run.work.context
-        operation = _operation(run)
+        restricted = self._restricted(run, run.rules)
+        operation = restricted.operation
         if context is None or context.operation == Operation.DELETE.value:
             return await self.triggers.request(body, operation)
         request = await self.triggers.admission_request(context, body)
-        is_named = any(rule.matcher.names_operation(context.operation) for rule in _rules(run))
-        names_any = any(rule.matcher.names_operation(each.value) for rule in _rules(run) for each in Operation)
-        return replace(request, operation=operation, old=None) if names_any and not is_named else request
+        is_other = bool(restricted.operations) and context.operation not in restricted.operations
+        return replace(request, operation=operation, old=None) if is_other else request
 
     async def _without_trigger(self, run: _Run) -> None:
         """Generate by rules that match deletions; delete the synchronized objects of the others."""
@@ -264,7 +271,8 @@ class Generator:
         if len(self._sets) >= _MAX_SETS:
             self._sets = {}
         policies = PolicySet([replace(run.policy, rules=kept)], exceptions, asks_all=True)
-        found = self._sets[key] = _Restricted(run.policy, kept, policies)
+        named = (each for each in Operation if any(rule.matcher.names_operation(each.value) for rule in kept))
+        found = self._sets[key] = _Restricted(run.policy, kept, policies, frozenset(named))
         return found
 
     def _follow(self, run: _Run, facts: RuleFacts, result: RuleResult, notes: ReadNotes[GenerationKey]) -> None:
@@ -393,14 +401,6 @@ def _is_unchanged(work: Work, found: JSONObject) -> bool:
     before = context.request.get("oldObject") if context.operation == Operation.UPDATE.value else None
     version = (before.get("metadata") or {}).get("resourceVersion") if isinstance(before, dict) else None
     return bool(version) and version == found["metadata"].get("resourceVersion")
-
-
-def _operation(run: _Run) -> Operation:
-    """Return the operation under which to ask about an object as it is: one that the rules name, if they name any."""
-    for operation in (Operation.CREATE, Operation.UPDATE):
-        if any(rule.matcher.names_operation(operation.value) for rule in _rules(run)):
-            return operation
-    return Operation.CREATE
 
 
 def _lacks_namespace(error: StatusError, namespace: str) -> bool:

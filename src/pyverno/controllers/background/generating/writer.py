@@ -134,9 +134,13 @@ class Writer:
 
     def forget_failure(self, work: Work, rule: str) -> None:
         """Note that a rule works again."""
+        if not self._failures:
+            return
         self._failures.pop(GenerationKey(work.policy, rule, work.trigger), None)
 
     def _tell_created(self, work: Work, rule: RuleInfo, applied: Applied) -> None:
+        if not self._context.state.configuration.generates_success_events:
+            return
         target, policy = applied.target, rule.policy
         shown = f"{policy.key}/{rule_key(rule)}" if rule_key(rule) else policy.key
         note = f"Created {target.kind} {target.name} as a result of applying policy {shown}"
