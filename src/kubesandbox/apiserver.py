@@ -2,7 +2,7 @@
 
 Order of a write: decode, default, managed fields, mutating admission, what the server fills in, validation, validating
 admission, store. A write that lost a race is tried again on the new state where the client did not insist on an old
-one. This module must never know HTTP, nor who may do what.
+one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """One write or connection on its way through the server: who does what to which object.
 
-Admission plugins and webhooks read `Attributes`; what they want to tell the client goes into `Notes`. This module must
-never decide anything.
+Admission plugins and webhooks read `Attributes`; what they want to tell the client goes into `Notes`.
 """
 
 from __future__ import annotations

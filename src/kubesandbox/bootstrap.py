@@ -1,7 +1,4 @@
-"""The objects that a cluster has from the beginning.
-
-This module must never write; `Sandbox` creates what is missing.
-"""
+"""The objects that a cluster has from the beginning."""
 
 from __future__ import annotations
 

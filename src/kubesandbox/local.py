@@ -1,6 +1,6 @@
 """The door for those who live in the same process: reads of the store, writes through the whole server.
 
-Admission judges these writes like all others; permissions are not asked. This module must never go around `ApiServer`.
+Admission judges these writes like all others; permissions are not asked.
 """
 
 from __future__ import annotations

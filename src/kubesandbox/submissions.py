@@ -1,7 +1,4 @@
-"""Objects that are sent and never stored, as admission sees them: reviews, bindings, evictions, connections.
-
-This module must never carry out what they ask for.
-"""
+"""Objects that are sent and never stored, as admission sees them: reviews, bindings, evictions, connections."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What those who judge a request may see of the cluster: its objects and its types.
 
-Admission, authentication and authorization read through it and nothing else. This module must never write.
+Admission, authentication and authorization read through it and nothing else.
 """
 
 from __future__ import annotations

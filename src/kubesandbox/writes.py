@@ -1,7 +1,4 @@
-"""Writes on their way through the server, and what they led to.
-
-This module must never carry one out.
-"""
+"""Writes on their way through the server, and what they led to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The chain of admission: every plugin in Kubernetes' order, first those that change, then those that only judge.
 
-When a webhook changed the object, the changing half runs once more. This module must never know what a plugin does.
+When a webhook changed the object, the changing half runs once more.
 """
 
 from __future__ import annotations

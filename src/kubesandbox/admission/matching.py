@@ -1,7 +1,4 @@
-"""Which requests rules, namespaceSelectors and objectSelectors mean: the same for webhooks and admission policies.
-
-This module must never judge a condition or call anybody.
-"""
+"""Which requests rules, namespaceSelectors and objectSelectors mean: the same for webhooks and admission policies."""
 
 from __future__ import annotations
 

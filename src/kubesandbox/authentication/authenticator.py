@@ -1,7 +1,6 @@
 """The user of a request: client certificates, bearer tokens of files and service accounts, anonymous, impersonation.
 
-A wrong credential is 401, never another user. This module must never say what a user may do, and
-never show a token in a text.
+A wrong credential is 401, never another user.
 """
 
 from __future__ import annotations

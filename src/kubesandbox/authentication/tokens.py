@@ -1,7 +1,6 @@
 """Tokens of service accounts: JSON web tokens, signed RS256 as Kubernetes signs them, and the claims inside.
 
 Only the signature and the times are judged here; whether the account still exists is `authentication`'s to find out.
-This module must never know the store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The question whether a user may do something, the answer, and the words of a refusal.
-
-This module must never decide by rules.
-"""
+"""The question whether a user may do something, the answer, and the words of a refusal."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 They are facts of Kubernetes, kept as short texts: `verbs | groups | resources [| names]`, or `verbs | urls`; `READ`,
 `WRITE` and `ALL` stand for lists of verbs, `core` for the group without a name. Left out is what concerns parts of a
-cluster that a sandbox does not have (volumes, clouds, autoscaling). This module must never read the store.
+cluster that a sandbox does not have (volumes, clouds, autoscaling).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """RBAC: which rules of roles hold for a user, and whether one of them allows what the user wants.
 
 Roles and bindings are read from the store and indexed by subject; the index is made anew when one of them changes.
-This module must never write and never know what an admission request is.
 """
 
 from __future__ import annotations

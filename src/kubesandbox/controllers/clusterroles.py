@@ -1,7 +1,4 @@
-"""Aggregated ClusterRoles: their rules are those of the ClusterRoles that their selectors take.
-
-This module must never judge what a rule allows.
-"""
+"""Aggregated ClusterRoles: their rules are those of the ClusterRoles that their selectors take."""
 
 from __future__ import annotations
 

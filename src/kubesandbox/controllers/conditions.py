@@ -1,7 +1,4 @@
-"""Conditions in the status of objects: read, set, taken away.
-
-This module must never know what a condition means.
-"""
+"""Conditions in the status of objects: read, set, taken away."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What every controller works with: its client, the clock, a recorder of events, and the types that are served.
-
-This module must never know what a particular controller wants.
-"""
+"""What every controller works with: its client, the clock, a recorder of events, and the types that are served."""
 
 from __future__ import annotations
 

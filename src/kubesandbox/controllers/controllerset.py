@@ -1,7 +1,4 @@
-"""All controllers of a sandbox, started and stopped together; each is woken by the changes that it watches.
-
-This module must never do a controller's work.
-"""
+"""All controllers of a sandbox, started and stopped together; each is woken by the changes that it watches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Events live for an hour.
-
-This module must never delete anything but events.
-"""
+"""Events live for an hour."""
 
 from __future__ import annotations
 

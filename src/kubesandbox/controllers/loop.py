@@ -2,7 +2,6 @@
 
 A key that comes while it waits is there once; one that comes while it is worked on is worked on again. Nothing runs
 while the queue is empty. A reconciliation that raises is logged and tried again, later each time; the loop never dies.
-This module must never know what a key means.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What controllers read of any object, and who owns it.
 
-Everything tolerates what is absent. This module must never change an object.
+Everything tolerates what is absent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who owns whom: for every owner, by its unique id, where its dependents stand.
 
-Built from changes and nothing else. This module must never decide what is garbage.
+Built from changes and nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What controllers know of pods: whether they count, whether they are ready, and which of them goes first.
-
-This module must never write.
-"""
+"""What controllers know of pods: whether they count, whether they are ready, and which of them goes first."""
 
 from __future__ import annotations
 

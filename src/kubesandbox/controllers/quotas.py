@@ -1,6 +1,6 @@
 """ResourceQuotas: how much of them is used.
 
-What counts is what admission counts. This module must never refuse anything, which is admission's.
+What counts is what admission counts.
 """
 
 from __future__ import annotations

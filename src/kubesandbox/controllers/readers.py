@@ -1,7 +1,4 @@
-"""One reader per resource that is served, telling of every change; new resources are read as soon as they are served.
-
-This module must never know who listens.
-"""
+"""One reader per served resource, which reports every change; new resources are read as soon as they are served."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Events: what controllers tell people about objects; the same again raises a count.
 
-Writing never holds up who records and never fails them. This module must never decide what is worth telling.
+Writing never holds up who records and never fails them.
 """
 
 from __future__ import annotations

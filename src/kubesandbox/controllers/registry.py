@@ -1,7 +1,4 @@
-"""Who is on duty: one row per controller, with its name, its user, and how it is made.
-
-This module must never start anything.
-"""
+"""Who is on duty: one row per controller, with its name, its user, and how it is made."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What every namespace gets: the ServiceAccount `default` and the certificate of the server; and tokens in Secrets.
-
-This module must never make a token for an account that does not exist.
-"""
+"""What every namespace gets: the ServiceAccount `default` and the certificate of the server; and tokens in Secrets."""
 
 from __future__ import annotations
 

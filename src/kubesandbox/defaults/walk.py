@@ -1,7 +1,6 @@
 """Defaulting of whole objects: which types lie where inside a kind, and the hook of each.
 
-Compiled once per definition; only the paths that lead to a hook are walked and copied. This module must never say what
-a default is.
+Compiled once per definition; only the paths that lead to a hook are walked and copied.
 """
 
 from __future__ import annotations

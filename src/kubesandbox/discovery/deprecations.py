@@ -1,7 +1,4 @@
-"""Versions of kinds that are on their way out: the warnings of clients that use one.
-
-This module must never refuse anything.
-"""
+"""Versions of kinds that are on their way out: the warnings of clients that use one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The texts that explain Kubernetes' types and fields, read from the package's data on request.
 
-Files are made by `scripts/build_schemas.py`. This module must never look at a schema.
+Files are made by `scripts/build_schemas.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Discovery documents: which groups, versions and resources are served, in the plain and in the aggregated form.
 
-Every function is pure and writes what a kube-apiserver answers under `/api`, `/apis` and `/version`. This module must
-never decide what is served; the `ResourceTable` has that.
+Every function is pure and writes what a kube-apiserver answers under `/api`, `/apis` and `/version`.
 """
 
 from __future__ import annotations

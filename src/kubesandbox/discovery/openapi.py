@@ -2,7 +2,6 @@
 
 The index names one document per group and version with the hash of what it is made of; a document is built when it is
 first asked for and kept as bytes. Documents of built-in versions are shared by all servers of a Kubernetes version.
-This module must never judge an object.
 """
 
 from __future__ import annotations

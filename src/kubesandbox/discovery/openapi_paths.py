@@ -1,7 +1,6 @@
 """The paths of a resource in OpenAPI: which operations there are, and what clients need to know about each.
 
-kubectl reads from a PATCH whether a type exists, whether the server validates fields, and which patches it takes. This
-module must never look at a schema.
+kubectl reads from a PATCH whether a type exists, whether the server validates fields, and which patches it takes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One HTTP request on its way: what was asked, by whom, the body, and the forms of its answer.
-
-This module must never know what an operation does.
-"""
+"""One HTTP request on its way: what was asked, by whom, the body, and the forms of its answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Large answers are compressed for clients that can read that, as a real API server does.
-
-This module must never touch a stream.
-"""
+"""Large answers are compressed for clients that can read that, as a real API server does."""
 
 from __future__ import annotations
 

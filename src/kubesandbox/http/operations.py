@@ -1,7 +1,4 @@
-"""What the verbs do: a request becomes an operation of the server, and its outcome an answer.
-
-This module must never decide who may do what.
-"""
+"""What the verbs do: a request becomes an operation of the server, and its outcome an answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Answers at paths that name no objects: health, version, discovery, OpenAPI, metrics.
-
-This module must never read or write an object.
-"""
+"""Answers at paths that name no objects: health, version, discovery, OpenAPI, metrics."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How answers are written: the form that the client accepts, objects, lists, watch events and errors as bytes.
 
-Lists and events are joined out of the bytes that the store keeps. This module must never decide what is answered.
+Lists and events are joined out of the bytes that the store keeps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The HTTP server: authentication, authorization, the operation, and the response.
 
 One request after another per connection, any number of connections; TLS with client certificates. Whatever goes wrong
-inside becomes an InternalError for the client and a log entry here. This module must never change an object.
+inside becomes an InternalError for the client and a log entry here.
 """
 
 from __future__ import annotations

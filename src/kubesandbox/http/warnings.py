@@ -1,6 +1,6 @@
 """`Warning` headers: which texts get into an answer, and how much of them.
 
-The rules are the API server's. This module must never decide what is warned about.
+The rules are the API server's.
 """
 
 from __future__ import annotations

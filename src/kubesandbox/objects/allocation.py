@@ -1,7 +1,6 @@
 """Addresses and ports of services: which are free, and which one a service gets.
 
-The choice follows from the service's name, so that the same objects always give the same cluster. This module must
-never write to the store.
+The choice follows from the service's name, so that the same objects always give the same cluster.
 """
 
 from __future__ import annotations

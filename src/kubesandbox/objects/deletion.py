@@ -1,7 +1,4 @@
-"""What a deletion does to an object: gone at once, or marked and waiting for its finalizers or its grace period.
-
-This module must never store anything, nor delete dependents, which is the garbage collector's.
-"""
+"""What a deletion does to an object: gone at once, or marked and waiting for its finalizers or its grace period."""
 
 from __future__ import annotations
 

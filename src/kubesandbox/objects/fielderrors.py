@@ -1,7 +1,4 @@
-"""Field errors in Kubernetes' words: one function per kind of error.
-
-This module must never decide whether something is an error.
-"""
+"""Field errors in Kubernetes' words: one function per kind of error."""
 
 from __future__ import annotations
 

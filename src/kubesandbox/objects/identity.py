@@ -1,6 +1,6 @@
 """Which object a body claims to be, and whether that is the one of the path: kind, version, name, namespace, uid.
 
-Texts are the API server's. This module must never look at a spec.
+Texts are the API server's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Metadata of objects: how it is filled in by the server, and what is wrong with it.
 
-Texts are those of apimachinery. Names are not judged here, each kind has its own rules for them. This module must never
-change an object it was given.
+Texts are those of apimachinery. Names are not judged here, each kind has its own rules for them.
 """
 
 from __future__ import annotations

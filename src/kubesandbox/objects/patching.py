@@ -1,6 +1,6 @@
 """The object that a patch makes of an object: JSON patch, merge patch and strategic merge patch.
 
-Server-side apply is `kube.apply.serverside`; it needs the managers of fields. This module must never judge the result.
+Server-side apply is `kube.apply.serverside`; it needs the managers of fields.
 """
 
 from __future__ import annotations

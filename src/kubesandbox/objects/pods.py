@@ -1,7 +1,4 @@
-"""What is done to pods through their subresources: put on a node, evicted.
-
-This module must never decide where a pod runs.
-"""
+"""What is done to pods through their subresources: put on a node, evicted."""
 
 from __future__ import annotations
 

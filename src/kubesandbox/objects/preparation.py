@@ -1,8 +1,7 @@
 """What the API server itself sets or keeps when an object of a built-in kind is created or updated.
 
-The status is not the writer's on create and on an ordinary update, everything else is not on an update of the status;
-a few kinds get fields of their own. Functions return new objects and share what they do not change. This module must
-never fill in what a default would (see `defaults`) nor refuse anything (see `validation`).
+The status is not the writer's on create and on an ordinary update, everything else is not on an update of the status; a
+few kinds get fields of their own. Functions return new objects and share what they do not change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The quality of service class of a Pod, from what its containers ask for.
-
-This module must never change a Pod.
-"""
+"""The quality of service class of a Pod, from what its containers ask for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The scale subresource: a small object of its own kind through which the number of replicas is read and changed.
-
-This module must never know which types can be scaled; the table has that.
-"""
+"""The scale subresource: a small object of its own kind through which the number of replicas is read and changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a subresource may change of its object, and the objects of other kinds that some of them take and give.
-
-This module must never store anything.
-"""
+"""What a subresource may change of its object, and the objects of other kinds that some of them take and give."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Bodies of requests become JSON values: JSON, YAML or protobuf, by their content type.
 
-What an API server says about bodies that it cannot read is said here. This module must never know a schema.
+What an API server says about bodies that it cannot read is said here.
 """
 
 from __future__ import annotations

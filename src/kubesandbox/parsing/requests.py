@@ -1,6 +1,6 @@
 """What a request asks for, read from its method, path and query: the verb, the resource, and the options.
 
-Paths are split as an API server splits them (`RequestInfo`). This module must never look at a body or an object.
+Paths are split as an API server splits them (`RequestInfo`).
 """
 
 from __future__ import annotations

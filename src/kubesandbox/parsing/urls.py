@@ -1,7 +1,4 @@
-"""The path and the query of a request line, read as Go's server reads them.
-
-This module must never know what a path or a parameter means.
-"""
+"""The path and the query of a request line, read as Go's server reads them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One request body in protobuf becomes the JSON of its object.
 
 The result is what Go would write as JSON: zero values are left out where the type has `omitempty`, zeros behind
-pointers stay. This module must never default or check an object.
+pointers stay.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ In `messages.json` a field is written `name kind flags`. The kind is a scalar (`
 duration quantity intstr fields raw`) or the name of a message; `*` before it is a list, `%` a map from texts, `@` a
 message that is a bare list in JSON. Flags: `p` for a pointer in Go, `o` where JSON leaves out zero values, `z` where it
 leaves out zero structs, `i` for a message whose fields stand among those of its parent. The numbers come from the Go
-types of Kubernetes' API (see NOTICE). This module must never read a message.
+types of Kubernetes' API (see NOTICE).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The wire format of protobuf: numbered fields, each a number or a run of bytes.
-
-This module must never know a message.
-"""
+"""The wire format of protobuf: numbered fields, each a number or a run of bytes."""
 
 from __future__ import annotations
 

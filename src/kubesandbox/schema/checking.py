@@ -1,7 +1,7 @@
 """Custom resources against their OpenAPI schema: types, limits, enums, required fields, in the API server's words.
 
 `compile_check` makes one function per schema. What did not change since the stored object is not judged again
-(ratcheting). Patterns run on RE2. This module must never prune, default, or evaluate CEL (see `rules`).
+(ratcheting). Patterns run on RE2.
 """
 
 from __future__ import annotations

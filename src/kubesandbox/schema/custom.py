@@ -1,7 +1,4 @@
-"""The schema of one version of a custom resource, with everything that is compiled from it when it is first needed.
-
-This module must never know how a definition is accepted (see `customresources`).
-"""
+"""The schema of one version of a custom resource, with everything that is compiled from it when it is first needed."""
 
 from __future__ import annotations
 

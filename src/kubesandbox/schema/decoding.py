@@ -2,8 +2,7 @@
 
 What comes out has no unknown fields, no nulls, no zero values that Go leaves out, and all values that Go always writes
 (`status: {}`, `resources: {}`). Quantities and times are in canonical form. A value of a wrong JSON type is a 400 with
-the text of Go's decoder. One decoder is compiled per definition at its first use. This module must never default (see
-`defaults`) or judge a value that has the right type.
+the text of Go's decoder. One decoder is compiled per definition at its first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Whole Kubernetes objects inside custom resources (`x-kubernetes-embedded-resource`): they must say what they are.
-
-This module must never look at an object's own fields.
-"""
+"""Whole Kubernetes objects inside custom resources (`x-kubernetes-embedded-resource`): they must say what they are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Where in a document something stands: a chain of keys and indexes that costs next to nothing until it is printed.
 
-A place is None (the root) or a pair of the place around it and a key or an index. This module must never look at a
-value.
+A place is None (the root) or a pair of the place around it and a key or an index.
 """
 
 from __future__ import annotations

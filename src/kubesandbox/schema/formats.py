@@ -1,6 +1,6 @@
 """String formats of OpenAPI schemas, as the API server checks them.
 
-A format that is not in the table is no constraint. This module must never know a schema.
+A format that is not in the table is no constraint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Lists that are sets or maps (`x-kubernetes-list-type`): no element, or no key, may stand there twice.
-
-This module must never judge an element.
-"""
+"""Lists that are sets or maps (`x-kubernetes-list-type`): no element, or no key, may stand there twice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Custom resources: fields that their schema does not know, nulls it does not allow, and its defaults.
 
-Both functions are compiled per schema and share what they do not change. This module must never judge a value (see
-`checking`).
+Both functions are compiled per schema and share what they do not change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules of a schema (`x-kubernetes-validations`): compiled once per schema, evaluated on new and old values.
 
 `compile_rules` gives a function over whole objects; `rule_problems` tells what is wrong with the rules themselves. The
-words are the API server's. This module must never check types (see `checking`), which comes before.
+words are the API server's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Whether a schema has rules in CEL, so that what evaluates them is loaded only where there are some.
-
-This module must never compile a rule (see `rules`).
-"""
+"""Whether a schema has rules in CEL, so that what evaluates them is loaded only where there are some."""
 
 from __future__ import annotations
 

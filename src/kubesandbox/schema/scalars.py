@@ -1,7 +1,7 @@
 """Scalars of Kubernetes' own types, read as Go reads them: integers, times, quantities, base64.
 
 Each reader takes a JSON value and gives what Go writes back. A value of a wrong JSON type raises `MismatchError`, whose
-place the caller knows; a text that cannot be read raises `UnreadableError`. This module must never know a field.
+place the caller knows; a text that cannot be read raises `UnreadableError`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Whether the schema of a CustomResourceDefinition is one that the API server takes: structural, complete, compilable.
 
-Errors come back in the order of their texts, as the API server sorts them. This module must never judge an object by a
-schema.
+Errors come back in the order of their texts, as the API server sorts them.
 """
 
 from __future__ import annotations

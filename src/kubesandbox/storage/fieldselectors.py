@@ -1,7 +1,4 @@
-r"""Field selectors: `metadata.name=web,status.phase!=Running`, for the few fields that each type can be selected by.
-
-This module must never read labels (see `kube.selector`).
-"""
+"""Field selectors: `metadata.name=web,status.phase!=Running`, for the few fields that each type can be selected by."""
 
 from __future__ import annotations
 

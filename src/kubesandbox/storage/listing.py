@@ -1,6 +1,6 @@
 """Lists: which objects are selected, at which version, and in which pages.
 
-A continue token pins the version of the first page. This module must never write JSON for a client.
+A continue token pins the version of the first page.
 """
 
 from __future__ import annotations

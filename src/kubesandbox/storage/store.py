@@ -2,7 +2,7 @@
 
 One counter numbers all changes of all resources, as etcd's revision does; it is what `metadata.resourceVersion` says.
 Objects in the store are never changed, a new state replaces the old one. All methods belong to the thread of the event
-loop and none of them waits, but `Watcher.next`. This module must never judge an object or know what kinds are.
+loop and none of them waits, but `Watcher.next`.
 """
 
 from __future__ import annotations

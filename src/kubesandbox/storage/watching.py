@@ -1,7 +1,7 @@
 """Watches: the changes of a resource as one client wants to see them.
 
 A watcher only holds a place among the kept changes, so a slow client holds up no other; one that falls behind what is
-kept gets an error and ends. This module must never write bytes.
+kept gets an error and ends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Rows of who may do what: RBAC, certificate requests, admission webhooks and policies.
-
-This module must never decide on access.
-"""
+"""Rows of who may do what: RBAC, certificate requests, admission webhooks and policies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What cells of many kinds have in common: parts of objects, ages, selectors, lists that are cut short.
-
-This module must never know a kind.
-"""
+"""What cells of many kinds have in common: parts of objects, ages, selectors, lists that are cut short."""
 
 from __future__ import annotations
 

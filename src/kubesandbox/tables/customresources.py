@@ -1,7 +1,4 @@
-"""Rows of custom resources, by the `additionalPrinterColumns` of their definition.
-
-This module must never fail for what an object lacks; such cells are null.
-"""
+"""Rows of custom resources, by the `additionalPrinterColumns` of their definition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-r"""Kubernetes' JSONPath, as far as printer columns go: `.a.b`, `['a']`, `[0]`, `[1:3]`, `[*]`, `..a`, `[?(@.a=="b")]`.
+"""Kubernetes' JSONPath, as far as printer columns go: `.a.b`, `['a']`, `[0]`, `[1:3]`, `[*]`, `..a`, `[?(@.a=="b")]`.
 
-Paths are compiled once. This module must never read templates (`{range}`), which are kubectl's own.
+Paths are compiled once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The row of a pod: how many containers are ready, what it is up to, how often it restarted.
-
-This module must never be read as the state of the pod; it is what people want to see of it.
-"""
+"""The row of a pod: how many containers are ready, what it is up to, how often it restarted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Columns of a kind and the function that fills a row of them.
-
-This module must never know a kind.
-"""
+"""Columns of a kind and the function that fills a row of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rows of volumes, claims, classes and drivers.
-
-This module must never know whether a volume is there.
-"""
+"""Rows of volumes, claims, classes and drivers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The Table of one list of objects.
-
-This module must never list objects itself, nor choose which of them are shown.
-"""
+"""The Table of one list of objects."""
 
 from __future__ import annotations
 

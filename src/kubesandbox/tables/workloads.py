@@ -1,7 +1,4 @@
-"""Rows of what makes pods, and of what scales and protects them.
-
-This module must never count anything itself; it shows what specs and statuses say.
-"""
+"""Rows of what makes pods, and of what scales and protects them."""
 
 from __future__ import annotations
 

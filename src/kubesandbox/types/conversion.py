@@ -1,8 +1,7 @@
 """One object in another served version of its resource.
 
 Most versions of built-in kinds differ in their `apiVersion` only, as those of custom resources without a conversion
-webhook do. HorizontalPodAutoscaler and Event have fields of other names and shapes, which are really converted. This
-module must never default or validate.
+webhook do. HorizontalPodAutoscaler and Event have fields of other names and shapes, which are really converted.
 """
 
 from __future__ import annotations

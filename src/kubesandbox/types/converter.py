@@ -1,7 +1,7 @@
 """Objects in other versions of their resource: by what is built in, by their definition, or by its webhook.
 
 What a definition's version does not know is left out on the way to it. Failures are StatusErrors 500 with Kubernetes'
-texts. This module must never default or validate, nor store anything.
+texts.
 """
 
 from __future__ import annotations

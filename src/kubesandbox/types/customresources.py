@@ -1,7 +1,4 @@
-"""CustomResourceDefinitions: what they add to what is served, whether their names are free, what is wrong with them.
-
-This module must never look at a custom resource (see `schema`).
-"""
+"""CustomResourceDefinitions: what they add to what is served, whether their names are free, what is wrong with them."""
 
 from __future__ import annotations
 

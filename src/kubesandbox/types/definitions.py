@@ -1,6 +1,6 @@
 """CustomResourceDefinitions at work: what is served follows them at once, and goes with them.
 
-The status of a definition is said by `customresources`. This module must never read a schema.
+The status of a definition is said by `customresources`.
 """
 
 from __future__ import annotations

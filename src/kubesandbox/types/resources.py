@@ -1,7 +1,6 @@
 """What the server serves: one `ResourceType` per group, version and plural name, in an immutable `ResourceTable`.
 
-Built-in types are those of one Kubernetes version; custom ones come from CustomResourceDefinitions. This module must
-never know an object.
+Built-in types are those of one Kubernetes version; custom ones come from CustomResourceDefinitions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How resources differ in what writes do to them, by storage key; upstream this is said by strategies.
-
-This module must never look at an object.
-"""
+"""How resources differ in what writes do to them, by storage key; upstream this is said by strategies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Webhook configurations, ValidatingAdmissionPolicies, MutatingAdmissionPolicies and their bindings.
-
-This module must never call a webhook nor evaluate an expression.
-"""
+"""Webhook configurations, ValidatingAdmissionPolicies, MutatingAdmissionPolicies and their bindings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The judge: which checks an object of a kind goes through, on create and on update.
 
-Kinds without checks of their own are judged by what their schema requires. This module must never check a field itself,
-names of objects apart.
+Kinds without checks of their own are judged by what their schema requires.
 """
 
 from __future__ import annotations

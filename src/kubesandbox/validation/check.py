@@ -4,7 +4,7 @@
     PORTS = each(PORT)
 
 Fields are judged in the order of the table, which is the order of Kubernetes' own validation, so that messages with
-several errors read the same. This module must never know a kind.
+several errors read the same.
 """
 
 from __future__ import annotations

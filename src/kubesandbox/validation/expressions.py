@@ -1,7 +1,4 @@
-"""CEL of admission: whether expressions of webhooks and admission policies compile, in the API server's words.
-
-This module must never evaluate an expression.
-"""
+"""CEL of admission: whether expressions of webhooks and admission policies compile, in the API server's words."""
 
 from __future__ import annotations
 

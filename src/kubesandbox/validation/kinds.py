@@ -1,7 +1,4 @@
-"""Which checks belong to which resource: two tables.
-
-This module must never hold a check.
-"""
+"""Which checks belong to which resource: two tables."""
 
 from __future__ import annotations
 

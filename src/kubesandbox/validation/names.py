@@ -1,6 +1,6 @@
 """Names of objects and of things inside them: which forms there are, and what the API server says about wrong ones.
 
-A form is a function from a text to the problems with it. This module must never know where a name stands.
+A form is a function from a text to the problems with it.
 """
 
 from __future__ import annotations

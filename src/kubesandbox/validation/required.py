@@ -1,6 +1,6 @@
 """What the schemas of built-in kinds require by themselves: fields that must be there.
 
-It is the whole validation of kinds that have none of their own. This module must never know a kind.
+It is the whole validation of kinds that have none of their own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What an expression of an admission policy gives.
-
-This module must never compile one (see `expressions`).
-"""
+"""What an expression of an admission policy gives."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where webhooks are and which reviews they take: the same for admission and conversion.
-
-This module must never call one.
-"""
+"""Where webhooks are and which reviews they take: the same for admission and conversion."""
 
 from __future__ import annotations
 

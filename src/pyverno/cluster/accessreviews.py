@@ -1,7 +1,6 @@
 """Authorization checks as SubjectAccessReviews: writing one, and reading the API server's decision.
 
-A check concerns the user of a request, with groups, uid and extra, or a service account. This module must never decide
-by itself.
+A check concerns the user of a request, with groups, uid and extra, or a service account.
 """
 
 from __future__ import annotations

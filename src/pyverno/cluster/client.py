@@ -1,7 +1,7 @@
 """Requests to an API server: one HTTP session, typed errors, a budget of requests, and streams of watch events.
 
 The answer is plain JSON; what the server refuses is a StatusError, and what keeps us from asking is a HostError. No
-redirect is followed and no proxy is taken from the environment. This module must never know a kind.
+redirect is followed and no proxy is taken from the environment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Operation and resource of a request to the API server, in the words of Kyverno's metric of client queries.
-
-This module must never send anything.
-"""
+"""Operation and resource of a request to the API server, in the words of Kyverno's metric of client queries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Allow or deny: what the results of all rules together mean for the request.
 
 Evaluation and action are two things: rules only say pass, fail, error or skip; here Audit, Enforce and failurePolicy
-are judged, once, last, and for every front door alike. This module must never evaluate a rule.
+are judged, once, last, and for every front door alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Changes that a rule requests: objects to create, patch or delete.
 
 The engine only describes effects; controllers perform them, the command line prints them, the sandbox applies them.
-This module must never talk to a cluster.
 """
 
 from __future__ import annotations

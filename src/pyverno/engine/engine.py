@@ -1,8 +1,7 @@
 """The loop: one request, all rules, one review.
 
 `Engine.review` is the single door for every front end. Rules run in the order of the phases; a rule that changes the
-object changes what the rules after it see; nothing is performed. This module must never know a policy kind or an
-expression language.
+object changes what the rules after it see; nothing is performed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The form of a MutatingPolicy in which each existing object is judged by itself, as an update that changes nothing.
 
 This is how a policy with `mutateExisting` works on policy events and at intervals, and on a request for all objects
-that it matches when it names no targets of its own. This module must never look for objects.
+that it matches when it names no targets of its own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A `Matcher` is a pure function of a request. It also answers `may_match` from the index key alone (kind, subresource,
 operation, namespace), which is what keeps the cost of a review independent of the number of policies. An error while
-matching is an error of the rule, never "does not match". This module must never read variables.
+matching is an error of the rule, never "does not match".
 """
 
 from __future__ import annotations

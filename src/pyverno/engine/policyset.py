@@ -1,8 +1,7 @@
 """An immutable set of compiled policies and exceptions, indexed by kind, operation and namespace of requests.
 
 Selection costs the same for ten policies and for ten thousand: the plan for one (phases, kind, subresource, operation,
-namespace) is made once and remembered. `with_policy()` returns a new set; a store swaps one reference. This module must
-never evaluate a rule on an object.
+namespace) is made once and remembered. `with_policy()` returns a new set; a store swaps one reference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Redaction of error texts: a value of a variable is replaced by the variable as the policy spells it.
 
 A rule may read Secrets and build paths, URLs, names and selectors of them; servers quote these in their errors, and
-error texts appear in reports. This module must never look into objects.
+error texts appear in reports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One request to the engine: user, operation and object.
 
 Requests are made only by `from_admission_review`, `from_manifest` and `from_live`, so that all front doors make the
-same requests. This module must never look at a policy.
+same requests.
 """
 
 from __future__ import annotations

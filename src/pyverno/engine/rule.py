@@ -1,8 +1,8 @@
 """The one small form that every policy kind is lowered to.
 
 A `CompiledRule` has an identity (`RuleInfo`), the requests that it matches (`Matcher`), variables (`Binding`),
-conditions (`Guard`) and an action (`Action`). Everything is parsed, expanded and immutable, and may be used by
-many threads. This module must never know how a policy is written.
+conditions (`Guard`) and an action (`Action`). Everything is parsed, expanded and immutable, and may be used by many
+threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Variables that expressions see: an immutable chain of lazy, memoised bindings.
 
 `scope.bind(name, thunk)` returns a child; nothing is ever changed or restored. A scope is a dict whose missing keys are
-computed on first use, so that compiled expressions read it with plain `scope[name]`. This module must never know what
-a variable means.
+computed on first use, so that compiled expressions read it with plain `scope[name]`.
 """
 
 from __future__ import annotations

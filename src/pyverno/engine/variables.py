@@ -1,7 +1,7 @@
 """The variables that every rule has: request, serviceAccountName, serviceAccountNamespace, images.
 
 All of them are lazy. Variables that a person supplied for a rule (values files) lie under those of the rule's own
-context entries. This module must never load a context entry (see `bindings`).
+context entries.
 """
 
 from __future__ import annotations

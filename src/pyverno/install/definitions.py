@@ -1,8 +1,7 @@
 """The CustomResourceDefinitions of all policy kinds, made from their registry, and of what follows from policies.
 
 Schemas come from the tables that decode the documents (`structural`), for `kubectl explain` and for wrong types.
-Whether a policy makes sense is left to the policy webhook, which says more than a schema could. This module must never
-list a kind that the registry does not have.
+Whether a policy makes sense is left to the policy webhook, which says more than a schema could.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The manifests that install the controllers in a cluster: definitions, identities, and what runs.
 
 Roles hold what the controllers use and nothing else; further kinds are added by ClusterRoles with the aggregation
-label. This module must never apply anything.
+label.
 """
 
 from __future__ import annotations

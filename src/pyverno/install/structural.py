@@ -3,7 +3,7 @@
 A schema refuses nothing that the decoder takes (but for nulls), so that one place decides; what it says is for people
 (`kubectl explain`) and for tools that complete fields. Unknown fields are kept everywhere: pruned, a field that is
 spelled wrong would be gone before the policy webhook could name it, and the policy would say less than its author
-wrote. This module must never know a policy kind.
+wrote.
 """
 
 from __future__ import annotations

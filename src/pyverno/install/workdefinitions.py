@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions of objects that controllers pass to each other: UpdateRequests and ephemeral reports.
 
-They are not policies, and only controllers write them. This module must never list a policy kind.
+They are not policies, and only controllers write them.
 """
 
 from __future__ import annotations

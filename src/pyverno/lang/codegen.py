@@ -1,10 +1,10 @@
 """The only place that turns generated source into a function, and the writer that makes such source safe.
 
-Source is written as templates of ours plus integers: variables are `v0 v1 ...`, everything that came from a policy is
-a constant `c0 c1 ...` handed over as a value. No text of a policy or of a resource ever enters the source, not even
+Source is written as templates of ours plus integers: variables are `v0 v1 ...`, everything that came from a policy is a
+constant `c0 c1 ...` handed over as a value. No text of a policy or of a resource ever enters the source, not even
 quoted: `Source.line` takes nothing but integers, and `Source.build` refuses source that holds a quote, a backslash or
 any other character that templates do not need. Functions of equal source share one code object: what tells them apart
-are their constants. This module must never learn what is being generated.
+are their constants.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An explanation as lines of text: a tree for people, with the places in the policy and in the manifest.
 
-Lines are ASCII but for what policies and objects hold. This module must never show a value that a trace hides.
+Lines are ASCII but for what policies and objects hold.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Series are plain numbers in dictionaries, because a request must not pay for more; how they are shown is decided
 elsewhere (`exposition`, OpenTelemetry). What finds no room counts in a series of its instrument whose labels are all
-`_other`, so that sums stay right; series of what was deleted go a while later. All of it belongs to one thread. This
-module must never know what is counted.
+`_other`, so that sums stay right; series of what was deleted go a while later. All of it belongs to one thread.
 """
 
 from __future__ import annotations

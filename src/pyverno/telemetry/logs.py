@@ -1,7 +1,6 @@
 """Log lines: one event each, with its fields, as JSON or for people; and those about answers.
 
-Neither a resource's body nor a secret is ever logged: names, kinds and verdicts are. This module must never decide what
-happens.
+Neither a resource's body nor a secret is ever logged: names, kinds and verdicts are.
 """
 
 from __future__ import annotations

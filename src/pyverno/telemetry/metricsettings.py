@@ -1,7 +1,6 @@
 """The ConfigMap `kyverno-metrics`: the namespaces whose requests are counted, buckets, and enabled metrics.
 
-Every key is read separately: one that cannot be read keeps its default and is listed in `problems`. This module must
-never count anything.
+Every key is read separately: one that cannot be read keeps its default and is listed in `problems`.
 """
 
 from __future__ import annotations

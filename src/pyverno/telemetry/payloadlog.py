@@ -1,6 +1,6 @@
 """Whole requests and responses in the log, for debugging; the contents of Secrets are removed.
 
-Off unless a flag turns it on. This module must never be used by default.
+Off unless a flag turns it on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Readings of several processes as one: what each counted is added up, what all of them count alike is counted once.
 
-They go from one process to another as JSON. This module must never know what was counted.
+They go from one process to another as JSON.
 """
 
 from __future__ import annotations

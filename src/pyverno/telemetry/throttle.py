@@ -1,7 +1,4 @@
-"""Throttling of log lines that any client can cause: a few at once, then one a second, with the number suppressed.
-
-This module must never write a line.
-"""
+"""Throttling of log lines that any client can cause: a few at once, then one a second, with the number suppressed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""ServiceAccount: every pod runs as an account that exists, and finds the account's token where clients look for it.
-
-This module must never make an account or a token.
-"""
+"""ServiceAccount: every pod runs as an account that exists, and finds the account's token where clients look for it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Classes that objects get when they name none: IngressClass and StorageClass; and the RuntimeClass of pods.
 
-Of several defaults the newest counts. This module must never make a class.
+Of several defaults the newest counts.
 """
 
 from __future__ import annotations

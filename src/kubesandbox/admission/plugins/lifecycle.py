@@ -1,7 +1,4 @@
-"""NamespaceLifecycle: objects live in namespaces that exist, none is added to one that ends, some never end.
-
-This module must never create a namespace.
-"""
+"""NamespaceLifecycle: objects live in namespaces that exist, none is added to one that ends, some never end."""
 
 from __future__ import annotations
 

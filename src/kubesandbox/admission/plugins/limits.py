@@ -1,7 +1,4 @@
-"""LimitRanger: defaults for containers that say nothing about resources, and bounds for those that do.
-
-This module must never count what a namespace uses (see `quota`).
-"""
+"""LimitRanger: defaults for containers that say nothing about resources, and bounds for those that do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The spec of the pod in a request, for the plugins that are about pods.
-
-This module must never judge.
-"""
+"""The spec of the pod in a request, for the plugins that are about pods."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pod Security admission: the levels that the labels of a namespace ask for, enforced, warned about, and recorded.
 
-Pods are held to all three; templates of controllers only to `warn` and `audit`. This module must never know a control.
+Pods are held to all three; templates of controllers only to `warn` and `audit`.
 """
 
 from __future__ import annotations

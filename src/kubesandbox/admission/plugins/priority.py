@@ -1,7 +1,4 @@
-"""Priority: the number behind a pod's PriorityClass, and only one default among the classes.
-
-This module must never make a class.
-"""
+"""Priority: the number behind a pod's PriorityClass, and only one default among the classes."""
 
 from __future__ import annotations
 

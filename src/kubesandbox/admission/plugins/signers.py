@@ -1,6 +1,6 @@
 """Certificate signing requests: requester, permissions to approve and sign, and no request for system:masters.
 
-Permission is the verb `approve` or `sign` on the signer. This module must never sign.
+Permission is the verb `approve` or `sign` on the signer.
 """
 
 from __future__ import annotations

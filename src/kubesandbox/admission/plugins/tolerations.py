@@ -1,7 +1,4 @@
-"""DefaultTolerationSeconds: pods stay five minutes on a node that is not ready or cannot be reached.
-
-This module must never look at nodes.
-"""
+"""DefaultTolerationSeconds: pods stay five minutes on a node that is not ready or cannot be reached."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How much an object takes: requests and limits of pods, and the amounts that quotas count.
-
-This module must never compare with a limit.
-"""
+"""How much an object takes: requests and limits of pods, and the amounts that quotas count."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """ValidatingAdmissionPolicy and MutatingAdmissionPolicy, judged in process by the one engine.
 
 A policy sees objects in the version that its constraints name; what mutating policies make of them is converted back.
-This module must never word a verdict of its own where Kubernetes has words for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A request of the server as the engine and expressions see it: objects in one version, the namespace, the user.
-
-This module must never judge.
-"""
+"""A request of the server as the engine and expressions see it: objects in one version, the namespace, the user."""
 
 from __future__ import annotations
 

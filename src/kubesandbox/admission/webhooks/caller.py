@@ -1,6 +1,6 @@
 """The HTTPS client of webhooks: one pool of connections per authority, and failures in the words of Go's client.
 
-Texts are those that people search for. This module must never know what a webhook is asked.
+Texts are those that people search for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Admission webhooks: which are asked about a request, in which order, and what their answers do to it.
 
 Mutating ones are asked one after another, each seeing what those before it changed, and once more when the object
-changed after them; validating ones are asked at the same time. This module must never know how a call travels.
+changed after them; validating ones are asked at the same time.
 """
 
 from __future__ import annotations

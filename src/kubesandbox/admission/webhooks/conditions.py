@@ -1,7 +1,7 @@
 """matchConditions of webhooks: CEL expressions that decide whether a webhook is asked at all.
 
 They see `object`, `oldObject`, `request` and `authorizer`. A false one wins over errors; what errors mean is the
-webhook's failurePolicy. This module must never call anybody.
+webhook's failurePolicy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Failures of calls to webhooks, in the words of Go's client: those are what people search for.
-
-This module must never call a webhook; to name what a certificate is valid for, it looks at the certificate once more.
-"""
+"""Failures of calls to webhooks, in the words of Go's client: those are what people search for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Webhook configurations, compiled: which requests each webhook is about, and in which version it wants them.
 
-Compiled when a configuration changes, and remembered per kind of request. This module must never call a webhook.
+Compiled when a configuration changes, and remembered per kind of request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""JSON patches of webhooks, applied as the API server's library (evanphx/json-patch v4) applies them, in its words.
-
-This module must never know a webhook.
-"""
+"""JSON patches of webhooks, applied as the API server's library (evanphx/json-patch v4) applies them, in its words."""
 
 from __future__ import annotations
 

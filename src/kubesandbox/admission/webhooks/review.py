@@ -1,6 +1,6 @@
 """AdmissionReview: the question that is sent to a webhook, and its answer, read with the API server's suspicion.
 
-Versions v1 and v1beta1 of `admission.k8s.io`. This module must never send anything.
+Versions v1 and v1beta1 of `admission.k8s.io`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The two rounds of mutation: who wants to see again what others changed after it.
 
-Webhooks and policies keep separate accounts, as in Kubernetes. This module must never know whom the names mean.
+Webhooks and policies keep separate accounts, as in Kubernetes.
 """
 
 from __future__ import annotations

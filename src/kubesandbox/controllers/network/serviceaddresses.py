@@ -1,6 +1,6 @@
 """Where a Service leads: the addresses and ports of its pods, as Endpoints and as an EndpointSlice.
 
-Functions of what is seen. This module must never write.
+Functions of what is seen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Services: their Endpoints and EndpointSlices follow the pods that they select.
 
-What they hold is worked out in `serviceaddresses`. This module must never touch the addresses of a Service without a
-selector, which are its owner's.
+What they hold is worked out in `serviceaddresses`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Addresses of pods: the next free one of a network.
-
-This module must never keep more than where it stands; what is in use is read from the pods.
-"""
+"""Addresses of pods: the next free one of a network."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The kubelet of all nodes: sets pods to Running, ends those that are not restarted, and lets deleted ones go.
 
 Nothing is started. The statuses are made in `podstatus`, `podends` and `podwaits`. A pod that was given another status
-keeps it, so that tests can play what a real node would see. This module must never change a pod's specification.
+keeps it, so that tests can play what a real node would see.
 """
 
 from __future__ import annotations

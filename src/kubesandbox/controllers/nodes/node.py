@@ -1,7 +1,4 @@
-"""The one node of the sandbox: what it is, that it is ready, and its lease.
-
-This module must never know pods.
-"""
+"""The one node of the sandbox: what it is, that it is ready, and its lease."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The status that a kubelet writes for pods that run, worded like a real one's; how they end is in `podends`.
 
-Functions of the pod. Nothing runs anywhere: images are not pulled and commands are not started. This module must never
-write.
+Functions of the pod. Nothing runs anywhere: images are not pulled and commands are not started.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Evicts pods from nodes with `NoExecute` taints, at once or when the time of their tolerations is over.
-
-This module must never taint a node.
-"""
+"""Evicts pods from nodes with `NoExecute` taints, at once or when the time of their tolerations is over."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The pods of a DaemonSet: on which nodes they belong, and which of them to make or delete next.
 
-Functions of what is seen; upstream: `pkg/controller/daemon`. This module must never write.
+Functions of what is seen; upstream: `pkg/controller/daemon`.
 """
 
 from __future__ import annotations

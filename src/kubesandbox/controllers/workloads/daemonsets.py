@@ -1,6 +1,6 @@
 """DaemonSets: one pod on every node that will take it.
 
-What comes next is worked out in `daemonpods`. This module must never bind a pod.
+What comes next is worked out in `daemonpods`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Deployments: one ReplicaSet per version of the template, replaced step by step or at once.
 
-Sizes come from `rollout`, the status from `deploymentstatus`. This module must never make a pod.
+Sizes come from `rollout`, the status from `deploymentstatus`.
 """
 
 from __future__ import annotations

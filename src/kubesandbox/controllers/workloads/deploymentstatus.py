@@ -1,6 +1,6 @@
 """The status of a Deployment: its counts, and whether it is available and progresses.
 
-Functions of what is seen; upstream: `pkg/controller/deployment`. This module must never write.
+Functions of what is seen; upstream: `pkg/controller/deployment`.
 """
 
 from __future__ import annotations

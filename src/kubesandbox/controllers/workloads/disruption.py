@@ -1,7 +1,4 @@
-"""PodDisruptionBudgets: how many of their pods may be evicted now.
-
-This module must never evict.
-"""
+"""PodDisruptionBudgets: how many of their pods may be evicted now."""
 
 from __future__ import annotations
 

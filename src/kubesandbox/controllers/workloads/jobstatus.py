@@ -1,6 +1,6 @@
 """How far a Job is: which pods count, whether it has come to its end, and how many pods it wants now.
 
-Functions of what is seen; upstream: `pkg/controller/job`. This module must never write.
+Functions of what is seen; upstream: `pkg/controller/job`.
 """
 
 from __future__ import annotations

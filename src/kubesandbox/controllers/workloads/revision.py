@@ -1,7 +1,6 @@
 """Names of versions of templates: short hashes in the alphabet of generated names, and ControllerRevisions.
 
-Only stability counts: the same template gives the same hash, another one another. This module must never compare what
-a server defaulted with what it did not.
+Only stability counts: the same template gives the same hash, another one another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many replicas each ReplicaSet of a Deployment shall have: rolling updates, recreation, proportional scaling.
 
-Functions of what is seen; upstream: `pkg/controller/deployment`. This module must never write.
+Functions of what is seen; upstream: `pkg/controller/deployment`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pods of a StatefulSet: their names and claims, and which of them to make or delete next.
 
-Functions of what is seen; upstream: `pkg/controller/statefulset`. This module must never write.
+Functions of what is seen; upstream: `pkg/controller/statefulset`.
 """
 
 from __future__ import annotations

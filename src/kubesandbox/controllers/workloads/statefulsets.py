@@ -1,6 +1,6 @@
 """StatefulSets: pods with fixed names, made in order, each with its own claims.
 
-What comes next is worked out in `statefulpods`. This module must never delete a claim.
+What comes next is worked out in `statefulpods`.
 """
 
 from __future__ import annotations

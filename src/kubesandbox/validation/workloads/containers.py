@@ -1,7 +1,4 @@
-"""Containers of Pods: names, images, ports, environment, mounts, probes, resources.
-
-This module must never know the Pod around them, but for the volumes that they may mount.
-"""
+"""Containers of Pods: names, images, ports, environment, mounts, probes, resources."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Pods and their templates.
 
-`pod_spec` judges what stands in `spec`; `pod_update` what may change afterwards. This module must never know who made a
-Pod.
+`pod_spec` judges what stands in `spec`; `pod_update` what may change afterwards.
 """
 
 from __future__ import annotations

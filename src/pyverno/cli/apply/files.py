@@ -1,7 +1,7 @@
 """Changed and generated objects of `pyverno apply`, written to one file or into a folder.
 
 A file that is named (.yaml or .yml) starts empty and takes everything; in a folder each object is appended to the file
-of its name. Names come from resources and policies, so they are never trusted as paths. This module must never print.
+of its name. Names come from resources and policies, so they are never trusted as paths.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The environments that `pyverno cel` knows by name, and the types of objects by schema.
 
-Policies and this command declare the same variables, by the same code. This module must never evaluate an expression.
+Policies and this command declare the same variables, by the same code.
 """
 
 from __future__ import annotations

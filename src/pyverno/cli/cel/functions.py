@@ -1,6 +1,6 @@
 """The functions and macros of an environment, with signatures and documentation.
 
-Everything comes from the declarations. This module must never describe a function in its own words.
+Everything comes from the declarations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The inputs of `pyverno cel`: expressions, documents and variables, read from arguments, files and stdin.
 
-Documents become the variables that policies have: an object, its predecessor, the request about them. This module must
-never compile an expression.
+Documents become the variables that policies have: an object, its predecessor, the request about them.
 """
 
 from __future__ import annotations

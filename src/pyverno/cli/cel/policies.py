@@ -1,6 +1,6 @@
 """`pyverno cel check --policy`: the expressions of whole policies against the schemas of the kinds that they match.
 
-A policy that does not compile is an error and is not checked. This module must never evaluate an expression.
+A policy that does not compile is an error and is not checked.
 """
 
 from __future__ import annotations

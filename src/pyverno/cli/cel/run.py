@@ -1,7 +1,7 @@
 """Run one expression for `pyverno cel eval`: its value, its cost, and the values of its sub-expressions.
 
-There is no cluster and no network. Clock and randomness answer the second run, which traces, as they answered
-the first. This module must never print.
+There is no cluster and no network. Clock and randomness answer the second run, which traces, as they answered the
+first.
 """
 
 from __future__ import annotations

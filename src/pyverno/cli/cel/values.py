@@ -1,7 +1,4 @@
-"""CEL values for the output: as JSON, which never fails, and as short texts of bounded length.
-
-This module must never evaluate an expression.
-"""
+"""CEL values for the output: as JSON, which never fails, and as short texts of bounded length."""
 
 from __future__ import annotations
 

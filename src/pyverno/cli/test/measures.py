@@ -1,6 +1,6 @@
 """Coverage and mutation score as text, JSON, Markdown and a self-contained HTML page.
 
-Pure text. This module must never measure.
+Pure text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows of `pyverno test` as a table, JSON, YAML, Markdown, JUnit XML, TAP, CSV or HTML.
 
-Pure text. This module must never decide whether a row is right.
+Pure text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Strict mode of `pyverno test`: what in a suite looks like a check and proves nothing.
 
-Kyverno lets such rows pass or drops them. This module must never decide whether a row that does say something is right.
+Kyverno lets such rows pass or drops them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Lowering of Kubernetes' own admission policies with their bindings, and of `validate.cel` of a ClusterPolicy.
-
-This module must never evaluate an expression.
-"""
+"""Lowering of Kubernetes' own admission policies with their bindings, and of `validate.cel` of a ClusterPolicy."""
 
 from __future__ import annotations
 

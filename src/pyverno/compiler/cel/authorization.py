@@ -1,7 +1,4 @@
-"""Lowering of ValidatingPolicies that answer authorization requests of proxies (evaluation modes Envoy and HTTP).
-
-This module must never evaluate an expression.
-"""
+"""Lowering of ValidatingPolicies that answer authorization requests of proxies (evaluation modes Envoy and HTTP)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The CEL environments of policies: which variables an expression has, with their types, and how it is compiled.
 
-Variables of a policy are compiled in order: each sees those before it, by type. This module must never lower a policy.
+Variables of a policy are compiled in order: each sees those before it, by type.
 """
 
 from __future__ import annotations

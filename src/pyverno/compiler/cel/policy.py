@@ -1,7 +1,6 @@
 """Lowering of the policies.kyverno.io kinds: every expression is compiled here, once, with its types checked.
 
-A policy about Pods also becomes rules for the controllers that make Pods. This module must never evaluate an
-expression.
+A policy about Pods also becomes rules for the controllers that make Pods.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Templates of GeneratingPolicies: YAML documents with `(( expressions ))`, parsed and compiled once.
 
 A placeholder that is the whole of a string keeps the type of its value, any other must be a scalar. Keys hold no
-placeholders. What an expression yields is data and never looked at again. This module must never generate anything.
+placeholders. What an expression yields is data and never looked at again.
 """
 
 from __future__ import annotations

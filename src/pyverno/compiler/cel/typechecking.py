@@ -1,7 +1,7 @@
 """Type checking of CEL policies: their expressions against the schemas of the kinds that they match.
 
 The API server does the same for a ValidatingAdmissionPolicy and shows it in `status.typeChecking`: warnings, as a
-policy with them still runs. This module must never evaluate an expression, nor load a schema.
+policy with them still runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Match conditions that an API server evaluates before it calls a webhook: those of CEL policies, and of rule policies.
 
-They are only a sieve before the engine, which evaluates all conditions again. This module must never evaluate one.
-(Kyverno: pkg/controllers/webhook/match_conditions.go, pkg/cel/autogen/match.go)
+They are only a sieve before the engine, which evaluates all conditions again. (Kyverno:
+pkg/controllers/webhook/match_conditions.go, pkg/cel/autogen/match.go)
 """
 
 from __future__ import annotations

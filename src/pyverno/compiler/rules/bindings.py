@@ -1,4 +1,4 @@
-"""Lowering of context entries to bindings; imported by `context` when a rule has any. It must never load an entry."""
+"""Lowering of context entries to bindings; imported by `context` when a rule has any."""
 
 from __future__ import annotations
 

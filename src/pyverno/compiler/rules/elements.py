@@ -1,7 +1,4 @@
-"""Lowering of the head that every foreach has: which elements it goes over, with what variables, and when.
-
-This module must never know what is done with an element.
-"""
+"""Lowering of the head that every foreach has: which elements it goes over, with what variables, and when."""
 
 from __future__ import annotations
 

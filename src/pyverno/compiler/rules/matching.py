@@ -1,6 +1,6 @@
 """Lowering of match and exclude blocks: written filters become compiled ones.
 
-Shared by rules, exceptions and cleanup policies. This module must never decide whether a request matches.
+Shared by rules, exceptions and cleanup policies.
 """
 
 from __future__ import annotations

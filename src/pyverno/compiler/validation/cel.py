@@ -1,8 +1,7 @@
 """Checks of CEL policies, their exceptions and bindings that need no types: what webhooks and schemas refuse.
 
-Expressions are parsed where a check asks which names they use, but compiling them is the lowering's business. This
-module must never evaluate anything.
-(Kyverno: pkg/cel/policies, config/crds/policies.kyverno.io)
+Expressions are parsed where a check asks which names they use, but compiling them is the lowering's business. (Kyverno:
+pkg/cel/policies, config/crds/policies.kyverno.io)
 """
 
 from __future__ import annotations

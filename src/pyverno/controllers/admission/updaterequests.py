@@ -1,8 +1,7 @@
 """UpdateRequests that follow from an admission request: the work for the background controller, and its data.
 
 Pure functions. Rules of one legacy policy that make objects share a request, each rule that changes existing objects
-has its own, and so has every policy in CEL. This module must never write to a cluster. (Kyverno:
-pkg/webhooks/resource)
+has its own, and so has every policy in CEL. (Kyverno: pkg/webhooks/resource)
 """
 
 from __future__ import annotations

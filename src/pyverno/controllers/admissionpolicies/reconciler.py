@@ -1,7 +1,7 @@
 """Keeps the admission policies that policies ask for in the cluster, and takes them away again; the leader's work.
 
 Once the API server has a copy, the policy is its affair: the webhook asks it no more (`is_generated`). One that cannot
-be made leaves the policy with us and says why in its status. This module must never build an admission policy.
+be made leaves the policy with us and says why in its status.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Policies as admission policies of Kubernetes: ValidatingAdmissionPolicy and MutatingAdmissionPolicy with bindings.
 
-A pure function: the same policy gives the same objects. `eligibility` decides whether a policy can be translated
-at all. This module must never write to a cluster. (Kyverno: pkg/admissionpolicy)
+A pure function: the same policy gives the same objects. `eligibility` decides whether a policy can be translated at
+all. (Kyverno: pkg/admissionpolicy)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The cleanup controller: watches that feed it, and the work that one of its replicas does.
 
-It puts the parts together and keeps them running. This module must never evaluate a policy.
+It puts the parts together and keeps them running.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""The webhooks of policies in CEL: shared by selectors and failurePolicy, or a policy's own.
-
-This module must never talk to a cluster.
-(Kyverno: pkg/controllers/webhook/validating.go)
+"""The webhooks of policies in CEL: shared by selectors and failurePolicy, or a policy's own. (Kyverno:
+pkg/controllers/webhook/validating.go)
 """
 
 from __future__ import annotations

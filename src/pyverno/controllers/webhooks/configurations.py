@@ -1,7 +1,7 @@
 """The webhook configurations that make the API server ask us: whole objects, computed from policies and settings.
 
 A pure function of what is known: the same policies always give the same bytes, so that nothing is written that did not
-change. This module must never talk to a cluster.
+change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The webhook configurations that do not follow from policies: for Kyverno's kinds, the heartbeat and times to live.
 
-A policy that cannot be checked is not stored (failurePolicy Fail). This module must never talk to a cluster.
+A policy that cannot be checked is not stored (failurePolicy Fail).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the planned webhooks to the API server, policy by policy where it does not accept all of them.
 
 A policy whose webhook is refused is left out, or keeps its last accepted webhook, and is reported; it stops no other.
-Everything is tried as a dry run first. This module must never compute a rule.
+Everything is tried as a dry run first.
 """
 
 from __future__ import annotations

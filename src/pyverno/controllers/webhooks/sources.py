@@ -1,7 +1,4 @@
-"""What webhook configurations are made from, and one webhook on its way into a configuration: values only.
-
-This module must never compute a rule.
-"""
+"""What webhook configurations are made from, and one webhook on its way into a configuration: values only."""
 
 from __future__ import annotations
 

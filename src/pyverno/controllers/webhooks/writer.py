@@ -1,7 +1,7 @@
 """Keeps the webhook configurations of the cluster equal to what policies and settings ask for; the leader's work.
 
 An object is written only when it differs, compared without what the API server fills in, and taken away only when all
-of us go. A configuration is never emptied because something could not be read. This module must never compute a rule.
+of us go. A configuration is never emptied because something could not be read.
 """
 
 from __future__ import annotations

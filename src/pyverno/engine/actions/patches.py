@@ -1,7 +1,7 @@
 """The two kinds of patch that a mutate rule writes: strategic merge and JSON patch.
 
 A patch is a function of a run: it takes the object and returns the changed object, or the same object when nothing
-changes. It must never look at targets, lists or preconditions.
+changes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Authorization requests of proxies: how they differ from requests for Kubernetes objects, and which policies run.
 
-A policy in evaluation mode Envoy or HTTP matches such requests only. This module must never judge one.
+A policy in evaluation mode Envoy or HTTP matches such requests only.
 """
 
 from __future__ import annotations

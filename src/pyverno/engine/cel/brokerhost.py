@@ -1,8 +1,7 @@
 """The host behind CEL libraries: every call goes through the broker of the policy, which confines it to its namespace.
 
 Calls that a namespaced policy may not make (HTTP, global context, other namespaces) are refused here, in whichever
-expression they occur. Objects that a policy generates are collected, never created. This module must never evaluate an
-expression.
+expression they occur. Objects that a policy generates are collected, never created.
 """
 
 from __future__ import annotations

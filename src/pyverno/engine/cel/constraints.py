@@ -1,8 +1,7 @@
 """Compiled matchConstraints: which requests a CEL policy, a binding or a target selection matches.
 
 A `ConstraintMatcher` answers the same questions as `match.Matcher`, in the API server's way: resources instead of
-kinds, exact names instead of wildcards, selectors on the object as it is or as it was. This module must never read
-variables or evaluate match conditions.
+kinds, exact names instead of wildcards, selectors on the object as it is or as it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compiled PolicyExceptions of CEL policies: conditions, expiry, and what they allow by value.
 
 An exception that has expired exempts from nothing. One whose conditions cannot be evaluated is an error of the policy,
-unless its failurePolicy is Ignore: then it exempts from nothing either. This module must never merge exceptions.
+unless its failurePolicy is Ignore: then it exempts from nothing either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What CEL expressions of a policy see, and how they are run: bindings, lazy variables, budgets.
 
 One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it.
-Errors are typed; what they mean for the request is the action's business. This module must never know a policy kind.
+Errors are typed; what they mean for the request is the action's business.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which fields of the object an expression names, found in its text: where a change of the object could matter.
 
 The answer is a guess that the engine checks: a field too many costs a review, and one that is missed only makes an
-explanation poorer. This module must never evaluate an expression.
+explanation poorer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A rule is certain when the index key alone shows that it matches; a guard that looks at nothing but the operation is
 decided here. Policies whose rules are certain and have pass-checks share one fused pass-check: when it returns True,
-their results are ready. This module must never look at an object.
+their results are ready.
 """
 
 from __future__ import annotations

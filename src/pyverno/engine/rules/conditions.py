@@ -1,7 +1,6 @@
 """Conditions: preconditions, deny conditions and their kin, compiled once and checked often.
 
-Three forms exist: a map of `any` and `all`, the older bare list, and a list of such maps. This module must never decide
-what follows from a condition.
+Three forms exist: a map of `any` and `all`, the older bare list, and a list of such maps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compiled PolicyExceptions: the requests that they exempt, and from which rules of which policies.
 
 An exception narrows only: a request is exempt if and only if one exception matches all of its own scope. An exception
-whose match or conditions cannot be evaluated does not apply (fail closed). This module must never merge exceptions.
+whose match or conditions cannot be evaluated does not apply (fail closed).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Conditions that stand between a matched rule and its action.
 
-A guard returns a verdict to stop with, or None; an error is raised and becomes an ERROR result. This module must never
-decide what a rule does.
+A guard returns a verdict to stop with, or None; an error is raised and becomes an ERROR result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Arithmetic on values: `+ - * / %` and negation, with CEL's overflow rules.
 
-Integers are 64 bits wide, doubles never fail, times stay within years 1 to 9999. This module must never compare.
+Integers are 64 bits wide, doubles never fail, times stay within years 1 to 9999.
 """
 
 from __future__ import annotations

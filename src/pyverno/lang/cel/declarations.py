@@ -2,7 +2,7 @@
 
 A library function is a plain Python function with a `@function(...)` declaration: its CEL name, its signatures, its
 work and cost, and the version of its library that brought it. The docstring is its documentation, with an example line
-`CEL: expression ⇒ value` that the tests run. This module must never hold an implementation.
+`CEL: expression ⇒ value` that the tests run.
 """
 
 from __future__ import annotations

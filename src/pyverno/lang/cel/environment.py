@@ -1,8 +1,7 @@
 """The environment: which names, functions, macros and rules an expression is compiled with.
 
 An environment is immutable; `extended` and `with_variables` return new ones. `STANDARD` is plain CEL;
-`kubernetes_environment` and `kyverno_environment` (see `presets`) are the ones that policies use. This module must
-never evaluate an expression.
+`kubernetes_environment` and `kyverno_environment` (see `presets`) are the ones that policies use.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Errors about operands, and the conversion of unexpected exceptions of functions into typed errors.
 
 Operands may be data of a request, and many people read the messages of a policy: an error describes operands by type or
-length only. Where all operands are literals of the expression, the call shows them, in cel-go's words. This module must
-never put a value into `message`.
+length only. Where all operands are literals of the expression, the call shows them, in cel-go's words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Between CEL values and JSON: what a library sends out, and what it reads.
 
-Whole numbers that come out of text are doubles, as Go's decoder gives them to CEL. This module must never print.
+Whole numbers that come out of text are doubles, as Go's decoder gives them to CEL.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Messages: struct types whose fields always have a value, by default the zero of their type.
 
 So are protobuf messages and Go structs in CEL: `has(x.f)` tells whether a field differs from its zero, `x.f` never
-fails. A document becomes a message by `read`, which checks names and types. This module must never know a message by
-name.
+fails. A document becomes a message by `read`, which checks names and types.
 """
 
 from __future__ import annotations

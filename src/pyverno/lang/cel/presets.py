@@ -1,7 +1,6 @@
 """The environments that policies use: plain CEL, Kubernetes by version, Kyverno by policy kind.
 
-The compiler of policies adds variables (`object`, `request`, ...). This module must never declare a
-function.
+The compiler of policies adds variables (`object`, `request`, ...).
 """
 
 from __future__ import annotations

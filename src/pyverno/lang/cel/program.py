@@ -1,6 +1,6 @@
 """A compiled expression: run it, trace it, or ask what it uses.
 
-A program is immutable and may run in many threads at once. This module must never compile text.
+A program is immutable and may run in many threads at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CEL types: scalars, parameterised types, type variables, structs and opaque library types.
 
 A type prints as cel-go prints it in messages. Declarations are written as text (`list(A).(A) -> int`) and read by
-`parse_signature`. This module must never look at values.
+`parse_signature`.
 """
 
 from __future__ import annotations

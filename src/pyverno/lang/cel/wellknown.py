@@ -1,7 +1,7 @@
 """Protobuf's well-known types as CEL sees them: wrappers are scalars, Struct is a map, Value is any JSON.
 
 Kubernetes has no protobuf messages in expressions, but these names are part of the language and of its conformance
-tests. This module must never know other messages.
+tests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What calls take: the steps that a function needs for its operands, declared beside its signatures.
 
-A step takes roughly a microsecond of one processor. The call site charges the steps to the
-budget of the review before the call; they are not part of the cost that cel-go counts. A call of more than
-`LONGEST_CALL` steps is rejected, because nothing could stop it. Work that becomes known only during a call (matches,
-equal parts) is charged by the function itself. This module must never evaluate anything.
+A step takes roughly a microsecond of one processor. The call site charges the steps to the budget of the review before
+the call; they are not part of the cost that cel-go counts. A call of more than `LONGEST_CALL` steps is rejected,
+because nothing could stop it. Work that becomes known only during a call (matches, equal parts) is charged by the
+function itself.
 """
 
 from __future__ import annotations

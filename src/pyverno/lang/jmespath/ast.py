@@ -1,6 +1,6 @@
 """The syntax tree of a JMESPath expression, and its dump as `kyverno jp parse` prints it.
 
-A tree is made by `parser` and never changed. This module must never evaluate a node (see `compiler`).
+A tree is made by `parser` and never changed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Chains of fields and items, the way that nearly every expression begins, as closures.
 
-A chain indexes straight on and takes care only when that fails. This module must never know a syntax tree.
+A chain indexes straight on and takes care only when that fails.
 """
 
 from __future__ import annotations

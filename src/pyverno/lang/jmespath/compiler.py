@@ -2,7 +2,7 @@
 
 A missing key travels as a `Missing` value instead of an exception, and is turned into null in exactly the places in
 which the fork that Kyverno uses drops its NotFoundError. Every projected element, flattened element and function call
-is charged to the budget. This module must never know a particular function (see `functions`).
+is charged to the budget.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What a call of a function costs: a price for reading its arguments, and limits for what cannot be interrupted.
 
-Every function declares its cost where it is registered; the call is charged before the function sees an argument. This
-module must never know a particular function.
+Every function declares its cost where it is registered; the call is charged before the function sees an argument.
 """
 
 from __future__ import annotations

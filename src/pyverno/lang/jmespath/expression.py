@@ -1,7 +1,6 @@
 """A compiled JMESPath expression: what callers hold, ask about and evaluate.
 
-An expression is compiled once and is immutable and safe to share between threads. This module must never look into
-closures or functions; it only joins parser, compiler and the table of functions.
+An expression is compiled once and is immutable and safe to share between threads.
 """
 
 from __future__ import annotations

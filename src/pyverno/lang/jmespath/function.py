@@ -1,8 +1,7 @@
 """What a JMESPath function is: name, signature, note, implementation, and the check of its arguments.
 
 Each function is one registration: a decorated Python function whose docstring explains it and shows examples, each a
-line ``>>> expression`` followed by its result as JSON (or by ``error: text``). This module must never know a
-particular function (see `functions`).
+line ``>>> expression`` followed by its result as JSON (or by ``error: text``).
 """
 
 from __future__ import annotations

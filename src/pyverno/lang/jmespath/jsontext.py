@@ -1,7 +1,4 @@
-"""JSON texts that come out of values: read within a budget, with errors that do not show the text.
-
-This module must never know where the text stands.
-"""
+"""JSON texts that come out of values: read within a budget, with errors that do not show the text."""
 
 from __future__ import annotations
 

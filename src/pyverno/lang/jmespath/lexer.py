@@ -1,7 +1,6 @@
 """Cuts a JMESPath expression into tokens, in one linear pass.
 
-Texts of errors are those of the fork that Kyverno uses. This module must never look at the order of tokens (see
-`parser`), nor evaluate anything.
+Texts of errors are those of the fork that Kyverno uses.
 """
 
 from __future__ import annotations

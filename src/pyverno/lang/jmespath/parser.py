@@ -1,8 +1,7 @@
 """Turns the tokens of a JMESPath expression into its syntax tree: a Pratt parser.
 
 Grammar, binding powers and texts of errors follow the fork of go-jmespath that Kyverno uses, its leniencies included
-(commas between function arguments and between hash members may be missing). This module must never evaluate
-anything; how deep an expression may nest is bounded here, so that everything behind may recurse.
+(commas between function arguments and between hash members may be missing).
 """
 
 from __future__ import annotations

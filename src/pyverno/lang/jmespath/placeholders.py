@@ -1,6 +1,6 @@
 """Placeholders: the places of an expression that values of nested variables fill when it runs.
 
-Values are inserted as data, after all parsing is done. This module must never parse such a value as an expression.
+Values are inserted as data, after all parsing is done.
 """
 
 from __future__ import annotations

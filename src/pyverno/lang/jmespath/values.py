@@ -1,7 +1,4 @@
-"""What the closures and the functions know about values: the missing key, truth, types and sizes.
-
-This module must never know a node or a function.
-"""
+"""What the closures and the functions know about values: the missing key, truth, types and sizes."""
 
 from __future__ import annotations
 

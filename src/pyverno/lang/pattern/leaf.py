@@ -1,8 +1,8 @@
 """Leaves of a pattern: one scalar of a policy against one value of a resource.
 
-A text leaf is a small language: `a | b`, `a & b`, `>5`, `<=1Gi`, `!x`, `1-10`, `1!-10`, wildcards. Every comparison
-is tried as durations, then as quantities, then as text. All of it is read once, at compile time; the resulting
-closure never raises. This module must never look at lists, paths or anchors (see `checks`).
+A text leaf is a small language: `a | b`, `a & b`, `>5`, `<=1Gi`, `!x`, `1-10`, `1!-10`, wildcards. Every comparison is
+tried as durations, then as quantities, then as text. All of it is read once, at compile time; the resulting closure
+never raises.
 """
 
 from __future__ import annotations

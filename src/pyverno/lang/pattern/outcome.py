@@ -1,7 +1,7 @@
 """Outcome of a match (pass, fail at a path, skip, or error) and the problem that caused it.
 
-Problems are cheap to make and render their text only when it is read, because most of them are dropped (list
-elements that do not apply, candidates of an existence anchor). This module must never decide a match.
+Problems are cheap to make and render their text only when it is read, because most of them are dropped (list elements
+that do not apply, candidates of an existence anchor).
 """
 
 from __future__ import annotations

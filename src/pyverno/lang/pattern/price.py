@@ -1,7 +1,6 @@
 """What a condition costs beyond reading its sides once: wildcards that meet every item of the other side.
 
-Membership compares items without wildcards by a set, so only items with wildcards cost a comparison each. This module
-must never compare anything (see the `operators_*` modules).
+Membership compares items without wildcards by a set, so only items with wildcards cost a comparison each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The error of Go's regexp for a pattern that does not parse, made from that of RE2's library for C++.
-
-This module must never compile a pattern.
-"""
+"""The error of Go's regexp for a pattern that does not parse, made from that of RE2's library for C++."""
 
 from __future__ import annotations
 

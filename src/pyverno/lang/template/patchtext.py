@@ -2,7 +2,7 @@
 
 The text is parsed once, at load, with placeholders where variables stand: what a variable yields can never become a
 further operation, path or key. A variable that stands unquoted and alone keeps its type, as YAML would read it; a
-quoted one is text. This module must never apply a patch.
+quoted one is text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """References `$(path)`: text of a document that repeats what stands elsewhere in the same document.
 
-They are resolved once, at load, since the document they look at is the author's own text. This module must never look
-at variables, nor at a resource.
+They are resolved once, at load, since the document they look at is the author's own text.
 """
 
 from __future__ import annotations

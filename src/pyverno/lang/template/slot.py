@@ -1,6 +1,6 @@
 """One variable of a template: its compiled expression for each kind of request, and the errors of its evaluation.
 
-Values of inner variables enter as placeholders, as data. This module must never look at the text around a variable.
+Values of inner variables enter as placeholders, as data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Reads DER, the encoding of certificates, just far enough to hand out pieces byte for byte.
-
-This module must never judge a certificate (see `x509`).
-"""
+"""Reads DER, the encoding of certificates, just far enough to hand out pieces byte for byte."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The options of one target, read when it is opened: from the file, and from secrets in files and in the cluster.
-
-This module must never put a value into an error.
-"""
+"""The options of one target, read when it is opened: from the file, and from secrets in files and in the cluster."""
 
 from __future__ import annotations
 

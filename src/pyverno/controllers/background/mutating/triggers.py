@@ -1,7 +1,6 @@
 """The admission requests that UpdateRequests were created for, as the engine takes them, with what is true by now.
 
-A created object is read again: its creation may have been refused after the webhooks allowed it. This module must never
-evaluate a rule.
+A created object is read again: its creation may have been refused after the webhooks allowed it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Audit annotations of policies that change or make objects: evaluated last, shown as properties of reports.
-
-This module must never decide whether a policy passes.
-"""
+"""Audit annotations of policies that change or make objects: evaluated last, shown as properties of reports."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Answers to authorization requests: ValidatingPolicies in the evaluation modes Envoy and HTTP.
 
-The first validation that gives an answer, and not null, decides. This module must never send an answer.
+The first validation that gives an answer, and not null, decides.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mutation in CEL of existing objects: a request triggers it, its own object stays as it is.
 
-Targets are the objects that the policy selects by rules, or that an expression returns. This module must never write.
+Targets are the objects that the policy selects by rules, or that an expression returns.
 """
 
 from __future__ import annotations

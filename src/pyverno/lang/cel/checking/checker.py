@@ -1,8 +1,8 @@
 """The type checker: gives every node a type, every name its declaration and every call its overloads.
 
-It is cel-go's checker (checker/checker.go): overload resolution with type variables, one pass, all problems
-collected. In lenient mode nothing is a problem: what does not resolve is dyn and fails at run time, as expressions
-that were never checked do. This module must never evaluate anything.
+It is cel-go's checker (checker/checker.go): overload resolution with type variables, one pass, all problems collected.
+In lenient mode nothing is a problem: what does not resolve is dyn and fails at run time, as expressions that were never
+checked do.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 `duration('x')`, `timestamp('x')`, `s.matches('[')` and `s.find('[')` do not compile, nor do conversions of literals
 that cannot be converted (`int('x')`, `double('1e400')`), nor lists and maps whose elements differ in type even where
-dyn would allow them, except inside `format` calls. This module must never check anything that is not written in the
-expression.
+dyn would allow them, except inside `format` calls.
 """
 
 from __future__ import annotations

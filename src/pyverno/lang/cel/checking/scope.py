@@ -1,7 +1,6 @@
 """Names of an environment: variables, constants, type names and functions, looked up through a container.
 
-A name `c` used in container `a.b` means the first of `a.b.c`, `a.c` and `c` that is declared. This module must never
-know of the local variables of a comprehension (the checker and the planner do).
+A name `c` used in container `a.b` means the first of `a.b.c`, `a.c` and `c` that is declared.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 `DeclaredTypes` has them in tables, `MutationTypes` has the `Object{...}` and `JSONPatch{...}` of mutations,
 `SchemaTypes` reads OpenAPI schemas as Kubernetes' type checking does, `StructTypes` asks several providers in turn.
-This module must never load a schema.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Assignability of types with type variables: the small unification that cel-go's checker uses.
 
 A `Substitution` maps variables to types and grows while an expression is checked; a failed attempt leaves no trace.
-This module must never report an error.
 """
 
 from __future__ import annotations

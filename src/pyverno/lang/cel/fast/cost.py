@@ -2,8 +2,7 @@
 
 A unit is what the closures evaluate once: the expressions of a rule, or a variable that several rules share. Its cost
 is a number that is known when the function is written, plus the lengths of loops times what one visit can cost. Loops
-are charged before they run, so that the account also bounds the steps of the generated function itself. This module
-must never know a node.
+are charged before they run, so that the account also bounds the steps of the generated function itself.
 """
 
 from __future__ import annotations

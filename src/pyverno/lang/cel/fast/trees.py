@@ -1,6 +1,6 @@
 """Facts about an expression that the generator of pass-checks needs: constants, loops, tests, and equal meaning.
 
-All functions read checked trees. This module must never write code.
+All functions read checked trees.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generated code for names: what is kept in variables of the function, for how long, and what it can have cost.
 
 Paths from the object and variables of policies are computed once, at the top of the function where they surely are
-needed, or where they are first used. This module must never write how a value is computed (see `passvalues`).
+needed, or where they are first used.
 """
 
 from __future__ import annotations

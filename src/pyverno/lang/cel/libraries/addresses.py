@@ -1,7 +1,7 @@
 """IP addresses and CIDR ranges: Kubernetes' libraries, and cel-go's own `network`.
 
 Zones and IPv4-mapped IPv6 addresses are refused; `network` reads a mapped address in hexadecimal as the IPv4 address.
-Addresses are compared as values, never as text. This module must never look a name up.
+Addresses are compared as values, never as text.
 """
 
 from __future__ import annotations

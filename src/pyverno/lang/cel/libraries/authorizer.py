@@ -1,6 +1,6 @@
 """The authorizer library: access checks of users and service accounts.
 
-Builder values collect the attributes of a check; `check` sends it to the host. This module must never decide by itself.
+Builder values collect the attributes of a check; `check` sends it to the host.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Kyverno's libraries of the Envoy and HTTP evaluation modes: answers to authorization requests.
 
-An answer is built step by step and finished with `Response()`; each step gives a new value. This module must never
-decide which policy's answer counts.
+An answer is built step by step and finished with `Response()`; each step gives a new value.
 """
 
 from __future__ import annotations

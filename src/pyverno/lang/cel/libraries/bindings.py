@@ -1,7 +1,4 @@
-"""`cel.bind` and the two-variable loops: libraries of macros alone.
-
-This module must never declare a function.
-"""
+"""`cel.bind` and the two-variable loops: libraries of macros alone."""
 
 from __future__ import annotations
 

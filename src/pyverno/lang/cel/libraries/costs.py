@@ -1,7 +1,4 @@
-"""Costs of calls that depend on their arguments, as cel-go and Kubernetes count them.
-
-This module must never evaluate anything.
-"""
+"""Costs of calls that depend on their arguments, as cel-go and Kubernetes count them."""
 
 from __future__ import annotations
 

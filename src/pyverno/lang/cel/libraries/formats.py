@@ -1,6 +1,6 @@
 """Kubernetes' named formats: names, labels, and the text formats of CRDs.
 
-A format's `validate` answers the problems of a text, or nothing. This module must never look beyond the text.
+A format's `validate` answers the problems of a text, or nothing.
 """
 
 from __future__ import annotations

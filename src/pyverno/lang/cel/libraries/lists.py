@@ -1,7 +1,7 @@
 """The lists library: slices, flattening, sorting, ranges.
 
 Versions are cel-go's: `flatten` came with 1; sorting, ranges, `reverse` and `distinct` with 2; their costs with 3.
-Kubernetes has version 3 since 1.34. This module must never change a list in place.
+Kubernetes has version 3 since 1.34.
 """
 
 from __future__ import annotations

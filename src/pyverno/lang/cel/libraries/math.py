@@ -1,7 +1,6 @@
 """The math library: least and greatest, rounding, signs, bits, square roots.
 
-Versions are cel-go's: rounding, signs and bits came with 1, `math.sqrt` with 2. This module must never know Kyverno's
-two-argument `math.round`.
+Versions are cel-go's: rounding, signs and bits came with 1, `math.sqrt` with 2.
 """
 
 from __future__ import annotations

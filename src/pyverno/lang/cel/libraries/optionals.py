@@ -1,7 +1,4 @@
-"""Optional types: values that may be absent, and the functions that make and open them.
-
-This module must never know `orValue` on plain values (Kyverno's compatibility, see `kyverno.compat`).
-"""
+"""Optional types: values that may be absent, and the functions that make and open them."""
 
 from __future__ import annotations
 

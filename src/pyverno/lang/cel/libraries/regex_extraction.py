@@ -1,7 +1,4 @@
-"""The regex library of cel-go: `regex.replace`, `regex.extract`, `regex.extractAll`.
-
-This module must never know Kubernetes' `find` and `findAll`.
-"""
+"""The regex library of cel-go: `regex.replace`, `regex.extract`, `regex.extractAll`."""
 
 from __future__ import annotations
 

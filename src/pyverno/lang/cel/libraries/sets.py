@@ -1,7 +1,4 @@
-"""The sets library: lists as sets.
-
-This module must never depend on the order of elements.
-"""
+"""The sets library: lists as sets."""
 
 from __future__ import annotations
 

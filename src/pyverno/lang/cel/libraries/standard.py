@@ -1,7 +1,6 @@
 """The standard library: operators, conversions, texts and times that every environment has.
 
-Operators are declared here for the checker; the planner has their closures. This module must never declare what CEL
-leaves to extensions.
+Operators are declared here for the checker; the planner has their closures.
 """
 
 from __future__ import annotations

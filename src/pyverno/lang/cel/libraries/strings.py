@@ -1,7 +1,7 @@
 """The strings library: characters, searching, splitting, joining, formatting.
 
 Versions are cel-go's: Kubernetes has version 0 before 1.29 and version 2 since (`format` and `strings.quote` came with
-1, `reverse` with 3, the locale-free formatting with 4). Positions count code points. This module must never know lists.
+1, `reverse` with 3, the locale-free formatting with 4). Positions count code points.
 """
 
 from __future__ import annotations

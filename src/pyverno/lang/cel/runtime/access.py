@@ -1,7 +1,7 @@
 """Reading parts of values: fields, indexes, presence, and what a loop runs over.
 
 Optional values pass selection on to what they hold. A map may be a dict subclass that loads its values lazily: it is
-read with `value[name]` and tested with `in`. This module must never convert a document.
+read with `value[name]` and tested with `in`.
 """
 
 from __future__ import annotations

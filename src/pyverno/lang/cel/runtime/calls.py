@@ -1,7 +1,6 @@
 """Closures of calls: choosing an overload by the values at run time, and charging what it costs.
 
-This is the one place that calls functions while an expression runs (`passvalues` has that of the fast tier). This
-module must never look at nodes.
+This is the one place that calls functions while an expression runs (`passvalues` has that of the fast tier).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One run of an expression: its frame, its cost and its limits.
 
 A frame is a list: the cost so far, the cost at which to look at the limits next, the `Evaluation`, then the slots of
-variables. Closures read and write it by index. This module must never look at a node.
+variables. Closures read and write it by index.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Closures of the loop macros, with the results and costs of cel-go's expansions of them.
 
 `all` and `exists` absorb errors like `&&` and `||`; the others stop at the first error. Costs per visit: the loop
-condition and the step of the expansion (for `all`: `@not_strictly_false(@result)` and `@result && predicate`). This
-module must never look at nodes.
+condition and the step of the expansion (for `all`: `@not_strictly_false(@result)` and `@result && predicate`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The planner: a checked tree to closures.
 
 Each node becomes a `Step`; its static cost follows cel-go's cost tracker (interpreter/runtimecost.go) over the
-expansions that macros stand for. Constant lists, maps and conversions are computed once. This module must never run a
-step except to compute a constant.
+expansions that macros stand for. Constant lists, maps and conversions are computed once.
 """
 
 from __future__ import annotations

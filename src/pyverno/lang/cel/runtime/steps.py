@@ -2,7 +2,7 @@
 
 `cost` is the part of cel-go's run-time cost that is the same in every run; a step that must not always run (the right
 side of `&&`, a branch, a loop body) is charged when it does, by the step around it. Costs that depend on values are
-charged by the closure itself. This module must never look at nodes.
+charged by the closure itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The tree of a parsed expression.
 
-Macros are nodes of their own (`Comprehension`, `Bind`, `OptionalMap`): they are typed, evaluated and charged exactly
-as cel-go's expansions of them, without being expanded. Every node has an `id` (unique in its tree) and the `offset`
-that messages about it point at. Nodes compare by identity. This module must never evaluate anything.
+Macros are nodes of their own (`Comprehension`, `Bind`, `OptionalMap`): they are typed, evaluated and charged exactly as
+cel-go's expansions of them, without being expanded. Every node has an `id` (unique in its tree) and the `offset` that
+messages about it point at. Nodes compare by identity.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lexer of CEL: text to tokens, each with its code point offset.
 
 The pattern is fixed and linear. Keywords that are values or operators (`true`, `in`, ...) are tokens of their own;
-other reserved words are identifiers that the parser refuses. This module must never interpret a literal.
+other reserved words are identifiers that the parser refuses.
 """
 
 from __future__ import annotations

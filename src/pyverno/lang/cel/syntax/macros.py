@@ -1,7 +1,7 @@
 """Macros: calls that stand for a loop, a binding or a presence test.
 
 A macro is a function from the arguments as parsed to a node, or None when the call is an ordinary one after all. The
-tables are keyed by name, number of arguments and whether there is a receiver. This module must never evaluate.
+tables are keyed by name, number of arguments and whether there is a receiver.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The text of one expression, places in it, and the problems found there, printed as cel-go prints them.
-
-This module must never look at what the text means.
-"""
+"""The text of one expression, places in it, and the problems found there, printed as cel-go prints them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Which text of an expression each node of its tree stands for.
 
-Nodes know one place each, such as the operator; the text around it is found through the tokens. This module must never
-evaluate an expression.
+Nodes know one place each, such as the operator; the text around it is found through the tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Functions on lists and objects.
-
-This module must never change a list or object that it is given.
-"""
+"""Functions on lists and objects."""
 
 from __future__ import annotations
 

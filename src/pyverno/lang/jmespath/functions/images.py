@@ -1,7 +1,4 @@
-"""Functions on container image references.
-
-This module must never ask a registry.
-"""
+"""Functions on container image references."""
 
 from __future__ import annotations
 

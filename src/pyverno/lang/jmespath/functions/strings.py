@@ -1,6 +1,6 @@
 """Functions on texts: comparing, replacing, changing case, cutting and splitting.
 
-Characters are Unicode code points, as Go's runes. This module must never build a regular expression (see `regex`).
+Characters are Unicode code points, as Go's runes.
 """
 
 from __future__ import annotations

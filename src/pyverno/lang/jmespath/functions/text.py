@@ -1,7 +1,4 @@
-"""How a scalar becomes text when a function takes texts and numbers alike.
-
-This module must never render lists or maps (see `pyverno.kube.json.encode`).
-"""
+"""How a scalar becomes text when a function takes texts and numbers alike."""
 
 from __future__ import annotations
 

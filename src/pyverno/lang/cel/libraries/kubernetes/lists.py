@@ -1,7 +1,6 @@
 """Kubernetes' libraries: quantities, versions, URLs, regular expressions, lists, JSON patch keys.
 
-IP addresses are in `addresses`, formats in `formats`, the authorizer in `authorizer`. This module must never know an
-object's schema.
+IP addresses are in `addresses`, formats in `formats`, the authorizer in `authorizer`.
 """
 
 from __future__ import annotations

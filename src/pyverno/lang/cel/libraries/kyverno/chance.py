@@ -1,7 +1,6 @@
 """Kyverno's libraries of time and chance: `time.now`, cron texts, random texts.
 
-Clock and randomness come from the runtime's host, so that a run can be recorded. This module must never read either
-by itself.
+Clock and randomness come from the runtime's host, so that a run can be recorded.
 """
 
 from __future__ import annotations

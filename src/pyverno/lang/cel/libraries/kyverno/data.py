@@ -1,6 +1,6 @@
 """Kyverno's libraries of data: hash, json, yaml, math, transform, gzip, user, and the lenient `orValue`.
 
-Functions whose names have a prefix (`hash.md5`) also exist without it. This module must never call the host.
+Functions whose names have a prefix (`hash.md5`) also exist without it.
 """
 
 from __future__ import annotations

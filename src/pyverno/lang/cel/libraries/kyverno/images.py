@@ -1,7 +1,4 @@
-"""Kyverno's image library: references taken apart as go-containerregistry does.
-
-This module must never ask a registry.
-"""
+"""Kyverno's image library: references taken apart as go-containerregistry does."""
 
 from __future__ import annotations
 
