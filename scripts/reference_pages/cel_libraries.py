@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyverno.cli.cel.functions import Listed, listed_functions
 from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.lang.cel import Environment
 from pyverno.lang.cel.declarations import Declaration, Library
+from pyverno.lang.cel.listing import Listed, listed_functions
 from pyverno.lang.cel.presets import authz_environment, kubernetes_environment
 from pyverno.policy.kinds import POLICY_KINDS, Family
 from scripts.reference_pages.markdown import cell, code, page, table

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.samples import SampleInspector, sample_reports, sample_targets
 from tests.support.uiserver import UiServer, serve_ui
@@ -32,6 +32,7 @@ document.addEventListener("securitypolicyviolation", event => {
   window.seen.push(`${event.violatedDirective} ${event.blockedURI}`);
 });
 """
+AXE = Path(__file__).parent / "axe-core" / "axe.min.js"
 SCREENS = Path(__file__).parents[2] / "build" / "screens"
 
 
@@ -92,6 +93,7 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.skip(f"no browser is installed ({', '.join(_NAMES)}): the pages were not tested")
     flags = [*_FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
+    expect.set_options(timeout=20_000)  # of a busy machine
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=flags)
         yield opened

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import SCREENS, Site, Visit, open_visit
+from tests.browser.conftest import AXE, SCREENS, Site, Visit, open_visit
 from tests.browser.samples import HOSTILE
 from tests.unit.ui.store.samples import report, result
 
@@ -32,7 +32,6 @@ PAGES = (
     "history",
     "targets",
 )
-AXE = Path(__file__).parent / "axe-core" / "axe.min.js"
 LOOKS = (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390))
 AXE_LOOKS = (("light", 1280), ("dark", 390))
 

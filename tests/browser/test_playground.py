@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import AXE, Visit
 from tests.support.playgroundlinks import CONTENT, LINK
 
 POLICY = """\
@@ -44,6 +44,12 @@ spec:
     - name: web
       image: nginx:latest
 """
+
+
+def axe_findings(page: Page) -> list[str]:
+    """Return what axe finds on the page as it stands."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    return [each["id"] for each in page.evaluate("axe.run()")["violations"]]
 
 
 def write(page: Page, title: str, text: str) -> None:
@@ -206,3 +212,48 @@ def test_links_and_files_can_be_imported_and_states_saved(visit: Visit) -> None:
     expect(page.get_by_label("Operation")).to_have_value("UPDATE")
     page.get_by_role("button", name="Delete mine").click()
     expect(page.get_by_role("button", name="mine", exact=True)).to_have_count(0)
+
+
+def test_fields_are_completed_while_a_policy_is_written(visit: Visit) -> None:
+    """With the arrow keys and Enter; Escape closes the list and not the field."""
+    page = visit.open("playground")
+    area = page.get_by_role("textbox", name="Policies", exact=True)
+    area.fill("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nspec:\n  ")
+    area.press("Control+End")
+    area.press_sequentially("fail")
+    options = page.get_by_role("listbox", name="Completions").get_by_role("option")
+    expect(options).to_have_text(
+        ["failurePolicy string, one of Ignore, Fail", re.compile("validationFailureAction "), re.compile("Overrides")]
+    )
+    area.press("ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    area.press("ArrowUp")
+    area.press("Enter")
+    expect(area).to_have_value("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nspec:\n  failurePolicy: ")
+    area.press("Control+Space")
+    expect(options).to_have_text([re.compile("Ignore"), re.compile("Fail")])
+    assert [] == axe_findings(page)
+    area.press("Escape")
+    expect(options).to_have_count(0)
+    expect(area).to_be_focused()
+
+
+def test_functions_and_fields_are_documented_under_the_pointer(visit: Visit) -> None:
+    """And under the cursor, with the keyboard."""
+    page = visit.open("playground")
+    area = page.get_by_role("textbox", name="Policies", exact=True)
+    area.fill(POLICY.replace("name a version", '"{{ to_upper(request.name) }}"'))
+    lines = area.input_value().split("\n")
+    number = next(index for index, line in enumerate(lines) if "to_upper" in line)
+    box = area.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 8 + 7.8 * (lines[number].index("to_upper") + 2), box["y"] + 8 + 19.5 * (number + 0.5))
+    tooltip = page.get_by_role("tooltip")
+    expect(tooltip).to_contain_text("to_upper(string) string")
+    page.mouse.move(0, 0)
+    expect(tooltip).to_have_count(0)
+    area.press("Control+Home")
+    area.press("ArrowDown")
+    area.press("Control+i")
+    expect(tooltip).to_contain_text("kind")
+    assert [] == axe_findings(page)

@@ -1,13 +1,15 @@
 /** A text field with line numbers, and marks on lines. */
 
+import { assist } from "./assist.js";
 import { fill, h } from "./dom.js";
 
 /**
  * @param {string} title
  * @param {string} text
  * @param {(text: string) => void} changed
+ * @param {(() => Record<string, string>) | null} [context] with it, the server helps to write; see `assist`
  */
-export function editor(title, text, changed) {
+export function editor(title, text, changed, context = null) {
   const numbers = h("ol", { "aria-hidden": "true" });
   const area = h("textarea.code", { "aria-label": title, spellcheck: "false", autocapitalize: "off", rows: "12", oninput: () => { layOut(); changed(area.value); } });
   let marks = [];
@@ -30,6 +32,9 @@ export function editor(title, text, changed) {
     changed(value);
   }
 
+  const frame = h("div.editor", {}, numbers, area);
+  // its keys come first: with a list of completions, Tab and Escape belong to the list
+  if (context) assist(area, frame, context, () => { layOut(); changed(area.value); });
   area.addEventListener("keydown", event => {
     // Tab indents; Escape before it leaves the field as everywhere else
     if (event.key === "Escape") area.dataset.leave = "yes";
@@ -44,7 +49,7 @@ export function editor(title, text, changed) {
   area.value = text;
   layOut();
   return {
-    element: h("section", {}, h("h2", {}, title), h("div.editor", {}, numbers, area)),
+    element: h("section", {}, h("h2", {}, title), frame),
     set,
     /** Put the cursor at a line, and the line into view. */
     goTo(line) {

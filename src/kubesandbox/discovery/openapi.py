@@ -13,12 +13,11 @@ from typing import Final, TypeAlias
 
 import orjson
 
-from kubesandbox.discovery.descriptions import descriptions
 from kubesandbox.discovery.openapi_paths import resource_paths
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.schemas import SchemaSet, schema_set
+from pyverno.kube.schemas import SchemaSet, descriptions, schema_set
 
 __all__ = ["SWAGGER_MEDIA", "OpenApi", "custom_name", "published_definition", "swagger"]
 

@@ -2,8 +2,8 @@
 
 `merge_table` is small and quick: which lists merge, and by which keys. `schema_set` is everything else about one
 Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. `go_fields` is what OpenAPI does not say: which
-fields are always written, and how Go names types. `scripts/build_schemas.py` and `scripts/build_go_types.py` make the
-files.
+fields are always written, and how Go names types. `descriptions` explains types and fields.
+`scripts/build_schemas.py` and `scripts/build_go_types.py` make the files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ import orjson
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
-__all__ = ["VERSIONS", "GoField", "MergeField", "MergeTable", "SchemaSet", "go_fields", "merge_table", "schema_set"]
+__all__ = [
+    "VERSIONS",
+    "GoField",
+    "MergeField",
+    "MergeTable",
+    "SchemaSet",
+    "descriptions",
+    "go_fields",
+    "merge_table",
+    "schema_set",
+]
 
 VERSIONS: Final = tuple(f"1.{minor}" for minor in range(25, 38))
 """Kubernetes versions whose schemas are on board, oldest first."""
@@ -175,6 +185,7 @@ def _go_types() -> dict[str, dict[str, list[str]]]:
     return table
 
 
+_NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_FIELDS: Final[Mapping[str, GoField]] = MappingProxyType({})
 
 
@@ -186,6 +197,24 @@ def go_fields(definition: str) -> Mapping[str, GoField]:
     """
     found = _go_types().get(definition)
     return {name: GoField(*entry) for name, entry in found.items()} if found else _NO_FIELDS
+
+
+@cache
+def _texts() -> Any:
+    import lzma
+
+    return orjson.loads(lzma.decompress(_read("descriptions.json.xz")))
+
+
+def descriptions(version: str, definition: str) -> Mapping[str, str]:
+    """Return the texts that explain a definition: its own under the empty name, and those of its fields.
+
+    >>> descriptions("1.35", "io.k8s.api.apps.v1.Deployment")[""]
+    'Deployment enables declarative updates for Pods and ReplicaSets.'
+    """
+    archive = _texts()
+    index = archive["versions"].get(version, {}).get(definition)
+    return _NO_TEXTS if index is None else archive["texts"][index]
 
 
 def _nearest(version: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyverno.kube.schemas import VERSIONS, go_fields, merge_table, schema_set
+from pyverno.kube.schemas import VERSIONS, descriptions, go_fields, merge_table, schema_set
 
 CONTAINER = "io.k8s.api.core.v1.Container"
 POD_SPEC = "io.k8s.api.core.v1.PodSpec"
@@ -83,3 +83,16 @@ def test_marks_tell_pointers_from_values() -> None:
 def test_an_unknown_type_has_no_fields() -> None:
     """Types of newer versions are read without marks."""
     assert {} == go_fields("io.k8s.api.core.v9.Nothing")
+
+
+def test_every_version_explains_its_fields() -> None:
+    """With its own words."""
+    assert all(descriptions(version, POD_SPEC)["containers"] for version in VERSIONS)
+    assert "resourceClaims" in descriptions("1.35", POD_SPEC)
+    assert "resourceClaims" not in descriptions("1.25", POD_SPEC)
+
+
+def test_what_is_not_known_is_not_explained() -> None:
+    """Neither a version nor a type."""
+    assert {} == descriptions("1.10", POD_SPEC)
+    assert {} == descriptions("1.35", "io.k8s.Nothing")

@@ -143,7 +143,7 @@ export async function show(main, { rest, query }) {
     ["", "CREATE", "UPDATE", "DELETE", "CONNECT"].map(name => h("option", { value: name, selected: state.operation === name }, name || "automatic")));
   const more = h("div.columns", { hidden: true });
   for (const [name, title] of TABS) {
-    editors[name] = editor(title, state[name] ?? "", text => { state[name] = text; soon(); });
+    editors[name] = editor(title, state[name] ?? "", text => { state[name] = text; soon(); }, () => ({ crds: state.crds ?? "" }));
     if (!["policies", "resources"].includes(name)) more.append(editors[name].element);
   }
   fill(main, h("h1", {}, "Playground"),

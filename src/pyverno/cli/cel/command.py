@@ -22,7 +22,6 @@ from pyverno.cli.cel.environment import (
     typed_by_kind,
 )
 from pyverno.cli.cel.flags import CHECK, EVAL, FUNCTIONS
-from pyverno.cli.cel.functions import listed_functions
 from pyverno.cli.cel.inputs import DOCUMENT_FLAGS, Inputs, bindings, is_variable_name
 from pyverno.cli.cel.run import Outcome, Row, as_json, run
 from pyverno.cli.cel.values import Printer
@@ -31,6 +30,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lang.cel import CompileError, Environment, Issue
+from pyverno.lang.cel.listing import listed_functions
 from pyverno.lang.cel.syntax.source import Source
 from pyverno.lang.cel.types import Type
 

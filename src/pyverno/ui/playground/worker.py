@@ -1,6 +1,6 @@
 """The process that reviews what visitors write: `python -m pyverno.ui.playground.worker`.
 
-A request is a review, or `import` with a text to read. Requests and answers are JSON, each after its length, on the
+A request has one key, the name of a task, and its body. Requests and answers are JSON, each after its length, on the
 standard streams. Limits of memory and CPU time are set before the first request; a request that exceeds them ends this
 process, never the server.
 """
@@ -8,6 +8,7 @@ process, never the server.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from typing import BinaryIO, Final
 
 import orjson
@@ -30,14 +31,22 @@ def main() -> None:
     _limit()
     source, target = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing that prints may break the messages
+    from pyverno.ui.authoring.suggestions import complete, hover
     from pyverno.ui.playground.importing import import_text
     from pyverno.ui.playground.review import review_texts
+
+    tasks: Mapping[str, Callable[[JSONObject], JSONObject]] = {
+        "import": lambda body: import_text(body["text"]),
+        "complete": complete,
+        "hover": hover,
+        "review": review_texts,
+    }
 
     while (request := _read(source)) is not None:
         answer: JSONObject
         try:
-            imported = request.get("import")
-            answer = {"answer": import_text(imported) if isinstance(imported, str) else review_texts(request)}
+            ((task, body),) = request.items()
+            answer = {"answer": tasks[task](body)}
         except PyvernoError as error:
             answer = {"error": str(error)}
         except (RecursionError, MemoryError) as error:

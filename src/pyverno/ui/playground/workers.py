@@ -47,7 +47,7 @@ class _Worker:
         length = int.from_bytes(await stdout.readexactly(LENGTH_BYTES), "big")
         if length > _MOST_ANSWER:
             raise HostError(f"the answer has more than {_MOST_ANSWER} bytes: review less at once")
-        self.reviews += 1
+        self.reviews += "review" in request
         answer: JSONObject = orjson.loads(await stdout.readexactly(length))
         return answer
 
@@ -80,13 +80,17 @@ class PlaygroundWorkers:
             await worker.end()
 
     async def review(self, request: JSONObject) -> JSONObject:
-        """Return what the engine says; raises UsageError for a bad request, HostError when it takes too much."""
+        """Return the review of texts; raises UsageError for a bad request, HostError when it takes too much."""
+        return await self.run("review", request)
+
+    async def run(self, task: str, body: JSONObject) -> JSONObject:
+        """Return what a task of the worker answers; raises UsageError and HostError as `review` does."""
         if self._waiting >= _WAITING:
             raise HostError("the playground is busy: try again in a moment")
         self._waiting += 1
         try:
             async with self._slots:
-                answer = await self._ask(request)
+                answer = await self._ask({task: body})
         finally:
             self._waiting -= 1
         if "error" in answer:

@@ -1,9 +1,9 @@
-"""`/api/v1/review`, `/api/v1/import`, `/api/v1/testcase` and `/api/v1/examples`: the playground's routes."""
+"""`/api/v1/review`, `complete`, `hover`, `import`, `testcase` and `examples`: the playground's routes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
 
 import orjson
@@ -30,6 +30,8 @@ class PlaygroundRoutes:
         """Return the routes, relative to the base path."""
         return [
             web.post("/api/v1/review", self._review),
+            web.post("/api/v1/complete", self._assist("complete")),
+            web.post("/api/v1/hover", self._assist("hover")),
             web.post("/api/v1/import", self._import),
             web.post("/api/v1/testcase", self._testcase),
             web.get("/api/v1/examples", self._examples),
@@ -37,27 +39,35 @@ class PlaygroundRoutes:
         ]
 
     async def _review(self, request: web.Request) -> web.Response:
-        found = await self._ask(await _read_body(request))
-        return web.Response(body=orjson.dumps(found), content_type="application/json")
+        found = await self._run("review", await _read_body(request))
+        return _json(found)
 
     async def _import(self, request: web.Request) -> web.Response:
         """Return the texts of a link or an export file of Kyverno's playground."""
         text = (await _read_body(request)).get("text")
         if not isinstance(text, str):
             raise UsageError("expected a JSON object with `text`")
-        return web.json_response(await self._ask({"import": text}))
+        return web.json_response(await self._run("import", {"text": text}))
 
     async def _testcase(self, request: web.Request) -> web.Response:
         """Return a test suite of the texts as a ZIP file, which expects what the review says now."""
         body = await _read_body(request)
-        found = await self._ask({**body, "explain": False, "change": None})
+        found = await self._run("review", {**body, "explain": False, "change": None})
         archive = await asyncio.to_thread(lambda: zip_files(suite_files(body, found)))
         headers = {"Content-Disposition": 'attachment; filename="playground.zip"'}
         return web.Response(body=archive, content_type="application/zip", headers=headers)
 
-    async def _ask(self, body: JSONObject) -> JSONObject:
+    def _assist(self, task: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+        """Return the handler of what an editor asks while a text is written."""
+
+        async def handle(request: web.Request) -> web.Response:
+            return _json(await self._run(task, await _read_body(request)))
+
+        return handle
+
+    async def _run(self, task: str, body: JSONObject) -> JSONObject:
         try:
-            return await self._workers.review(body)
+            return await self._workers.run(task, body)
         except HostError as error:
             raise web.HTTPServiceUnavailable(text=error.message) from error
 
@@ -68,7 +78,11 @@ class PlaygroundRoutes:
     async def _example(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         found = await asyncio.to_thread(_read_example, name)
-        return web.Response(body=orjson.dumps(found), content_type="application/json")
+        return _json(found)
+
+
+def _json(value: JSONObject) -> web.Response:
+    return web.Response(body=orjson.dumps(value), content_type="application/json")
 
 
 async def _read_body(request: web.Request) -> JSONObject:
