@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 from pyverno.errors import HostError
 from pyverno.kube.json import JSON
 from pyverno.lazyregex import regex
+from pyverno.registry.awssignature import AwsKeys, Signing, sign
 from pyverno.registry.credentials import Credential
 from pyverno.registry.providers.ambient import Ambient, CloudRequest, text_of
-from pyverno.registry.providers.awssignature import AwsKeys, Signing, sign
 from pyverno.registry.providers.chain import Login
 
 __all__ = ["Amazon", "AwsIdentity"]
@@ -124,8 +124,8 @@ class Amazon:
         body = b'{"registryIds":["%s"]}' % found[1].encode()
         target = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken"
         signing = Signing("ecr", region, int(self._clock()))
-        request = CloudRequest("POST", url, _ECR, {"Content-Type": _JSON, "X-Amz-Target": target}, body)
-        answer = await self._ambient.ask(sign(request, keys, signing))
+        headers = sign("POST", url, {"Content-Type": _JSON, "X-Amz-Target": target}, body, keys=keys, signing=signing)
+        answer = await self._ambient.ask(CloudRequest("POST", url, _ECR, headers, body))
         return Login(_credential(answer.get("authorizationData")), _SECONDS)
 
 

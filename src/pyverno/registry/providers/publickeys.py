@@ -17,9 +17,9 @@ from urllib.parse import quote
 from pyverno.errors import HostError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
+from pyverno.registry.awssignature import Signing, sign
 from pyverno.registry.providers.amazon import AwsIdentity
 from pyverno.registry.providers.ambient import Ambient, CloudRequest, text_of
-from pyverno.registry.providers.awssignature import Signing, sign
 from pyverno.registry.providers.google import Google
 
 __all__ = ["PublicKeys"]
@@ -83,9 +83,11 @@ class PublicKeys:
             raise HostError("a key of AWS needs a region: AWS_REGION, or the ARN of the key")
         url = read("AWS_ENDPOINT_URL_KMS") or f"https://kms.{region}.amazonaws.com/"
         headers = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "TrentService.GetPublicKey"}
-        request = CloudRequest("POST", url, "AWS KMS", headers, json.dumps({"KeyId": key}).encode())
+        question = json.dumps({"KeyId": key}).encode()
         keys = await AwsIdentity(self._ambient).keys(region)
-        body = await self._ambient.ask(sign(request, keys, Signing("kms", region, int(self._clock()))))
+        signing = Signing("kms", region, int(self._clock()))
+        signed = sign("POST", url, headers, question, keys=keys, signing=signing)
+        body = await self._ambient.ask(CloudRequest("POST", url, "AWS KMS", signed, question))
         try:
             der = base64.b64decode(text_of(body, "PublicKey", "AWS KMS"), validate=True)
         except binascii.Error:

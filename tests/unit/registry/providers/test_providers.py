@@ -14,8 +14,7 @@ from aiohttp import web
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import HostError
 from pyverno.registry.providers.amazon import Amazon
-from pyverno.registry.providers.ambient import Ambient, CloudRequest
-from pyverno.registry.providers.awssignature import AwsKeys, Signing, sign
+from pyverno.registry.providers.ambient import Ambient
 from pyverno.registry.providers.azure import Azure
 from pyverno.registry.providers.chain import Provider, Providers, providers_of
 from pyverno.registry.providers.default import Default
@@ -158,18 +157,6 @@ def test_a_credential_service_that_is_not_local_is_refused() -> None:
     environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://example.com/credentials"}
     with pytest.raises(HostError, match="neither local nor reached by HTTPS"):
         asyncio.run(Amazon(Ambient(environment)).login(ECR))
-
-
-def test_a_request_to_amazon_is_signed_as_its_documentation_shows() -> None:
-    """The request of the documentation's example for IAM, without its query."""
-    keys = AwsKeys("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
-    request = CloudRequest("GET", "https://example.amazonaws.com/", "IAM")
-    signed = sign(request, keys, Signing("service", "us-east-1", 1_440_938_160))
-    wanted = (
-        "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, "
-        "SignedHeaders=host;x-amz-date, Signature=5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"
-    )
-    assert wanted == signed.headers["Authorization"]
 
 
 def test_a_cloud_that_refuses_is_an_error_without_secrets() -> None:

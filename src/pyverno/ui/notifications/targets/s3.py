@@ -5,19 +5,21 @@ The key holds the day, the policy and the id of the notice: a repeated delivery 
 
 from __future__ import annotations
 
+import hashlib
 import re
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import quote
 
 import orjson
 
-from pyverno.cluster.serviceurl import ServiceUrl
 from pyverno.errors import UsageError
+from pyverno.registry.awssignature import AwsKeys, Signing, sign
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import Notice
 from pyverno.ui.notifications.options import Options
-from pyverno.ui.notifications.targets.awssignature import Credentials, quote_key, sign
 from pyverno.ui.notifications.transport import Transport, read_tls, read_url
 from pyverno.value import replace
 
@@ -41,9 +43,7 @@ async def open_s3(transport: Transport, options: Options) -> S3:
         raise UsageError("an `endpoint` that is an address needs `pathStyle: true`")
     else:
         url = replace(url, host=f"{bucket}.{url.host}", path=base)
-    credentials = Credentials(
-        options.required("accessKeyId"), options.required("secretAccessKey"), options.text("sessionToken")
-    )
+    keys = AwsKeys(options.required("accessKeyId"), options.required("secretAccessKey"), options.text("sessionToken"))
     headers = {"Content-Type": "application/json"}
     encryption = options.text("serverSideEncryption") or ("aws:kms" if options.text("kmsKeyId") else "")
     if encryption:
@@ -57,11 +57,12 @@ async def open_s3(transport: Transport, options: Options) -> S3:
 
     async def put(path: str, body: bytes) -> None:
         target = replace(url, path=path)
-        at = datetime.now(UTC)
-        signed = sign("PUT", _host(target), path, headers, body, credentials=credentials, region=region, at=at)
+        sent = {**headers, "x-amz-content-sha256": hashlib.sha256(body).hexdigest()}
+        signing = Signing("s3", region, int(time.time()))
+        signed = sign("PUT", f"{target.origin}{path}", sent, body, keys=keys, signing=signing)
         await transport.send("PUT", target, body, signed, tls)
 
-    return S3(put, f"{url.path}/{quote_key(prefix)}")
+    return S3(put, f"{url.path}/{quote(prefix, safe='/-_.~')}")
 
 
 class S3:
@@ -81,8 +82,3 @@ class S3:
 def _key(notice: Notice) -> str:
     day = datetime.fromtimestamp(notice.at, UTC).strftime("%Y-%m-%d")
     return f"{day}/{_NOT_KEY.sub('_', notice.policy)[:100] or '_'}-{notice.event}-{notice.id}.json"
-
-
-def _host(url: ServiceUrl) -> str:
-    """Return the `Host` that the client sends."""
-    return url.origin.partition("://")[2]

@@ -7,12 +7,10 @@ import hashlib
 import hmac
 import json
 import re
-from datetime import UTC, datetime
 
 import pytest
 
 from pyverno.errors import UsageError
-from pyverno.ui.notifications.targets.awssignature import Credentials, sign
 from tests.support.notifications import deliver, notice
 from tests.support.services import Asked, Service
 
@@ -59,22 +57,6 @@ def test_each_notice_is_an_object() -> None:
     assert signature(asked, "other") != asked.headers["Authorization"].rpartition("=")[2]
     assert "x-amz-security-token;x-amz-server-side-encryption" in asked.headers["Authorization"]
     assert one.id == json.loads(asked.body)["id"]
-
-
-def test_the_signature_is_that_of_the_specification() -> None:
-    """The example `PUT Object` of the documentation of S3."""
-    found = sign(
-        "PUT",
-        "examplebucket.s3.amazonaws.com",
-        "/test%24file.text",
-        {"Date": "Fri, 24 May 2013 00:00:00 GMT", "x-amz-storage-class": "REDUCED_REDUNDANCY"},
-        b"Welcome to Amazon S3.",
-        credentials=Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
-        region="us-east-1",
-        at=datetime(2013, 5, 24, tzinfo=UTC),
-    )
-    expected = "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"
-    assert expected == found["authorization"].rpartition("=")[2]
 
 
 @pytest.mark.parametrize("bucket", ["a/b", "A", "..", "x@evil.example", "a b"])
