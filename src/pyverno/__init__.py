@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyverno.engine.rule import PolicyInfo, RuleInfo
     from pyverno.errors import (
         BudgetExceededError,
+        CombinedError,
         ContextEntryError,
         DocumentError,
         EvaluationError,
@@ -70,6 +71,7 @@ __all__ = [
     "ApiPath",
     "BudgetExceededError",
     "Change",
+    "CombinedError",
     "Compilation",
     "ContextEntryError",
     "CreateEffect",
@@ -311,6 +313,7 @@ _MODULES = {
     ),
     _errors: (
         "BudgetExceededError",
+        "CombinedError",
         "ContextEntryError",
         "DocumentError",
         "EvaluationError",

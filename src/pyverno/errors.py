@@ -4,6 +4,7 @@ PyvernoError
 ├── DocumentError             YAML or JSON that cannot be read, or exceeds a limit
 ├── PolicyError               a policy document that is not valid (decode or compile)
 ├── UsageError                flags, paths or companion files that do not fit together (command line, library calls)
+│   └── CombinedError             several independent errors of the input, each with its own place
 ├── ValueSyntaxError          a quantity, duration, version range, cron line, selector or time that does not parse
 ├── PatchError                a JSON patch, merge patch or strategic merge that cannot be applied
 ├── ExpressionError           an expression in a policy
@@ -31,12 +32,13 @@ from typing import TYPE_CHECKING, ClassVar
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Self
 
 __all__ = [
     "NOWHERE",
     "BudgetExceededError",
+    "CombinedError",
     "ContextEntryError",
     "DocumentError",
     "EvaluationError",
@@ -55,6 +57,7 @@ __all__ = [
     "UsageError",
     "ValueSyntaxError",
     "VerificationError",
+    "raise_all",
 ]
 
 
@@ -153,9 +156,37 @@ class PolicyError(PyvernoError):
 
 
 class UsageError(PyvernoError):
-    """Flags, paths or companion files that do not fit together; the command line exits with 1."""
+    """Flags, paths or companion files that do not fit together; the command line exits with 1.
+
+    `file` is the file that the message names, for formats with places.
+    """
 
     code = "usage"
+
+    def __init__(self, message: str, *, location: Location | None = None, path: str = "", file: str = "") -> None:
+        super().__init__(message, location=location, path=path)
+        self.file = file
+
+
+class CombinedError(UsageError):
+    """Several independent errors of the input; each part has its own place.
+
+    >>> print(CombinedError([UsageError("`a.yaml` does not exist"), UsageError("`b.yaml` does not exist")]))
+    `a.yaml` does not exist
+    `b.yaml` does not exist
+    """
+
+    def __init__(self, parts: Sequence[PyvernoError]) -> None:
+        super().__init__("\n".join(map(str, parts)))
+        self.parts = tuple(parts)
+
+
+def raise_all(errors: Sequence[PyvernoError]) -> None:
+    """Raise the only error, or several as one; return if there is none."""
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise CombinedError(errors)
 
 
 class ValueSyntaxError(PyvernoError, ValueError):

@@ -64,7 +64,7 @@ class PolicyTestFile(pytest.File):
             yield PolicyRow.from_parent(self, name=f"{name}{mark}", problem=problem)
             return
         outcome = run_suite(suite, SuiteOptions(strict=bool(self.config.getini("pyverno_strict"))))
-        for text in (*((outcome.error,) if outcome.error else ()), *outcome.unread, *outcome.vacuous):
+        for text in (*outcome.errors, *outcome.unread, *outcome.vacuous):
             yield PolicyRow.from_parent(self, name=f"{name}{mark}", problem=text)
         for row in outcome.rows:
             title = "/".join(part for part in (row.policy, row.rule) if part)

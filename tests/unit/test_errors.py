@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from pyverno.errors import Location, PolicyError
+from pyverno.errors import CombinedError, Location, PolicyError, UsageError, raise_all
 
 
 def test_a_late_place_is_looked_for_once_and_only_when_asked() -> None:
@@ -43,3 +43,17 @@ def test_a_place_has_no_other_parts() -> None:
     """A misspelt attribute is an error."""
     with pytest.raises(AttributeError):
         Location("a").colunm  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_several_errors_are_raised_as_one_and_a_single_one_as_itself() -> None:
+    """Nothing is raised without any."""
+    first, second = UsageError("a"), PolicyError("b", location=Location("f.yaml", 1, 2))
+    raise_all([])
+    with pytest.raises(UsageError) as alone:
+        raise_all([first])
+    assert alone.value is first
+    with pytest.raises(CombinedError) as both:
+        raise_all([first, second])
+    assert ((first, second), "a\nf.yaml:1:2: b") == (both.value.parts, str(both.value))
+    again = pickle.loads(pickle.dumps(both.value))  # noqa: S301  # our own bytes
+    assert ["a", "f.yaml:1:2: b"] == [str(each) for each in again.parts]

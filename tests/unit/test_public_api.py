@@ -56,6 +56,7 @@ EXPECTED = {
     ),
     *(
         "BudgetExceededError",
+        "CombinedError",
         "ContextEntryError",
         "DocumentError",
         "EvaluationError",
@@ -94,7 +95,7 @@ def test_every_error_is_exported() -> None:
     """The whole tree, so that callers can catch each of them."""
     from pyverno import errors
 
-    assert {"NOWHERE"} == set(errors.__all__) - set(pyverno.__all__)
+    assert {"NOWHERE", "raise_all"} == set(errors.__all__) - set(pyverno.__all__)
 
 
 def test_unknown_names_are_attribute_errors() -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import CombinedError, PyvernoError, UsageError
 
 __all__ = [
     "Exit",
@@ -36,8 +36,9 @@ class Exit(Exception):  # noqa: N818 - not an error: the exit code of a command 
 
 
 def report_error(error: PyvernoError | str) -> None:
-    """Write one error to stderr."""
-    sys.stderr.write(f"Error: {error}\n")
+    """Write an error to stderr; several at once are written one by one."""
+    for each in error.parts if isinstance(error, CombinedError) else (error,):
+        sys.stderr.write(f"Error: {each}\n")
 
 
 def report_warning(text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyverno.engine.cel.authorization import check_request
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import load_files
 
@@ -21,8 +21,7 @@ def load_authorization_requests(paths: Iterable[str], mode: str) -> list[Documen
     for path in paths:
         loaded = load_files([path])
         try:
-            if loaded.errors:
-                raise loaded.errors[0]
+            raise_all(loaded.errors)
             for document in loaded.documents:
                 check_request(document.value, mode=mode)
         except PyvernoError as error:

@@ -50,7 +50,8 @@ def read_file(path: Path) -> bytes:
             raise DocumentError(f"file is larger than {MAX_FILE_BYTES} bytes", location=Location(str(path)))
         return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot read `{path}`: {reason}", file=str(path)) from error
 
 
 def check_local(path: str) -> None:
@@ -72,7 +73,8 @@ def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
-        raise UsageError(f"cannot read folder `{folder}`: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot read folder `{folder}`: {reason}", file=str(folder)) from error
     for entry in entries:
         if entry.name.startswith("."):
             continue
@@ -98,7 +100,7 @@ def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
                 raise UsageError(f"no file matches `{text}`")
             yield from expand(found, recursive=recursive)
         else:
-            raise UsageError(f"`{text}` does not exist")
+            raise UsageError(f"`{text}` does not exist", file=text)
 
 
 class DocumentCache:

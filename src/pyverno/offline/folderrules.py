@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pyverno.value import dataclass
 
-__all__ = ["COMMAND_FILE", "FolderRules", "Skipped"]
+__all__ = ["COMMAND_FILE", "HELM_TEMPLATES", "FolderRules", "Skipped"]
+
+HELM_TEMPLATES = "Helm templates"
+"""What the folder `templates` of a chart is."""
 
 COMMAND_FILE = "a file of the command line"
 """What a test suite, a values file and their like are, which belong beside policies."""

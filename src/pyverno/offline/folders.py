@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
-from pyverno.offline.folderrules import COMMAND_FILE, FolderRules, Skipped
+from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped
 from pyverno.value import dataclass, field
 
 __all__ = ["IGNORE_FILE", "find_files", "fits_glob", "foreign_reason", "may_be_manifest"]
@@ -67,7 +67,8 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
-        raise UsageError(f"cannot read folder `{folder}`: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"cannot read folder `{folder}`: {reason}", file=str(folder)) from error
     rules = search.rules
     if rules.skips_foreign:
         ignored += _read_ignore_file(folder)
@@ -81,7 +82,7 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
             continue
         if is_folder:
             if is_chart and entry.name == _TEMPLATES:
-                search.skipped.append(Skipped(str(entry), "Helm templates"))
+                search.skipped.append(Skipped(str(entry), HELM_TEMPLATES))
             elif rules.recursive:
                 yield from _files(search, entry, ignored)
         elif _has_suffix(entry, rules) and (not rules.include or any(fits_glob(path, glob) for glob in rules.include)):
@@ -103,7 +104,7 @@ def _read_ignore_file(folder: Path) -> tuple[_Pattern, ...]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read `{path}`: it is not a readable text file") from error
+        raise UsageError(f"cannot read `{path}`: it is not a readable text file", file=str(path)) from error
     return tuple(_parse_pattern(folder, line.strip()) for line in lines if line.strip() and line.strip()[0] != "#")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyverno.errors import EvaluationError, UsageError
+from pyverno.errors import EvaluationError, UsageError, raise_all
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import expand_lists
@@ -65,8 +65,7 @@ def _read_mock(mock: GlobalEntry, folder: Path) -> JSON:
         if not path.is_relative_to(folder.resolve()):
             raise UsageError(f"resource file `{name}` lies outside of the folder of the test")
         loaded = load_files([str(path)])
-        if loaded.errors:
-            raise loaded.errors[0]
+        raise_all(loaded.errors)
         objects.extend(document.value for document in expand_lists(loaded.documents))
     return objects
 

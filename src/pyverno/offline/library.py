@@ -13,7 +13,7 @@ from pyverno.engine.host import Host
 from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request, User
-from pyverno.errors import PolicyError, UsageError
+from pyverno.errors import PolicyError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.host import OfflineHost
@@ -65,8 +65,7 @@ def _documents(source: Source) -> Iterator[Document]:
         raise UsageError("an empty text names no policies: expected a path or YAML")
     else:
         loaded = load_policy_documents([str(source)])
-        if loaded.errors:
-            raise loaded.errors[0]
+        raise_all(loaded.errors)
         yield from loaded.documents
 
 

@@ -25,10 +25,12 @@ from pyverno.policy.kinds import POLICY_KINDS, find_kind
 if TYPE_CHECKING:
     from pyverno.offline.git import Credentials, GitSource
 
-__all__ = ["load_policy_documents"]
+__all__ = ["POLICY_GROUPS", "load_policy_documents"]
 
 _OWN_GROUPS = frozenset({"kyverno.io", "policies.kyverno.io"})
-_GROUPS = frozenset(kind.group for kind in POLICY_KINDS)
+POLICY_GROUPS = frozenset(kind.group for kind in POLICY_KINDS)
+"""The API groups of all policy kinds."""
+
 _OWN_KINDS = {kind.kind: kind.group for kind in POLICY_KINDS if kind.group in _OWN_GROUPS}
 _CLOSE = 0.7
 
@@ -109,7 +111,7 @@ def _misspelt_group(value: JSON) -> str:
     if kind not in _OWN_KINDS or not isinstance(api_version, str):
         return ""
     group = api_version.rpartition("/")[0]
-    if group in _OWN_GROUPS or group in _GROUPS:
+    if group in _OWN_GROUPS or group in POLICY_GROUPS:
         return ""
     meant = _OWN_KINDS[kind]
     if kind != "Policy" and not group:
@@ -131,4 +133,4 @@ def _may_be_policy(document: Document) -> bool:
     if not isinstance(api_version, str) or not isinstance(kind, str):
         return False
     group = api_version.rpartition("/")[0]
-    return group in _OWN_GROUPS or (group in _GROUPS and find_kind(group, kind) is not None)
+    return group in _OWN_GROUPS or (group in POLICY_GROUPS and find_kind(group, kind) is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyverno.errors import NOWHERE, Location, PyvernoError
+from pyverno.errors import NOWHERE, CombinedError, Location, PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
@@ -40,9 +40,11 @@ def located(location: Location) -> JSONObject:
 def problem_of(error: PyvernoError) -> Problem:
     """Return the problem that an error stands for."""
     message = f"{error.path}: {error.message}" if error.path else error.message
-    return Problem(message, error.code, error.location or NOWHERE)
+    file = error.file if isinstance(error, UsageError) else ""
+    return Problem(message, error.code, error.location or (Location(file) if file else NOWHERE))
 
 
 def problems_of(errors: Iterable[PyvernoError]) -> list[Problem]:
-    """Return the problems that errors stand for."""
-    return [problem_of(error) for error in errors]
+    """Return the problems that errors stand for: one for each part of several errors."""
+    parts = (part for error in errors for part in (error.parts if isinstance(error, CombinedError) else (error,)))
+    return [problem_of(part) for part in parts]

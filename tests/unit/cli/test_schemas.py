@@ -73,6 +73,7 @@ def inputs(folder: Path) -> Path:
         ("test", ("test", ".", "-o", "json", "--detailed-results")),
         ("report", ("report", "report.yaml", "torn.yaml", "-o", "json")),
         ("sarif", ("report", "report.yaml", "torn.yaml", "-o", "sarif")),
+        ("sarif", ("lint", "p", "missing.yaml", "--format", "sarif")),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
@@ -112,6 +113,7 @@ def test_counts_agree_with_results_and_exit_code(cli: Run) -> None:
         (*APPLY, "--format", "junit"),
         ("test", ".", "-o", "junit"),
         ("report", "report.yaml", "torn.yaml", "-o", "junit"),
+        ("lint", "p", "torn.yaml", "missing.yaml", "--format", "junit"),
     ],
     ids=lambda words: words[0],
 )

@@ -16,7 +16,7 @@ from pyverno.compiler.analysis.run import analyze
 from pyverno.compiler.analysis.workspace import Workspace
 from pyverno.compiler.compile import compile_documents
 from pyverno.engine.host import Host
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import expand_lists
 from pyverno.offline.host import OfflineHost
@@ -108,8 +108,7 @@ def _given(options: AnalyzeOptions) -> list[JSONObject]:
     given: list[JSONObject] = []
     if options.resources:
         manifests = load_manifests(options.resources)
-        if manifests.errors:
-            raise manifests.errors[0]
+        raise_all(manifests.errors)
         given += [each.value for each in expand_lists(manifests.documents)]
     if options.recorded:
         given += read_recordings(options.recorded).objects
@@ -122,8 +121,7 @@ def _given(options: AnalyzeOptions) -> list[JSONObject]:
             policies=options.policies, cluster=True, kubeconfig=options.kubeconfig, context=options.context
         )
         with cluster_session(flags, load_inputs(flags)) as (live, _):
-            if live.errors:
-                raise live.errors[0]
+            raise_all(live.errors)
             given += live.manifests
     return given
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.compiler import compile_documents
 from pyverno.engine.request import User
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
@@ -188,8 +188,7 @@ def _crds(paths: Sequence[str]) -> tuple[JSONObject, ...]:
         if Path(path).is_dir():
             raise UsageError(f"CRD path `{path}` is a folder, expected a file")
     loaded = load_files(paths)
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     return tuple(document.value for document in expand_lists(loaded.documents) if _is_object(document.value))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pyverno.cli.apply.judge import JudgedResource, judge
@@ -13,8 +14,10 @@ from pyverno.cli.errors import report_error, report_note, report_warning, write_
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.errors import PyvernoError, UsageError
+from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import DocumentCache
-from pyverno.offline.folderrules import Skipped
+from pyverno.offline.folderrules import HELM_TEMPLATES, Skipped
+from pyverno.offline.policies import POLICY_GROUPS
 from pyverno.offline.session import Session
 from pyverno.report.summary import Summary
 from pyverno.value import replace
@@ -61,13 +64,13 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
         report_warning(str(diagnostic))
     output = Output(options, session, sys.stdout)
     if not options.is_kyverno:
-        _report_skipped(inputs.skipped)
+        _report_skipped(options, inputs.skipped)
         if not options.allow_empty and not session.errors:
             check_not_empty(inputs, output.rules)
     problems: list[PyvernoError] = [*inputs.errors, *session.errors]
     for error in problems:
         report_error(error)
-    if options.resources and not options.is_kyverno and any(error.code == "unknown-kind" for error in problems):
+    if options.resources and not options.is_kyverno and any(map(_is_manifest, inputs.policies)):
         report_note(_QUOTE)
     adoption = _open_adoption(options, inputs, session)
     if options.changed_since:
@@ -97,6 +100,12 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     if reason:
         (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
     return code
+
+
+def _is_manifest(document: Document) -> bool:
+    """Tell whether a document that was given as a policy is an object of another API."""
+    api_version = document.value.get("apiVersion") if isinstance(document.value, dict) else None
+    return isinstance(api_version, str) and api_version.rpartition("/")[0] not in POLICY_GROUPS
 
 
 def _lint(options: ApplyOptions, inputs: Inputs, session: Session) -> Sequence[Diagnostic]:
@@ -149,13 +158,17 @@ def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
 _SHOWN = 5
 
 
-def _report_skipped(skipped: Sequence[Skipped]) -> None:
-    """Write how many files of folders are no manifests, and which ones."""
+def _report_skipped(options: ApplyOptions, skipped: Sequence[Skipped]) -> None:
+    """Write how many files of folders are no manifests, which ones, and how to judge charts."""
     if not skipped:
         return
     listed = ", ".join(f"{each.path} ({each.reason})" for each in skipped[:_SHOWN])
     more = f", and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
     report_note(f"skipped {len(skipped)} {'file' if len(skipped) == 1 else 'files'}: {listed}{more}")
+    charts = [str(PurePath(each.path).parent) for each in skipped if each.reason == HELM_TEMPLATES]
+    if charts and not options.helm:
+        more = ", ..." if len(charts) > _SHOWN else ""
+        report_note(f"templates of charts are judged when they are rendered: --helm {','.join(charts[:_SHOWN])}{more}")
 
 
 def _scope_warnings(session: Session) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from pyverno.errors import DocumentError, PyvernoError, UsageError
+from pyverno.errors import DocumentError, PyvernoError, UsageError, raise_all
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
@@ -185,8 +185,7 @@ def typed_by_kind(environment: Environment, kind: str, crd_files: Sequence[str],
     """
     builtin = schema_set(".".join(map(str, version)))
     crds, errors = custom_definitions(crd_files)
-    if errors:
-        raise errors[0]
+    raise_all(errors)
     info, schema = _of_crds(crds, kind) if crds else _of_builtin(kind, builtin)
     schemas = SchemaTypes({info.kind: schema}, builtin.definitions.get)
     declared = schemas.type_of(info.kind)

@@ -18,7 +18,7 @@ from pyverno.compiler.equivalence.outcome import Outcome
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject, encode, encode_indent, equal
 from pyverno.kube.yaml.documents import Document, expand_lists
 from pyverno.kube.yaml.writer import dump_yaml
@@ -98,11 +98,9 @@ def run_equivalent(options: EquivalentOptions) -> int:
 
 def _side(source: str) -> _Side:
     loaded = load_policy_documents([source])
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     compilation = compile_documents(loaded.documents)
-    if compilation.errors:
-        raise compilation.errors[0]
+    raise_all(compilation.errors)
     if not compilation.policies:
         raise UsageError(f"`{source}` holds no policy")
     policies = PolicySet(compilation.policies, compilation.exceptions, asks_all=True)
@@ -111,8 +109,7 @@ def _side(source: str) -> _Side:
 
 def _seeds(sources: Sequence[str]) -> Sequence[Document]:
     loaded = load_manifests(sources)
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     return expand_lists(loaded.documents)
 
 

@@ -15,7 +15,7 @@ from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.phases import ADMISSION, DELETING
 from pyverno.engine.request import Operation, Request
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.session import Session
 from pyverno.value import dataclass, replace
@@ -61,14 +61,12 @@ def run_impact(options: ImpactOptions) -> int:
             namespace=options.namespace,
         )
         inputs = load_inputs(given)
-        if inputs.errors:
-            raise inputs.errors[0]
+        raise_all(inputs.errors)
         if options.cluster:
             from pyverno.cli.apply.cluster import cluster_session
 
             with cluster_session(given, inputs) as (live, session):
-                if live.errors:
-                    raise live.errors[0]
+                raise_all(live.errors)
                 counts, changes = _judge(options, session, sides, live, recording)
         else:
             counts, changes = _judge(options, open_session(inputs), sides, inputs, recording)

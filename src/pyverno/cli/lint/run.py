@@ -14,7 +14,7 @@ from pyverno.compiler.lints.fixes import fix_text
 from pyverno.compiler.lints.lint import Diagnostic, Severity
 from pyverno.compiler.lints.registry import INVALID, LINTS, UNREADABLE, find_lint
 from pyverno.compiler.lints.run import is_selected, lint_documents
-from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError
+from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import STDIN, load_files
 from pyverno.offline.policies import load_policy_documents
@@ -142,8 +142,7 @@ def _definitions(files: Sequence[str]) -> list[JSONObject]:
     if not files:
         return []
     loaded = load_files(files)
-    if loaded.errors:
-        raise UsageError(str(loaded.errors[0]))
+    raise_all([UsageError(str(error)) for error in loaded.errors])
     found = [
         document.value
         for document in loaded.documents

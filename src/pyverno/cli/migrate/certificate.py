@@ -12,7 +12,7 @@ from pyverno.compiler.equivalence.material import material_of
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
-from pyverno.errors import PyvernoError
+from pyverno.errors import raise_all
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.host import OfflineHost
@@ -58,9 +58,7 @@ def _operations(new: Sequence[JSONObject]) -> tuple[Operation, ...]:
 
 def _engine(documents: Sequence[JSONObject]) -> Engine:
     compilation = compile_documents(Document(body, "-", index) for index, body in enumerate(documents))
-    errors: Sequence[PyvernoError] = compilation.errors
-    if errors:
-        raise errors[0]
+    raise_all(compilation.errors)
     return Engine(PolicySet(compilation.policies, compilation.exceptions, asks_all=True), OfflineHost())
 
 

@@ -16,7 +16,7 @@ from pyverno.cli.migrate.report import render_report
 from pyverno.cli.migrate.suitefiles import split_suites
 from pyverno.compiler import compile_documents
 from pyverno.compiler.migration.schema import SchemaBook
-from pyverno.errors import Location, PyvernoError, UsageError
+from pyverno.errors import Location, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.kube.yaml.documents import Document, expand_lists
@@ -175,8 +175,7 @@ def _refuse_combinations(options: MigrateOptions) -> None:
 
 def _load(policies: Sequence[str], stdin: bytes | None) -> Sequence[Document]:
     loaded = load_policy_documents(policies, stdin=stdin)
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     if not loaded.documents:
         where = " in " + ", ".join(f"`{each}`" for each in policies) if policies else ": name them beside their suites"
         raise UsageError(f"there is no policy{where}")
@@ -187,8 +186,7 @@ def _objects(sources: Sequence[str]) -> list[JSONObject]:
     if not sources:
         return []
     loaded = load_manifests(sources)
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     return [each.value for each in expand_lists(loaded.documents)]
 
 

@@ -229,8 +229,8 @@ def _objects(names: Sequence[str]) -> list[JSONObject]:
 
 def _failures(outcome: SuiteOutcome) -> str:
     """Return why a suite does not pass, an empty text if it does."""
-    if outcome.error:
-        return outcome.error
+    if outcome.errors:
+        return "; ".join(outcome.errors)
     rows = [each for each in outcome.rows if each.counts_as_failed]
     texts = [f"{each.policy} {each.rule} on {each.resource}: {each.reason}" for each in rows[:3]]
     more = f"; {len(rows) - 3} more" if len(rows) > 3 else ""

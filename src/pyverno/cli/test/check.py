@@ -17,7 +17,7 @@ from pyverno.engine.effects import CreateEffect
 from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType
 from pyverno.engine.rule import CompiledPolicy, RuleInfo
-from pyverno.errors import Location, PyvernoError, UsageError
+from pyverno.errors import Location, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
@@ -261,8 +261,7 @@ def missing_files(suite: Suite, rows: Iterable[Row]) -> list[PyvernoError]:
 def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
     """Read a file of expected objects; raises PyvernoError."""
     loaded = load_files([str(Path(suite.folder) / name)])
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     return [
         normalise(document.value, suite.session.kinds)
         for document in loaded.documents

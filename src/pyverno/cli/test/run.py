@@ -24,7 +24,7 @@ from pyverno.cli.test.options import SuiteOptions
 from pyverno.cli.test.report import render, table
 from pyverno.cli.test.strict import vacuous_checks
 from pyverno.cli.test.suite import ReviewedManifest, Suite, load_suite
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import CombinedError, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
 from pyverno.report.problem import Problem, problem_of
@@ -48,16 +48,16 @@ _PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class SuiteOutcome:
-    """The outcome of one suite: log lines, rows, unreadable files, and the error that ended it ("" = none).
+    """The outcome of one suite: log lines, rows, unreadable files, and the errors that ended it.
 
-    `problems` are the unreadable files and that error for formats with places.
+    `problems` are the unreadable files and these errors for formats with places.
     """
 
     lines: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
     unread: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
-    error: str = ""
+    errors: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     was_run: bool = True
     coverage: tuple[PolicyCoverage, ...] = ()
@@ -138,7 +138,7 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         rows += outcome.rows
         problems += outcome.problems
         totals.passed += sum(not row.counts_as_failed for row in outcome.rows)
-        totals.broken += bool(outcome.error)
+        totals.broken += len(outcome.errors)
         totals.unread += len(outcome.unread)
         vacuous += [f"{suite.name}: {text}" for text in outcome.vacuous]
     if options.write:
@@ -281,7 +281,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     """Load, judge and check one suite; an error that ends it is part of the outcome."""
     test = found.test
     if test is None:
-        return SuiteOutcome(error=found.error)
+        return SuiteOutcome(errors=(found.error,))
     asked = options.selector.select(test.results)
     if not asked and not options.write:
         without = ("the test has no results",) if options.strict and not test.results else ()
@@ -299,12 +299,13 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         vacuous = tuple(vacuous_checks(suite, judged, rows, asked)) if options.strict else ()
         coverage = _coverage(suite, judged, rows, asked, found) if options.coverage else ()
     except PyvernoError as error:
-        return SuiteOutcome(
-            lines=tuple(lines), error=found.shown(str(error)), problems=(found.problem_of(_cause(error)),)
-        )
+        parts = error.parts if isinstance(error, CombinedError) else (error,)
+        texts = tuple(found.shown(str(part)) for part in parts)
+        problems = tuple(found.problem_of(_cause(part)) for part in parts)
+        return SuiteOutcome(lines=tuple(lines), errors=texts, problems=problems)
     except RecursionError:
         text = "a document is nested too deeply"
-        return SuiteOutcome(lines=tuple(lines), error=text, problems=(found.problem_of(UsageError(text)),))
+        return SuiteOutcome(lines=tuple(lines), errors=(text,), problems=(found.problem_of(UsageError(text)),))
     errors = [*suite.errors, *missing_files(suite, rows)]
     return SuiteOutcome(
         lines=tuple(lines),
@@ -352,9 +353,10 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
     if not outcome.was_run:
         return
     _print(options, *outcome.lines)
-    if outcome.error:
+    for text in outcome.errors:
         sys.stdout.flush()
-        report_error(f"failed to run test {suite.name} ({outcome.error})")
+        report_error(f"failed to run test {suite.name} ({text})")
+    if outcome.errors:
         return
     for text in outcome.unread:
         sys.stdout.flush()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Operation, User
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import CombinedError, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
@@ -141,8 +141,16 @@ def _loading(what: str) -> Iterator[None]:
     """Name what could not be loaded."""
     try:
         yield
+    except CombinedError as error:
+        raise CombinedError([_failed_loading(what, part) for part in error.parts]) from error
     except PyvernoError as error:
-        raise UsageError(f"failed to load {what} ({error})") from error
+        raise _failed_loading(what, error) from error
+
+
+def _failed_loading(what: str, cause: PyvernoError) -> UsageError:
+    error = UsageError(f"failed to load {what} ({cause})")
+    error.__cause__ = cause
+    return error
 
 
 def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: ImageSource | None = None) -> Suite:
@@ -244,9 +252,7 @@ def _checks(test: TestFile, folder: Path, log: Log) -> list[tuple[str, str, JSON
 
 def _exceptions(test: TestFile, folder: Path) -> Compilation:
     exceptions = compile_documents(expand_lists(_required(test.exceptions, folder)))
-    _refuse_unreadable(exceptions)
-    if exceptions.errors:
-        raise exceptions.errors[0]
+    raise_all(exceptions.errors)
     return exceptions
 
 
@@ -258,11 +264,9 @@ def _refuse_mixture(compilation: Compilation, exceptions: Compilation) -> None:
         raise UsageError("exceptions cannot be applied to ValidatingAdmissionPolicies")
 
 
-def _refuse_unreadable(compilation: Compilation) -> None:
-    """Raise for the first document that does not decode."""
-    for item in compilation.items:
-        if item.written is None and item.errors:
-            raise item.errors[0]
+def _undecoded(compilation: Compilation) -> list[PyvernoError]:
+    """Return the errors of documents that do not decode."""
+    return [error for item in compilation.items if item.written is None for error in item.errors]
 
 
 def _values(test: TestFile, folder: Path) -> Values:
@@ -281,18 +285,15 @@ def _one(folder: Path, name: str) -> Document:
 
 def _policies(test: TestFile, folder: Path) -> Compilation:
     loaded = load_policy_documents([str(folder / name) for name in test.policies])
-    if loaded.errors:
-        raise loaded.errors[0]
     compilation = compile_documents(loaded.documents)
-    _refuse_unreadable(compilation)
+    raise_all([*loaded.errors, *_undecoded(compilation)])
     return compilation
 
 
 def _required(names: Sequence[str], folder: Path) -> list[Document]:
     """Read files and folders that must be there."""
     loaded = load_files([str(folder / name) for name in names])
-    if loaded.errors:
-        raise loaded.errors[0]
+    raise_all(loaded.errors)
     return loaded.documents
 
 

@@ -56,7 +56,8 @@ def test_what_is_no_manifest_is_skipped_with_a_count(cli: Run, folder: Path) -> 
     ran = cli("apply", "latest.yaml", "-r", "m")
     assert (0, "pass: 1, fail: 0, warn: 0, error: 0, skip: 0") == (ran.code, summary(ran))
     assert ran.err.startswith("note: skipped 8 files: ")
-    assert 1 == ran.err.count("\n")
+    assert 2 == ran.err.count("\n")
+    assert ran.err.endswith("note: templates of charts are judged when they are rendered: --helm m/web\n")
     assert "m/web/templates" not in cli("apply", "latest.yaml", "-r", "m/pod.yaml").err
 
 
@@ -197,3 +198,29 @@ def test_a_pattern_that_the_shell_replaced_is_explained(cli: Run, folder: Path) 
     assert "is not a policy kind" in ran.err
     assert "A pattern needs quotes (-r '*.yaml')" in ran.err
     assert "needs quotes" not in cli("apply", "latest.yaml", "bad.yaml").err
+
+
+def test_a_misspelt_policy_is_no_sign_of_a_replaced_pattern(cli: Run, folder: Path) -> None:
+    """The hint is for objects among the policies."""
+    write(folder, typo_dot_yaml=LATEST.replace("ClusterPolicy", "ClusterPolcy"))
+    ran = cli("apply", "latest.yaml", "typo.yaml", "-r", "good.yaml")
+    assert (1, True, False) == (ran.code, "did you mean `ClusterPolicy`?" in ran.err, "needs quotes" in ran.err)
+
+
+def test_a_chart_among_manifests_is_named_with_the_flag_that_renders_it(cli: Run, folder: Path) -> None:
+    """Its templates are no YAML before."""
+    chart = folder / "tree" / "web"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 0.1.0\n")
+    (chart / "templates" / "pod.yaml").write_text("kind: {{ .Values.kind }}\n")
+    note = "note: templates of charts are judged when they are rendered: --helm tree/web\n"
+    assert note in cli("apply", "latest.yaml", "-r", "tree").err
+
+
+def test_a_file_that_cannot_be_read_is_the_place_of_its_error(cli: Run, folder: Path) -> None:
+    """A broken link in a folder, and a path that does not exist."""
+    (folder / "tree").mkdir()
+    (folder / "tree" / "link.yaml").symlink_to("gone.yaml")
+    out = cli("apply", "latest.yaml", "-r", "tree,none.yaml", "--format", "github").out
+    assert "::error file=tree/link.yaml," in out
+    assert "::error file=none.yaml," in out

@@ -194,6 +194,18 @@ def test_a_missing_policy_file_ends_its_suite(cli: Run, folder: Path) -> None:
     assert "failed to run test kyverno-test.yaml (failed to load policies (`gone.yaml` does not exist))" in ran.err
 
 
+def test_every_file_that_cannot_be_loaded_is_one_error(cli: Run, folder: Path) -> None:
+    """Missing files and documents that are no policies, each on a line and in the machine's formats."""
+    (folder / "typo.yaml").write_text((folder / "latest.yaml").read_text().replace("rules:", "ruels:"))
+    suite(folder, PASSING.replace("[latest.yaml]", "[gone.yaml, typo.yaml, lost.yaml]"))
+    ran = cli("test", ".", "-o", "json")
+    lines = [line for line in ran.err.splitlines() if line.startswith("Error: failed to run test")]
+    assert (1, 3) == (ran.code, len(lines))
+    for line, file in zip(lines, ("`gone.yaml`", "`lost.yaml`", "typo.yaml:10:3"), strict=True):
+        assert f"(failed to load policies ({file}" in line
+    assert ["gone.yaml", "lost.yaml", "typo.yaml"] == [each["file"] for each in json.loads(ran.out)["errors"]]
+
+
 @pytest.mark.parametrize(
     ("selector", "rows"),
     [
