@@ -294,3 +294,17 @@ def test_a_filter_is_saved_as_a_view_and_boards_are_imported(visit: Visit) -> No
     section.get_by_role("link", name="Shop").click()
     expect(page.get_by_role("status").filter(has_text="results")).to_have_text("1 results")
     assert [] == visit.problems()
+
+
+def test_any_property_and_label_can_be_a_facet(visit: Visit) -> None:
+    """It is kept in this browser, and its values narrow the results."""
+    page = visit.open("results")
+    page.get_by_label("Add a facet").select_option("label.team")
+    group = page.get_by_role("group", name="label.team")
+    group.get_by_label("blue").check()
+    expect(page.get_by_role("status").filter(has_text="results")).to_have_text("5 results")
+    assert page.url.endswith("label.team=blue")
+    visit.open("results")
+    expect(page.get_by_role("group", name="label.team")).to_be_visible()
+    page.get_by_label("Add a facet").select_option("rule")
+    expect(page.get_by_role("group", name="rule", exact=True).get_by_label("tag")).to_be_visible()

@@ -3,6 +3,25 @@
 import { h, fill } from "./dom.js";
 
 export const FACETS = ["status", "severity", "policy", "namespace", "kind", "source", "category"];
+const OTHERS = ["rule", "cluster"];
+const KEY = "facets";
+
+/** Facets to show: those of everybody, those chosen in this browser, and those of the filter. */
+export function shownFacets(query) {
+  const own = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+  const filtered = [...query.keys()].filter(key => OTHERS.includes(key) || /^(property|label)\./.test(key));
+  return [...new Set([...FACETS, ...own, ...filtered])];
+}
+
+/** A choice of further facets: rule, cluster, and every property and label that the results have. */
+export function facetChoice(query, keys, draw) {
+  const shown = shownFacets(query);
+  const left = [...OTHERS, ...keys].filter(name => !shown.includes(name));
+  return h("select", { "aria-label": "Add a facet", onchange: event => {
+    localStorage.setItem(KEY, JSON.stringify([...shown.filter(name => !FACETS.includes(name)), event.target.value]));
+    draw();
+  } }, h("option", { value: "" }, "Add a facet…"), left.map(name => h("option", { value: name }, name)));
+}
 
 /** Go to the same page with other parameters; empty ones are left out. */
 export function change(page, query, changes) {
@@ -32,7 +51,7 @@ export function searchBox(page, query) {
 
 /** Check boxes of every facet; a check changes the address. */
 export function facetForm(page, query, facets) {
-  return h("form.facets", { "aria-label": "Filters" }, FACETS.filter(name => facets[name]?.length).map(name => {
+  return h("form.facets", { "aria-label": "Filters" }, shownFacets(query).filter(name => facets[name]?.length).map(name => {
     const chosen = (query.get(name) ?? "").split(",").filter(Boolean);
     return h("fieldset", {}, h("legend", {}, name), facets[name].slice(0, 12).map(({ value, count }) => {
       const word = value || "-";

@@ -2,7 +2,7 @@
 
 import { get, listen } from "../api.js";
 import { fill, h, status, table } from "../dom.js";
-import { change, facetForm, searchBox } from "../filters.js";
+import { change, facetChoice, facetForm, searchBox, shownFacets } from "../filters.js";
 import { saveForm } from "../views.js";
 
 const FORMATS = ["csv", "json", "sarif", "html", "junit", "markdown"];
@@ -14,12 +14,16 @@ export async function show(main, { query }) {
     const filter = new URLSearchParams(query);
     const own = new URLSearchParams(filter);
     own.delete("order");
-    const [page, facets] = await Promise.all([get("results", cursor ? new URLSearchParams([...filter, ["cursor", cursor]]) : filter), get("facets", own)]);
+    const [page, facets, keys] = await Promise.all([
+      get("results", cursor ? new URLSearchParams([...filter, ["cursor", cursor]]) : filter),
+      get("facets", new URLSearchParams([...own, ["fields", shownFacets(query).join(",")]])), get("facets/keys", own),
+    ]);
     items = cursor ? [...items, ...page.items] : page.items;
     const form = facetForm("results", query, facets);
+    const more = h("div.facets", {}, facetChoice(query, keys.items, draw));
     fill(main, h("h1", {}, "Results"), searchBox("results", query),
       h("div.split", {},
-        h("div", {}, h("button.only-small", { type: "button", onclick: () => form.classList.toggle("shown") }, "Filters"), form),
+        h("div", {}, h("button.only-small", { type: "button", onclick: () => { form.classList.toggle("shown"); more.classList.toggle("shown"); } }, "Filters"), form, more),
         h("div", {},
           h("div.tools", {},
             h("span", { role: "status" }, `${page.total.toLocaleString()}${page.isLowerBound ? "+" : ""} results`),

@@ -58,6 +58,7 @@ class ResultRoutes:
             "resources": self._resources,
             "resources/{id}": self._resource,
             "facets": self._facets,
+            "facets/keys": self._facet_keys,
             "summary": self._summary,
             "history": self._history,
             "trend": self._trend,
@@ -101,6 +102,10 @@ class ResultRoutes:
         chosen = self._filter(request)
         fields = tuple(filter(None, request.query.get("fields", "").split(","))) or FACETS
         return _json(await self._readers.ask(lambda reader: reader.facets(chosen, fields)))
+
+    async def _facet_keys(self, request: web.Request) -> web.Response:
+        chosen = self._filter(request)
+        return _json({"items": list(await self._readers.ask(lambda reader: reader.facet_keys(chosen)))})
 
     async def _summary(self, request: web.Request) -> web.Response:
         chosen, by = self._filter(request), request.query.get("by", "")

@@ -62,7 +62,9 @@ class Filter:
     def without(self, name: str) -> Filter:
         """Return the filter without the patterns of a field: a facet counts the values that could be chosen instead."""
         kept = {key: patterns for key, patterns in self.fields.items() if key != name}
-        return replace(self, fields=kept)
+        properties = {key: each for key, each in self.properties.items() if f"{_PROPERTY}{key}" != name}
+        labels = {key: each for key, each in self.labels.items() if f"{_LABEL}{key}" != name}
+        return replace(self, fields=kept, properties=properties, labels=labels)
 
     def narrowed(self, name: str, values: Iterable[str]) -> Filter:
         """Return the filter with only these values of a field, where it selects them."""

@@ -18,6 +18,7 @@ from pyverno.report.collected import STATUSES
 from pyverno.ui.store.conditions import both, sort_clause
 from pyverno.ui.store.database import Condition
 from pyverno.ui.store.filters import Filter
+from pyverno.ui.store.keyfacets import count_key, is_key_facet, list_keys
 from pyverno.ui.store.objects import count_objects, list_objects, object_severities, read_object
 from pyverno.ui.store.pages import ORDERS, Page, after_cursor, encode_cursor, order_clause
 from pyverno.ui.store.rows import RESULT_COLUMNS, RESULT_TABLES, StoredResult, as_time, read_row
@@ -143,13 +144,17 @@ class Reader:
 
         Where more results are selected than are counted, the counts are those of the results that were.
         """
-        wrong = next((name for name in names if name not in SERIES_COLUMNS), None)
+        wrong = next((name for name in names if name not in SERIES_COLUMNS and not is_key_facet(name)), None)
         if wrong is not None:
-            raise UsageError(f"unknown facet `{wrong}`: expected {', '.join(SERIES_COLUMNS)}")
+            known = ", ".join((*SERIES_COLUMNS, "property.KEY", "label.KEY"))
+            raise UsageError(f"unknown facet `{wrong[:100]}`: expected {known}")
         found: dict[str, Mapping[str, int]] = {name: {} for name in names}
-        own = [name for name in names if name in selected.fields]
+        for name in filter(is_key_facet, names):
+            found[name] = count_key(self._selector, selected.without(name), name)
+        columns = [name for name in names if not is_key_facet(name)]
+        own = [name for name in columns if name in selected.fields]
         for fields, chosen in (
-            (tuple(name for name in names if name not in own), selected),
+            (tuple(name for name in columns if name not in own), selected),
             *(((name,), selected.without(name)) for name in own),
         ):
             for name, counts in self._selector.count_values(chosen, fields).items():
@@ -161,6 +166,10 @@ class Reader:
             ]
             for name, counts in found.items()
         }
+
+    def facet_keys(self, selected: Filter) -> Sequence[str]:
+        """Return the facets `property.KEY` and `label.KEY` that selected results have."""
+        return list_keys(self._selector, selected)
 
     def property_values(self, selected: Filter, key: str) -> list[tuple[str, str]]:
         """Return the values of a property in each namespace, each once; at most 10,000."""

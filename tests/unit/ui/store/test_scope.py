@@ -37,7 +37,8 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], ...]] = {
     "result": tuple((number,) for number in range(1, 12)),
     "exception_uses": ((),),
     "count": tuple((each,) for each in FILTERS),
-    "facets": tuple((each,) for each in FILTERS),
+    "facets": (*((each,) for each in FILTERS), *((each, ("property.exceptions", "label.team")) for each in FILTERS)),
+    "facet_keys": tuple((each,) for each in FILTERS),
     "summary": tuple((each, by) for each in FILTERS for by in ("", "policy", "namespace")),
     "resources": tuple((each,) for each in FILTERS),
     "count_resources": tuple((each,) for each in FILTERS),
@@ -61,10 +62,10 @@ def fill(path: str) -> None:
         for namespace in (HIDDEN, "")
         for status in ("fail", "skip")
     ]  # fmt: skip
-    writer.write([report(*hidden, name="hidden", labels={"team": HIDDEN})], 100)
+    writer.write([report(*hidden, name="hidden", labels={"team": HIDDEN, HIDDEN: "x"})], 100)
     writer.write([report(result("open", namespace="own"), name="own")], 100)
     writer.end_day(100_000)
-    writer.write([report(*hidden[1:], name="hidden", labels={"team": HIDDEN})], 200_000)
+    writer.write([report(*hidden[1:], name="hidden", labels={"team": HIDDEN, HIDDEN: "x"})], 200_000)
     writer.close()
 
 

@@ -1,0 +1,139 @@
+"""Logins in a browser: at an issuer by OpenID Connect, and behind a proxy."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Browser, Page, expect
+
+from pyverno.cli.ui.access import LoginOptions
+from pyverno.cli.ui.run import UiOptions, serving
+from tests.browser.conftest import AXE, SCREENS, Visit, open_visit
+from tests.support.issuer import CLIENT, SECRET, Issuer, serve_issuer
+from tests.unit.report.test_collected import report
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with one report, and the secret of the client."""
+    (tmp_path / "report.yaml").write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail"})))
+    (tmp_path / "secret").write_text(SECRET)
+    return tmp_path
+
+
+@contextmanager
+def running(work: Callable[[Callable[[str], None]], Awaitable[None]]) -> Iterator[str]:
+    """Run servers in a thread with a loop of its own; yield what `work` says once they are up."""
+    up, told = threading.Event(), []
+    loop = asyncio.new_event_loop()
+
+    async def main() -> None:
+        task = asyncio.ensure_future(work(lambda text: (told.append(text), up.set())))  # type: ignore[func-returns-value]
+        try:
+            await task
+        except asyncio.CancelledError:
+            pass
+        finally:
+            up.set()
+
+    future = None
+
+    def run() -> None:
+        nonlocal future
+        future = loop.create_task(main())
+        loop.run_until_complete(future)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    up.wait(30)
+    try:
+        yield told[0]
+    finally:
+        loop.call_soon_threadsafe(lambda: future.cancel() if future else None)
+        thread.join(10)
+        loop.close()
+
+
+@contextmanager
+def site(folder: Path, login: Callable[[Issuer, int], LoginOptions]) -> Iterator[str]:
+    """Serve the pages behind a login."""
+
+    async def work(tell: Callable[[str], None]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        async with serve_issuer() as issuer:
+            options = UiOptions(files=(str(folder / "report.yaml"),), port=port, login=login(issuer, port))
+            async with serving(options) as url:
+                tell(url.rstrip("/"))
+                await asyncio.Event().wait()
+
+    with running(work) as url:
+        yield url
+
+
+def by_issuer(folder: Path, **flags: object) -> Callable[[Issuer, int], LoginOptions]:
+    """Return the flags of a login by OpenID Connect."""
+    return lambda issuer, port: LoginOptions(
+        issuer=issuer.url,
+        client=CLIENT,
+        secret_file=str(folder / "secret"),
+        public_url=f"http://127.0.0.1:{port}",
+        **flags,  # type: ignore[arg-type]
+    )
+
+
+def shown_text(page: Page) -> str:
+    """Return the text of a page without script."""
+    return page.locator("body").inner_text()
+
+
+def test_a_browser_logs_in_at_the_issuer_and_out_again(browser: Browser, folder: Path) -> None:
+    """Code and PKCE; the name is on the page, and no axe finding; the address of a page survives."""
+    with site(folder, by_issuer(folder)) as url, open_visit(browser, url) as visit:
+        page = visit.page
+        page.goto(url)
+        expect(page.locator("#user")).to_have_text("ann@example.org")
+        assert page.url.startswith(url)
+        expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert [] == [each["id"] for each in page.evaluate("axe.run()")["violations"]]
+        SCREENS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SCREENS / "logged-in-light-1280.png")
+        cookies = [each for each in page.context.cookies() if each["httpOnly"] and each["sameSite"] == "Lax"]
+        assert len(page.context.cookies()) == len(cookies) > 0
+        page.get_by_role("button", name="Log out").click()
+        # the issuer still knows the person, so that the page is open again at once
+        expect(page.locator("#user")).to_have_text("ann@example.org")
+        assert [] == own_problems(visit)
+
+
+def test_a_person_who_is_not_admitted_reads_why(browser: Browser, folder: Path) -> None:
+    """The name and what to do, and nothing of the reports."""
+    with site(folder, by_issuer(folder, allow_users=("bob@example.org",))) as url, open_visit(browser, url) as visit:
+        visit.page.goto(url)
+        assert "`ann@example.org` may not see these pages" in shown_text(visit.page)
+        assert 403 == visit.page.request.get(f"{url}/api/v1/results").status
+
+
+def test_a_proxy_names_the_person(browser: Browser, folder: Path) -> None:
+    """In the header of a listed peer; without it nothing is served."""
+    flags = LoginOptions(proxy_user_header="X-Remote-User", proxy_peers=("127.0.0.1",))
+    with site(folder, lambda *_: flags) as url, open_visit(browser, url) as visit:
+        assert 401 == visit.page.request.get(f"{url}/api/v1/results").status
+        visit.page.set_extra_http_headers({"X-Remote-User": "carol"})
+        visit.page.goto(url)
+        expect(visit.page.locator("#user")).to_have_text("carol")
+        assert [] == visit.problems()
+
+
+def own_problems(visit: Visit) -> list[str]:
+    """Return the problems without the requests to the issuer, which a login needs."""
+    return [each for each in visit.problems() if not each.startswith("foreign request")]
