@@ -95,7 +95,7 @@ class ApiServer(Reads):
         self.on_withdrawn: Callable[[str], None] = lambda _name: None
         """Called with the name of a definition that is gone: its objects cannot be watched any more."""
         for state in store.all(CRDS):
-            # what was being deleted when the process ended goes on being deleted
+            # deletions that were under way when the process ended continue
             self._empty_definition(state.key.name)
 
     # ── create ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +226,7 @@ class ApiServer(Reads):
     async def rewritten(
         self, write: Write, make: Make, *, is_admitted: bool = False, is_checked: bool = True
     ) -> Outcome:
-        """Put what `make` makes of the present state in its place; `make` also tells whether it insists on that state.
+        """Replace the present state by the result of `make`, which also returns whether it insists on that state.
 
         Managed fields have been seen to where the write names no manager; `is_admitted` is set where `make` asks
         admission by itself, and without `is_checked` the result is taken as it is.
@@ -392,7 +392,7 @@ class ApiServer(Reads):
         return self.schemas.default(type, decoded) if attributes.kind == type.gvk else decoded
 
     def tracked(self, write: Write, kind: GVK, body: JSONObject, before: JSONObject | None = None) -> JSONObject:
-        """Return an object of a kind that is never stored (Scale, Binding) with who manages its fields."""
+        """Return an object of a kind that is never stored (Scale, Binding) with its managed fields."""
         type = replace(write.type, group=kind.group, version=kind.version, kind=kind.kind, subresources=(), crd="")
         manager, part = write.manager, write.subresource
         return self._managers.tracked(type, before, body, manager=manager, subresource=part, empty=self._empty(type))

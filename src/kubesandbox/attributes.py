@@ -1,4 +1,4 @@
-"""One write or connection on its way through the server: who does what to which object.
+"""Attributes of one write or connection: the user, the operation and the object.
 
 Admission plugins and webhooks read `Attributes`; what they want to tell the client goes into `Notes`.
 """
@@ -61,6 +61,6 @@ class Notes:
             self.annotations.setdefault(key, value)
 
     def warn(self, text: str) -> None:
-        """Add a warning that the client has not been told yet."""
+        """Add a warning unless the response has it already."""
         if text not in self.warnings:
             self.warnings.append(text)

@@ -20,7 +20,7 @@ _ROUTINE = ("mutation.webhook.admission.k8s.io/", "patch.webhook.admission.k8s.i
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One request that something was noted about: who asked for what, the HTTP code, and the annotations."""
+    """One request with annotations: its user, its target, the HTTP code, and the annotations."""
 
     method: str
     path: str

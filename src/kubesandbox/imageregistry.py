@@ -222,7 +222,7 @@ class Registry:
                 headers = {}  # the header would keep a client from writing the fallback tag
             return web.Response(status=201, headers={"Docker-Content-Digest": stored, **headers})
         digest = request.query.get("digest", "")
-        if not digest:  # an upload begins, or goes on
+        if not digest:  # an upload begins or continues
             name = secrets.token_hex(8) if request.method == "POST" else tail.rpartition("/")[2]
             self.uploads[name] = self.uploads.get(name, b"") + body
             found = {"Location": f"/v2/{repository}/blobs/uploads/{name}?state=x"}

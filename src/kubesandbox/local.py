@@ -1,6 +1,6 @@
-"""The door for those who live in the same process: reads of the store, writes through the whole server.
+"""Access from the same process: reads of the store, writes through the whole server.
 
-Admission judges these writes like all others; permissions are not asked.
+Admission judges these writes like all others; permissions are not checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Files and folders that hold keys: open to their owner only, whatever was there before, and never behind a link.
 
 A file is written beside its place and then moved there, so that a reader sees the old content or the new one. Loose
-modes of what is there already are tightened. This module must never write anywhere but where it was told.
+modes of existing files and folders are tightened. This module must never write anywhere but in the given folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def make_private_folder(path: Path, *, known: str) -> None:
     """Make sure that a folder is there and closed to others; raises UsageError.
 
     One that is there and open to others is closed when it is empty or holds the file `known`, which shows whose it is;
-    a folder of other things (`/tmp`, a home) is refused, because closing it would lock out its users.
+    a folder with other contents (`/tmp`, a home) is refused, because closing it would lock out its users.
     """
     try:
         path.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The reads of an API server: single objects, lists and watches, in the version that is asked for.
+"""The reads of an API server: single objects, lists and watches, in the requested version.
 
 Objects are kept in one version; a read converts them, and where only a webhook can convert them, it asks that webhook.
 """
@@ -57,9 +57,9 @@ class Reads:
         return await self._converter.one(type, body)
 
     async def list(self, type: ResourceType, namespace: str, options: ListOptions) -> listing.Page:
-        """Return the objects that are asked for, as they are stored; raises StatusError.
+        """Return the requested objects as they are stored; raises StatusError.
 
-        Custom objects are in the version that is asked for.
+        Custom objects are in the requested version.
         """
         chosen = self._selection(type, options)
         return await listing.list_page(self.store, type, namespace, options, chosen, convert=self._converting(type))
@@ -67,7 +67,7 @@ class Reads:
     def watch(self, type: ResourceType, namespace: str, options: ListOptions) -> AsyncGenerator[watching.Events, None]:
         """Yield what happens to objects, as they are stored, in groups; the first group comes at once.
 
-        Custom objects are in the version that is asked for. Raises StatusError for what cannot be watched, at the
+        Custom objects are in the requested version. Raises StatusError for what cannot be watched, at the
         latest in place of the first group.
         """
         chosen = self._selection(type, options)
@@ -106,5 +106,5 @@ class Reads:
         return Outcome(await self.in_version(type, state.body), status, state)
 
     async def _convert_result(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Return what a deletion gave, an object or a Status, in the version that was asked for."""
+        """Return the result of a deletion, an object or a Status, in the requested version."""
         return await self.in_version(type, body) if body.get("kind") == type.kind else body

@@ -1,4 +1,4 @@
-"""Questions that are asked by creating an object which is never stored: who am I, may I, whose token is this.
+"""Reviews: questions in the form of objects that are never stored (who am I, may I, whose token is this).
 
 Also tokens that service accounts are given. This module must never decide by itself: it asks the authenticator and the
 authorizer and writes down what they say.
@@ -44,7 +44,7 @@ class Reviews:
         clock: Callable[[], datetime],
         make_id: Callable[[], str],
     ) -> None:
-        """Take who knows users, who knows rights, who signs tokens, and where accounts are."""
+        """Take the authenticator, the authorizer, the signer of tokens, and the store of accounts."""
         self._objects = objects
         self._authenticator = authenticator
         self._authorizer = authorizer

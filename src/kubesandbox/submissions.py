@@ -28,7 +28,7 @@ async def submitted(
 ) -> JSONObject:
     """Return an object of a kind, posted by a write, as admission leaves it; raises StatusError.
 
-    `fill` puts in what the server says, after everybody who may change the object and before those who judge it.
+    `fill` sets the server's own fields, after mutating and before validating admission.
     """
     if write.namespace and write.namespace != (metadata_of(body).get("namespace") or write.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")

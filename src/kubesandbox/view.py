@@ -1,4 +1,4 @@
-"""What those who judge a request may see of the cluster: its objects and its types.
+"""What admission may see of the cluster: its objects and its types.
 
 Admission, authentication and authorization read through it and nothing else.
 """
@@ -40,7 +40,7 @@ class ClusterView(ObjectReader, Protocol):
 
 
 class StoreView:
-    """A `ClusterView` of a store; `table` is asked every time, because definitions come and go."""
+    """A `ClusterView` of a store; `table` is called every time, because definitions come and go."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class StoreView:
         table: Callable[[], ResourceTable],
         in_version: Callable[[ResourceType, JSONObject], Awaitable[JSONObject]],
     ) -> None:
-        """Take the store, who knows the present types, and who converts objects between their versions."""
+        """Take the store, a function for the present types, and the converter between versions."""
         self._table = table
         self._in_version = in_version
         self.get = store.get

@@ -17,7 +17,7 @@ __all__ = ["Outcome", "Write"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a write led to: the object in the version that was asked for, the HTTP code, the state that was stored."""
+    """The result of a write: the object in the requested version, the HTTP code, the state that was stored."""
 
     body: JSONObject
     status: int = 200
@@ -26,7 +26,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write: where, by whom and how; `name` is empty where one is to be generated.
+    """One write: its target, user and options; `name` is empty where one is to be generated.
 
     `manager` is what managed fields name; an empty one leaves them as they are. `check_create` raises StatusError when
     the user may not create the object; an update or a patch that turns out to create it must pass it.

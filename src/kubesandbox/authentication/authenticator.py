@@ -71,7 +71,7 @@ def read_static_tokens(text: str) -> tuple[StaticToken, ...]:
 
 
 class Authenticator:
-    """Tells who sends a request."""
+    """Determines the user of a request."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Authenticator:
         allows_anonymous: bool = True,
         audiences: Sequence[str] = (ISSUER,),
     ) -> None:
-        """Take where service accounts are looked up, who signed their tokens, and the tokens of a file."""
+        """Take the store of service accounts, the key that signed their tokens, and the tokens of a file."""
         self.audiences = tuple(audiences)
         self._objects = objects
         self._signer = signer
@@ -153,7 +153,7 @@ class Authenticator:
             if not reference:
                 continue
             item, item_uid = _read_text(reference.get("name")), _read_text(reference.get("uid"))
-            # Kubernetes: the node of a token that is bound to a pod is said, not checked
+            # Kubernetes: the node of a token that is bound to a pod is reported, not checked
             if kind != "node" or "pod" not in bound:
                 self._check_bound(kind, Key(resource, "" if kind == "node" else namespace, item), item_uid)
             if kind != "secret":
@@ -202,7 +202,7 @@ class Authenticator:
 
 
 def service_account_user(namespace: str, name: str, uid: str = "") -> User:
-    """Return the user that a service account is, without the group of everybody who is known.
+    """Return the user of a service account, without the group of all authenticated users.
 
     >>> service_account_user("ci", "builder").groups
     ('system:serviceaccounts', 'system:serviceaccounts:ci')
@@ -212,14 +212,14 @@ def service_account_user(namespace: str, name: str, uid: str = "") -> User:
 
 
 def authenticated(user: User) -> User:
-    """Return the user with the group of everybody who is known."""
+    """Return the user with the group of all authenticated users."""
     if _AUTHENTICATED in user.groups or _UNAUTHENTICATED in user.groups:
         return user
     return replace(user, groups=(*user.groups, _AUTHENTICATED))
 
 
 def impersonated(user: User, headers: Mapping[str, str], authorizer: Authorizer) -> User:
-    """Return as whom a user wants to act, or the user; raises StatusError 400 and 403.
+    """Return the impersonated user, or the user; raises StatusError 400 and 403.
 
     A multi-valued mapping of headers gives all values in `items()`, as aiohttp's does.
     """
@@ -282,7 +282,7 @@ def _check(
 
 
 def _references(groups: Sequence[str], uid: str, extra: Mapping[str, Sequence[str]]) -> str:
-    """Write what was asked for as Go prints a list of ObjectReferences."""
+    """Format the request as Go prints a list of ObjectReferences."""
     rows = [("Group", "", group, "", "", "", "") for group in groups]
     version = "authentication.k8s.io/v1"
     rows.extend(("UserExtra", "", value, "", version, "", key) for key, values in extra.items() for value in values)

@@ -157,7 +157,7 @@ class Authority:
 def kubeconfig(
     server: str, authority: bytes, *, client: KeyPair | None = None, token: str = "", name: str = "pyverno-sandbox"
 ) -> JSONObject:
-    """Return the kubeconfig of a client: where the server is, whom to trust, and who the client is.
+    """Return the kubeconfig of a client: server address, trusted authority and the client's credentials.
 
     >>> document = kubeconfig("https://127.0.0.1:6443", b"PEM", token="secret")
     >>> document["current-context"], document["users"][0]["user"]

@@ -344,7 +344,7 @@ def _collected(name: str) -> tuple[str, ...]:
 
 
 def _delegation() -> Iterator[JSONObject]:
-    """Yield what lets servers beside this one read how clients prove who they are."""
+    """Yield the objects from which extension servers read how clients authenticate."""
     name = "extension-apiserver-authentication-reader"
     role = _head("Role", name, namespace="kube-system")
     yield {**role, "rules": [_rule("READ | core | configmaps | extension-apiserver-authentication")]}

@@ -1,6 +1,6 @@
 """Nobody gives away what they do not hold: the check of roles and bindings that are being written.
 
-Without it, a user who may write roles may do everything.
+Without it, permission to write roles would be permission to do everything.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class CertificateSigning:
     """Approves and signs."""
 
     def __init__(self, context: ControllerContext, sign: SignRequest | None) -> None:
-        """Take the tools and who holds the key, if anybody does."""
+        """Take the tools and the signing key, if there is one."""
         self._context = context
         self._sign = sign
 
@@ -94,7 +94,7 @@ def is_self_approved(body: JSONObject) -> bool:
 
 
 def lifetime_of(body: JSONObject) -> timedelta:
-    """Return for how long a certificate is asked for, a year when nothing is said.
+    """Return the requested lifetime of a certificate, by default a year.
 
     >>> lifetime_of({"spec": {"expirationSeconds": 3600}})
     datetime.timedelta(seconds=3600)

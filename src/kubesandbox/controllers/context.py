@@ -59,7 +59,7 @@ class ControllerContext:
     types: Callable[[], ResourceTable]
 
     def owner(self, resource: str, kind: str, *, adopts: bool = True) -> Keys:
-        """Return which owners of a kind a change concerns: the controller, or for orphans who would adopt them."""
+        """Return the owners of a kind that a change concerns: the controller, or possible adopters of an orphan."""
 
         def keys(change: Change) -> Iterable[Key]:
             bodies = [change.state.body, *([change.before.body] if change.before else [])]

@@ -60,7 +60,7 @@ class ControllerSet:
                 await self.settled()
 
     def start_with(self, client_of: Callable[[User], LocalClient], types: Callable[[], ResourceTable]) -> None:
-        """Start all controllers with clients; `types` tells what is served now."""
+        """Start all controllers with clients; `types` returns the types that are served now."""
         for spec in self._specs:
             self._add(spec, client_of(_user_of(spec)), types)
         self._readers = Readers(client_of(authenticated(User("system:kube-controller-manager"))), types, self._tell)

@@ -63,7 +63,7 @@ class GarbageCollector:
         return (key,) if is_deleting(body) or (owners_of(body) and not is_same) else ()
 
     async def reconcile(self, key: Key) -> float | None:
-        """Do what there is to do about one object."""
+        """Bring one object up to date."""
         body = self._context.client.get(key.resource, key.name, key.namespace)
         if body is None:
             return None

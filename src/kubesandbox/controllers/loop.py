@@ -37,7 +37,7 @@ _EXPECTED = frozenset({"Conflict", "NotFound", "AlreadyExists"})
 
 
 class Controller(Protocol):
-    """One job of a cluster: it receives keys and finds out what there is to do."""
+    """One job of a cluster: it receives keys and brings their objects up to date."""
 
     @property
     def watches(self) -> Mapping[str, Keys]:
@@ -65,7 +65,7 @@ class Loop:
     """The queue of one controller and the tasks that empty it."""
 
     def __init__(self, name: str, controller: Controller, clock: Clock, *, at_once: int = AT_ONCE) -> None:
-        """Take whom to call; `at_once` is how many keys are worked on side by side."""
+        """Take the function to call; `at_once` is how many keys are worked on side by side."""
         self.name = name
         self.controller = controller
         self._clock = clock
@@ -96,7 +96,7 @@ class Loop:
         self._dispatch()
 
     def add_later(self, key: Key, seconds: float) -> None:
-        """Have a key worked on after some time, or earlier when that is asked for already."""
+        """Have a key worked on after some time, or earlier when that was requested before."""
         if self._stopped:
             return
         due = self._clock.now() + timedelta(seconds=seconds)

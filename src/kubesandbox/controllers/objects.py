@@ -1,4 +1,4 @@
-"""What controllers read of any object, and who owns it.
+"""What controllers read of any object, and its owners.
 
 Everything tolerates what is absent.
 """

@@ -1,4 +1,4 @@
-"""Who owns whom: for every owner, by its unique id, where its dependents stand.
+"""The graph of owners: for every owner, by its uid, the keys of its dependents.
 
 Built from changes and nothing else.
 """

@@ -46,7 +46,7 @@ def is_terminal(pod: JSONObject) -> bool:
 
 
 def is_active(pod: JSONObject) -> bool:
-    """Return whether the pod counts for those who want replicas."""
+    """Return whether the pod counts as a replica."""
     return not is_terminal(pod) and not is_deleting(pod)
 
 

@@ -29,7 +29,7 @@ class PolicyChecks:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """The policies; definitions tell what custom kinds look like."""
+        """The policies; definitions give the schemas of custom kinds."""
         return {POLICIES: itself, CRDS: self._all}
 
     def _all(self, change: Change) -> Iterable[Key]:

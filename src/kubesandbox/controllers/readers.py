@@ -23,7 +23,7 @@ class Readers:
     def __init__(
         self, client: LocalClient, types: Callable[[], ResourceTable], tell: Callable[[str, Change], None]
     ) -> None:
-        """Take whom to ask, what is served at any time, and whom to tell."""
+        """Take the server to read from, a function for the types that are served, and the listener."""
         self._client = client
         self._types = types
         self._tell = tell
@@ -47,7 +47,7 @@ class Readers:
         self._tasks.clear()
 
     async def _read(self, resource: str) -> None:
-        """Tell of every change, for ever; after falling behind, of everything that is there."""
+        """Report every change, without end; after falling behind, every object."""
         while True:
             try:
                 async for change in self._client.changes(resource):

@@ -1,6 +1,6 @@
 """Events: what controllers tell people about objects; the same again raises a count.
 
-Writing never holds up who records and never fails them.
+Recording never waits for a write and never fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Notice:
-    """One thing to tell: about what (and which part of it), which type, why, in which words."""
+    """One event: the object and the part of it, type, reason and note."""
 
     about: JSONObject
     kind: str
@@ -86,7 +86,7 @@ class Recorder:
     """Writes events of one component, in order, in the background; no task runs while there is nothing to write."""
 
     def __init__(self, client: LocalClient, clock: Clock, component: str, *, host: str = "") -> None:
-        """Take who writes, and which component and host it writes for."""
+        """Take the writer, and the component and host it writes for."""
         self._client = client
         self._clock = clock
         self._component = component

@@ -102,7 +102,7 @@ class TokenSecrets:
     """Fills Secrets that ask for the token of an account, and deletes those whose account is gone."""
 
     def __init__(self, context: ControllerContext, sign: Callable[[JSONObject, str], str], certificate: str) -> None:
-        """Take the tools, who signs a token for an account and the name of a Secret, and the authority as PEM."""
+        """Take the tools, the function that signs a token for an account and a Secret, and the authority as PEM."""
         self._context = context
         self._sign = sign
         self._certificate = certificate

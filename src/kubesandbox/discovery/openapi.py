@@ -1,7 +1,7 @@
 """OpenAPI v3: what is served, for kubectl's validation, patches and `explain`.
 
 The index names one document per group and version with the hash of what it is made of; a document is built when it is
-first asked for and kept as bytes. Documents of built-in versions are shared by all servers of a Kubernetes version.
+first requested and kept as bytes. Documents of built-in versions are shared by all servers of a Kubernetes version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One HTTP request on its way: what was asked, by whom, the body, and the forms of its answer."""
+"""One HTTP request: its target, user and body, and the forms of its response."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Call:
     """One request, and what is known about it so far."""
 
     def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews, date: DateHeader) -> None:
-        """Take the request and who carries it out; raises ValueSyntaxError for a path that cannot be read."""
+        """Take the request and the operations; raises ValueSyntaxError for a path that cannot be read."""
         self.date = date
         self.request = request
         self.reviews = reviews
@@ -94,7 +94,7 @@ class Call:
         return self.respond(self.writer(kind).one(outcome.body, outcome.state), outcome.status)
 
     def writer(self, kind: ResourceType) -> Writer:
-        """Return who writes objects of a type as this client wants them."""
+        """Return the writer of objects of a type in the form that this client accepts."""
         return Writer(kind, self.form, self.server.now(), self.server.definition_of(kind))
 
     def respond(self, data: bytes, status: int = 200) -> web.Response:

@@ -15,7 +15,7 @@ _FASTEST = 1
 
 
 async def compress(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Compress an answer that was not begun yet, if it is large and the client takes gzip; other work goes on."""
+    """Compress a large response that has not begun, if the client takes gzip, without blocking other work."""
     body = response.body if isinstance(response, web.Response) else None
     if not isinstance(body, bytes) or len(body) < LARGE or "Content-Encoding" in response.headers:
         return

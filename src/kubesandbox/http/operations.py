@@ -75,7 +75,7 @@ async def _watch(call: Call, kind: ResourceType) -> web.StreamResponse:
             raise
     finally:
         await groups.aclose()
-    with suppress(ConnectionError):  # who watched may be gone
+    with suppress(ConnectionError):  # the watcher may be gone
         await response.write_eof()
     return response
 
@@ -92,7 +92,7 @@ async def _create(call: Call, kind: ResourceType) -> web.StreamResponse:
 
 
 async def _reviewed(call: Call, write: Write, body: Body) -> Outcome:
-    """Answer a question that is asked by creating an object; nothing is stored."""
+    """Answer a review object (such as SubjectAccessReview); nothing is stored."""
     server = call.server
     question = server.schemas.default(write.type, placed(write.type, write.namespace, server.decoded(write, body)))
     write = replace(write, name=metadata_of(question).get("name") or "")

@@ -84,7 +84,7 @@ def accepted_form(headers: Mapping[str, str], query: Mapping[str, str], *, is_li
 
 
 def document_form(headers: Mapping[str, str], *, known: tuple[str, ...] = _AVAILABLE, is_routed: bool = True) -> Form:
-    """Return the form of a document that tells what is served; raises StatusError 406.
+    """Return the form of a discovery document; raises StatusError 406.
 
     Documents are found by media types that are written out (`is_routed`), or by any that includes theirs.
 

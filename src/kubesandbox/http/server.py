@@ -71,7 +71,7 @@ class HttpServer:
         audit: AuditLog | None = None,
         clock: Callable[[], datetime] = machine_time,
     ) -> None:
-        """Take the operations, who judges requests and who answers questions about that.
+        """Take the operations, the authorizer, and the reviews that answer questions about it.
 
         `documents` are further answers by their path; `log_request` gets one line per request, `audit` what was noted
         about it. Date headers show `clock`.
@@ -189,7 +189,7 @@ class HttpServer:
             del self._watches[task]
 
     def _end_watches_of(self, name: str) -> None:
-        """End the watches of a definition that is gone, after they have told the end of its objects."""
+        """End the watches of a definition that is gone, after they have reported the end of its objects."""
         loop = asyncio.get_running_loop()
         loop.call_later(_LAST_EVENTS_SECONDS, self._end_watches, lambda kind: kind.crd == name)
 

@@ -50,7 +50,7 @@ def check_preconditions(type: ResourceType, body: JSONObject, options: DeleteOpt
 
 
 def deleted(type: ResourceType, body: JSONObject, options: DeleteOptions, now: datetime) -> Deletion:
-    """Return what a delete request makes of an object.
+    """Return the state of an object after a delete request.
 
     >>> from kubesandbox.types.resources import builtin_table
     >>> secrets = builtin_table("1.35").find("", "v1", "secrets")

@@ -32,7 +32,7 @@ class Managers:
         clock: Callable[[], datetime],
         definition: Callable[[ResourceType], JSONObject | None],
     ) -> None:
-        """Take the built-in schemas and who knows the CustomResourceDefinitions of custom types."""
+        """Take the built-in schemas and the source of CustomResourceDefinitions."""
         self._schemas = schemas
         self._clock = clock
         self._definition = definition

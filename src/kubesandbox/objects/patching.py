@@ -1,4 +1,4 @@
-"""The object that a patch makes of an object: JSON patch, merge patch and strategic merge patch.
+"""Patches of objects: JSON patch, merge patch and strategic merge patch.
 
 Server-side apply is `kube.apply.serverside`; it needs the managers of fields.
 """

@@ -28,7 +28,7 @@ async def get_scale(server: ApiServer, type: ResourceType, namespace: str, name:
 
 
 async def update_scale(server: ApiServer, write: Write, change: Callable[[JSONObject], JSONObject]) -> Outcome:
-    """Put what `change` makes of the present Scale in its place; admission judges the Scale."""
+    """Replace the present Scale by the result of `change`; admission judges the Scale."""
     type = write.type
     paths = _paths(server, type)
 
@@ -47,7 +47,7 @@ async def update_scale(server: ApiServer, write: Write, change: Callable[[JSONOb
         after = await server.mutated(attributes, write.notes)
         _check(after)
         changed = scaled(current, after, paths)
-        # Kubernetes: those who judge see the Scale of the object as it is going to be
+        # Kubernetes: admission sees the Scale that the object is going to have
         judged = replace(attributes, object=scale_of(type, changed, paths), old=before)
         await server.admission.validate(judged, write.notes)
         return changed, is_pinned
@@ -57,7 +57,7 @@ async def update_scale(server: ApiServer, write: Write, change: Callable[[JSONOb
 
 
 def _managed(body: JSONObject, paths: Mapping[str, str] | None) -> list[JSONObject]:
-    """Return who manages the number of replicas, as the managed fields of a Scale."""
+    """Return the managers of the number of replicas, as the managed fields of a Scale."""
     steps = (paths["specReplicasPath"] if paths else ".spec.replicas").strip(".").split(".")
     found: list[JSONObject] = []
     for entry in metadata_of(body).get("managedFields") or ():

@@ -1,6 +1,6 @@
 """Bodies of requests become JSON values: JSON, YAML or protobuf, by their content type.
 
-What an API server says about bodies that it cannot read is said here.
+The error texts for bodies that cannot be read are the API server's.
 """
 
 from __future__ import annotations

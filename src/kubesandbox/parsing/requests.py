@@ -70,7 +70,7 @@ class Target:
 
 
 def parse_target(method: str, path: str, *, is_watch: bool = False) -> Target:
-    """Read a method and a path without escapes; `is_watch` tells that the query asks to watch, which only lists can.
+    """Read a method and an unescaped path; `is_watch` means that the query requests a watch, as only lists allow.
 
     >>> parse_target("GET", "/api/v1/pods", is_watch=True).verb, parse_target("GET", "/healthz").is_resource
     ('watch', False)

@@ -1,6 +1,6 @@
 """Rules of a schema (`x-kubernetes-validations`): compiled once per schema, evaluated on new and old values.
 
-`compile_rules` gives a function over whole objects; `rule_problems` tells what is wrong with the rules themselves. The
+`compile_rules` gives a function over whole objects; `rule_problems` returns the errors of the rules themselves. The
 words are the API server's.
 """
 

@@ -116,7 +116,7 @@ async def list_page(
     *,
     convert: Convert | None = None,
 ) -> Page:
-    """Return the objects that a list asks for, after `convert` has brought them into the version that is asked for.
+    """Return the objects of a list request, after `convert` has brought them into the requested version.
 
     Raises StatusError 410 for a version that is no longer known, 504 for one that is still to come.
     """

@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 
 class Stored:
-    """One state of one object, with its bytes, which are written once for all who list or watch it.
+    """One state of one object, with its bytes, which are written once for all lists and watches.
 
     A store keeps the bytes and the latest bodies; the body of any other state is read again from its bytes.
     """
@@ -121,12 +121,12 @@ class Change:
 
 
 class TooOldError(PyvernoError):
-    """A version lies before the changes that are still kept; `oldest` is the first that can be asked for."""
+    """A version lies before the changes that are still kept; `oldest` is the first one available."""
 
     code = "too-old"
 
     def __init__(self, revision: int, oldest: int) -> None:
-        """Take the version that was asked for and the oldest one that is there."""
+        """Take the requested version and the oldest one that is kept."""
         super().__init__(f"too old resource version: {revision} ({oldest})")
         self.revision = revision
         self.oldest = oldest
@@ -140,7 +140,7 @@ class Journal(Protocol):
 
 
 class Store:
-    """All objects in memory; with a journal every write is recorded before anybody sees it."""
+    """All objects in memory; with a journal every write is recorded before it becomes visible."""
 
     def __init__(
         self,

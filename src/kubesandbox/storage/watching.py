@@ -92,7 +92,7 @@ async def watch_events(
     except TooOldError as error:
         yield [Event("ERROR", expired(error.message).to_json())]
     except StatusError as error:
-        # an object that cannot be converted ends the watch: what is left out would never be told
+        # an object that cannot be converted ends the watch: an event left out would never come
         yield [Event("ERROR", error.to_json())]
 
 

@@ -1,4 +1,4 @@
-"""Rows of who may do what: RBAC, certificate requests, admission webhooks and policies."""
+"""Rows of access control: RBAC, certificate requests, admission webhooks and policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the things every cluster has: namespaces, nodes, events, settings, accounts, quotas, leases, classes.
+"""Rows of what every cluster has: namespaces, nodes, events, settings, accounts, quotas, leases, classes.
 
 This module must never show what a Secret holds.
 """

@@ -41,7 +41,7 @@ class Converter:
         caller: WebhookCaller,
         make_id: Callable[[], str],
     ) -> None:
-        """Take who knows definitions and schemas, who calls webhooks, and what makes the uids of reviews."""
+        """Take the definitions and schemas, the caller of webhooks, and the source of uids for reviews."""
         self._definition_of = definition_of
         self._schemas = schemas
         self._caller = caller
@@ -57,7 +57,7 @@ class Converter:
         return converted
 
     async def all(self, type: ResourceType, bodies: Sequence[JSONObject]) -> list[JSONObject]:
-        """Return objects in the version of a type; a webhook is asked once for all; raises StatusError 500."""
+        """Return objects in the version of a type, with one webhook call for all; raises StatusError 500."""
         if not type.converts_by_webhook:
             return [await self.one(type, body) for body in bodies]
         others = [body for body in bodies if body.get("apiVersion") != type.api_version]
@@ -121,7 +121,7 @@ def _objects(body: JSONObject, *, uid: str, version: str) -> list[JSON]:
     if version == "v1":
         said = (str(body.get("apiVersion") or ""), str(body.get("kind") or ""))
         if said[0].startswith(f"{_GROUP}/") and said[0] != f"{_GROUP}/v1":
-            # Kubernetes: the decoder notices before anybody looks at the answer
+            # Kubernetes: the decoder fails before the response is evaluated
             other = said[0].rpartition("/")[2]
             raise _BadReviewError(f"converting ({other}.{_KIND}) to (v1.{_KIND}): unknown conversion")
         if said != (f"{_GROUP}/v1", _KIND):

@@ -1,6 +1,6 @@
 """CustomResourceDefinitions at work: what is served follows them at once, and goes with them.
 
-The status of a definition is said by `customresources`.
+The status of a definition is computed by `customresources`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of objects and of things inside them: which forms there are, and what the API server says about wrong ones.
+"""Names of objects and of their parts: the allowed forms, and the API server's texts about wrong ones.
 
 A form is a function from a text to the problems with it.
 """

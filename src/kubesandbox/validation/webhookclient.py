@@ -69,7 +69,7 @@ def _service(service: JSONObject, path: str, errors: list[FieldError]) -> None:
 
 
 def review_versions(versions: list[str], path: str, errors: list[FieldError], *, missing: str = "") -> None:
-    """Check the versions of reviews that a webhook takes; `missing` is said when there are none."""
+    """Check the versions of reviews that a webhook takes; `missing` is the error text when there are none."""
     if not versions:
         errors.append(required(path, missing))
         return

@@ -1,7 +1,7 @@
 """Where calls of rules may go: lists of hosts, ranges and URLs, and what no list opens.
 
 An address is judged together with every IPv4 address that it carries inside. This module must never resolve a name or
-open a connection, and never put an address that a name resolved to into an error: a denial would tell how names
+open a connection, and never put an address that a name resolved to into an error: a denial would reveal how names
 resolve where we run.
 """
 

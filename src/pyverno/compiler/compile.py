@@ -292,7 +292,7 @@ def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> lis
         if same:
             words, code = found[same[0]].message, found[same[0]].code
             found[same[0]] = PolicyError(words, location=error.location, path=error.path, code=code)
-            # the copies that autogen makes of a rule are wrong at the same place
+            # the autogen copies of a rule have the same error at the same place
             known.add((error.path, error.location))
         elif (error.path, error.location) not in known:
             found.append(error)

@@ -1,6 +1,6 @@
 """Allow or deny: what the results of all rules together mean for the request.
 
-Evaluation and action are two things: rules only say pass, fail, error or skip; here Audit, Enforce and failurePolicy
+Evaluation and action are separate: rules only give pass, fail, error or skip; here Audit, Enforce and failurePolicy
 are judged, once, last, and for every front door alike.
 """
 

@@ -1,4 +1,4 @@
-"""A JSON decoder that never recurses and speaks Go's error texts: the exact path behind `json.decode`.
+"""A JSON decoder that never recurses and has Go's error texts: the exact path behind `json.decode`.
 
 It takes a microsecond per byte at worst, so `json.decode` gives it only short texts: deep documents, numbers that
 overflow, and errors.

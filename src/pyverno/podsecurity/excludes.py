@@ -41,7 +41,7 @@ class Exclude:
     matches_value: Callable[[str], bool] | None
 
     def subject(self, pod: Pod) -> Pod:
-        """Return the part of the pod that this exclude speaks about."""
+        """Return the part of the pod that this exclude covers."""
         return pod.only_pod_level() if self.matches_image is None else pod.only_containers(self.matches_image)
 
     def tolerates(self, error: FieldError) -> bool:

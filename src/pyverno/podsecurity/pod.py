@@ -91,7 +91,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """The parts of a pod that the standards speak about; containers in the order Kubernetes visits them."""
+    """The parts of a pod that the standards check; containers in the order Kubernetes visits them."""
 
     annotations: dict[str, str]
     host_namespaces: tuple[str, ...]

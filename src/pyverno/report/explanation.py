@@ -62,7 +62,7 @@ class Places(NamedTuple):
 
 
 def rule_lines(trace: RuleTrace, places: Places) -> Iterator[Line]:
-    """Yield the lines of one rule: what it said, and why."""
+    """Yield the lines of one rule: its result and the reasons."""
     info = trace.rule
     name = f"{info.policy.key}/{info.name}" if info.name else info.policy.key
     statuses = ", ".join(dict.fromkeys(result.status.value for result in trace.results))

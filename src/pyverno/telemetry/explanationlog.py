@@ -1,4 +1,4 @@
-"""Explanations of chosen requests in the log, for debugging: why each rule said what it said.
+"""Explanations of chosen requests in the log, for debugging: the reasons for the result of each rule.
 
 Off unless a flag names objects. Explanations are made in one thread beside the webhook, at most `LIMIT` a minute and
 with few waiting; what came from the cluster and the data of Secrets are named and not shown.

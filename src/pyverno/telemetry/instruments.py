@@ -116,7 +116,7 @@ class _Room:
 
 
 class _Series(ABC):
-    """What all instruments have: a name, labels, and what the settings make of these."""
+    """What all instruments have: a name, and labels after the settings are applied."""
 
     def __init__(self, metric: Metric, room: _Room) -> None:
         self.name = metric.name

@@ -69,7 +69,7 @@ class PayloadLog:
             _tell("admission request dump", fields)
 
     def failed(self, path: str, error: BaseException) -> None:
-        """Tell nothing: the request may not even have been read."""
+        """Do nothing: the request may not even have been read."""
 
 
 def _response(outcome: AdmissionOutcome, patch: list[JSONObject], hides: bool) -> JSONObject:

@@ -33,13 +33,13 @@ class LiveUpdates:
         return len(self._listeners) >= _MOST_LISTENERS
 
     def publish(self, changes: Iterable[Change]) -> None:
-        """Tell all pages how many results got which status; nothing when nothing changed."""
+        """Send the number of results by status to all pages, unless nothing changed."""
         counts = Counter(change.after or "resolved" for change in changes)
         if counts:
             self.publish_counts(dict(counts))
 
     def publish_counts(self, counts: JSONObject) -> None:
-        """Tell all pages how many results got which status."""
+        """Send the number of results by status to all pages."""
         self._number += 1
         message: JSONObject = {"number": self._number, "changes": counts}
         for queue in self._listeners:

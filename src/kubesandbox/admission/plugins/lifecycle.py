@@ -24,7 +24,7 @@ def check_namespace(attributes: Attributes, cluster: ClusterView) -> None:
             raise forbidden(type.group, type.plural, attributes.name, "this namespace may not be deleted")
         return
     namespace = attributes.namespace
-    # who asks about access must not learn from the answer whether a namespace exists
+    # an answer about access must not reveal whether a namespace exists
     if (
         not namespace
         or operation in (Operation.DELETE, Operation.CONNECT)

@@ -1,4 +1,4 @@
-"""The spec of the pod in a request, for the plugins that are about pods."""
+"""The pod spec in a request, for the plugins that check pods."""
 
 from __future__ import annotations
 

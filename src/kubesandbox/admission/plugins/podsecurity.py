@@ -187,7 +187,7 @@ def _standards(labels: Mapping[str, str]) -> tuple[dict[str, _Standard], list[Fi
             except ValueSyntaxError as error:
                 problems.append(_problem(f"{mode}-version", version, error.message))
     enforce = found["enforce"]
-    # Kubernetes: who enforces and says nothing of warnings is warned at the same level
+    # Kubernetes: without a level of its own, `warn` takes that of `enforce`
     if f"{_LABEL}warn" not in labels and labels.get(f"{_LABEL}enforce") in _LEVELS and enforce.strictness:
         version_said = f"{_LABEL}warn-version" in labels
         found["warn"] = _Standard(enforce.level, found["warn"].version if version_said else enforce.version)
@@ -222,7 +222,7 @@ def _findings(holder: JSON, standard: _Standard) -> list[Finding]:
 
 
 def _format_violations(standard: _Standard, findings: Iterable[Finding], verb: str = "violate") -> str:
-    # the checks tell on further lines what Kyverno tells besides; Kubernetes stops after the first thing
+    # further lines of the checks hold what only Kyverno reports; Kubernetes has the first line alone
     details = [(finding.reason, finding.detail.partition("\n")[0]) for finding in findings]
     listed = ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in details)
     return f"{verb} PodSecurity {go_quote(str(standard))}: {listed}"

@@ -33,7 +33,7 @@ class StoreHost(NoHost):
     """Answers what a policy may ask about one request; what it cannot answer, `NoHost` refuses."""
 
     def __init__(self, cluster: ClusterView, authorizer: Authorizer, user: User, kinds: KindTable) -> None:
-        """Take the cluster, who answers `authorizer`, the user of the request, and the kinds that are served."""
+        """Take the cluster, the source of `authorizer` answers, the user of the request, and the served kinds."""
         self._cluster = cluster
         self._authorizer = authorizer
         self._user = user
@@ -63,7 +63,7 @@ class StoreHost(NoHost):
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
     ) -> JSONObject | None:
-        """Return one object in the version that is asked for."""
+        """Return one object in the requested version."""
         if subresource:
             raise HostError(f"the subresource `{subresource}` of an object cannot be read here")
         type = self._type(api_version, kind)

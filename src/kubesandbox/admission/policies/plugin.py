@@ -1,6 +1,6 @@
 """ValidatingAdmissionPolicy and MutatingAdmissionPolicy, judged in process by the one engine.
 
-A policy sees objects in the version that its constraints name; what mutating policies make of them is converted back.
+A policy sees objects in the version that its constraints name; the result of mutating policies is converted back.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class _Problem(NamedTuple):
 
     @property
     def is_configuration(self) -> bool:
-        """Return whether the policy could not even be asked."""
+        """Return whether the policy could not be evaluated at all."""
         return self.message.startswith("failed to configure ")
 
 
 @dataclass(slots=True)
 class _Judgement:
-    """What the validating policies said about one request, in order."""
+    """The results of the validating policies for one request, in order."""
 
     denied: list[tuple[str, str]] = field(default_factory=list)
     recorded: list[str] = field(default_factory=list)
@@ -85,7 +85,7 @@ class AdmissionPolicies:
     """Both kinds of policies."""
 
     def __init__(self, cluster: ClusterView, authorizer: Authorizer, kube_version: tuple[int, int] = (1, 35)) -> None:
-        """Take where policies and parameters are, and who answers `authorizer`."""
+        """Take the cluster with policies and parameters, and the source of `authorizer` answers."""
         self._cluster = cluster
         self._authorizer = authorizer
         self._kube_version = kube_version

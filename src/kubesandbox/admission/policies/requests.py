@@ -25,7 +25,7 @@ class Versions:
     __slots__ = ("_cluster", "_found", "_questions", "attributes")
 
     def __init__(self, attributes: Attributes, cluster: ClusterView) -> None:
-        """Take the request and who converts."""
+        """Take the request and the converter."""
         self.attributes = attributes
         self._cluster = cluster
         self._found: dict[tuple[str, bool], JSONObject] = {}

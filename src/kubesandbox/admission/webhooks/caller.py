@@ -38,7 +38,7 @@ _REVIEW = ("admission.k8s.io", "AdmissionReview")
 
 
 class CallError(PyvernoError):
-    """A webhook could not be asked; the text is what follows `failed to call webhook: `."""
+    """A webhook could not be called; the text is what follows `failed to call webhook: `."""
 
     code = "webhook-call"
 
@@ -148,7 +148,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _answer(response: aiohttp.ClientResponse, data: bytes, expected: tuple[str, str]) -> JSONObject:
-    """Return the object in an answer, or raise what client-go makes of it."""
+    """Return the object in a response, or raise the error that client-go would report."""
     code = response.status
     if not 200 <= code <= 206:
         raise CallError(refusal_text(code, response.content_type, data))

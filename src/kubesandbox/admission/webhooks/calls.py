@@ -1,7 +1,7 @@
-"""Admission webhooks: which are asked about a request, in which order, and what their answers do to it.
+"""Admission webhooks: which are called for a request, in which order, and what their responses change.
 
-Mutating ones are asked one after another, each seeing what those before it changed, and once more when the object
-changed after them; validating ones are asked at the same time.
+Mutating ones are called one after another, each seeing what those before it changed, and once more when the object
+changed after them; validating ones are called at the same time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Redefault = Callable[[JSONObject], JSONObject]
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether a request is about what configures admission, which no webhook may lock."""
+    """Return whether a request changes the configuration of admission, which no webhook may lock."""
     return attributes.kind.group == _EXEMPT_GROUP and attributes.kind.kind in _EXEMPT
 
 
@@ -62,7 +62,7 @@ class Webhooks:
         make_id: Callable[[], str],
         kube_version: tuple[int, int],
     ) -> None:
-        """Take where configurations are, who answers `authorizer` in conditions, and who carries the calls."""
+        """Take the cluster with the configurations, the source of `authorizer` answers, and the caller."""
         self._cluster = cluster
         self._caller = caller
         self._make_id = make_id
@@ -110,7 +110,7 @@ class Webhooks:
             invocation = await self._validating.invocation(hook, type, versions)
             if invocation is not None:
                 invocations.append(invocation)
-                # converted before anybody is asked: what cannot be converted refuses the request
+                # converted before any webhook is called: an object that cannot be converted is refused
                 await versions.new(type)
                 await versions.old(type)
         if not invocations:
@@ -118,7 +118,7 @@ class Webhooks:
         if len(invocations) == 1:
             await self._validated(invocations[0], 0, versions, notes)
             return
-        # every webhook is asked to the end: what one of them sees does not depend on another's answer
+        # every webhook is called: what one of them sees does not depend on another's response
         calls = (self._validated(each, index, versions, notes) for index, each in enumerate(invocations))
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
             if outcome is not None:

@@ -1,4 +1,4 @@
-"""matchConditions of webhooks: CEL expressions that decide whether a webhook is asked at all.
+"""matchConditions of webhooks: CEL expressions that decide whether a webhook is called at all.
 
 They see `object`, `oldObject`, `request` and `authorizer`. A false one wins over errors; what errors mean is the
 webhook's failurePolicy.
@@ -27,7 +27,7 @@ class MatchConditions:
     """The compiled conditions of one webhook."""
 
     def __init__(self, webhook: JSONObject, kube_version: tuple[int, int]) -> None:
-        """Compile what the webhook lists; a condition that does not compile fails whenever it is asked."""
+        """Compile what the webhook lists; a condition that does not compile fails at each evaluation."""
         parser = Parser(Document(webhook))
         compiler = CelCompiler(kubernetes_environment(kube_version), parser, names=AUTHORIZER_NAMES)
         listed: JSON = webhook.get("matchConditions")

@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"Connect call failed \('([^']+)', (\d+)")
 
 
 def refusal_text(code: int, content_type: str, data: bytes) -> str:
-    """Return what is said about an answer that is no success.
+    """Return the error text for a response that is no success.
 
     >>> refusal_text(500, "text/plain", b"oops")
     'an error on the server ("oops") has prevented the request from succeeding'
@@ -68,7 +68,7 @@ def refusal_text(code: int, content_type: str, data: bytes) -> str:
 
 
 def connection_text(error: Exception, host: str) -> str:
-    """Return what is said about a connection that could not be made or broke off."""
+    """Return the error text for a connection that could not be made or broke off."""
     import aiohttp
 
     match error:
@@ -107,7 +107,7 @@ def _handshake_text(error: OSError) -> str:
 
 
 async def certificate_text(error: aiohttp.ClientConnectorCertificateError, name: str) -> str:
-    """Return what is said about a certificate that is not trusted; `name` is the one it should have."""
+    """Return the error text for a certificate that is not trusted; `name` is the one it should have."""
     cause = error.certificate_error
     code = cause.verify_code if isinstance(cause, ssl.SSLCertVerificationError) else 0
     if code not in _OTHER_NAME:

@@ -1,4 +1,4 @@
-"""Webhook configurations, compiled: which requests each webhook is about, and in which version it wants them.
+"""Webhook configurations, compiled: which requests each webhook receives, and in which version.
 
 Compiled when a configuration changes, and remembered per kind of request.
 """
@@ -35,7 +35,7 @@ _DEFAULT_TIMEOUT = 10
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """Where a webhook is: a URL, or a service with a port and a path; and whom to trust (`ca_bundle`, base64)."""
+    """Address of a webhook: a URL, or a service with port and path; `ca_bundle` (base64) holds its authorities."""
 
     url: str = ""
     namespace: str = ""
@@ -105,7 +105,7 @@ class Hook:
 
     @cached_property
     def conditions(self) -> MatchConditions | None:
-        """The match conditions, compiled when they are first asked; most servers never need the language."""
+        """The match conditions, compiled at their first use; most servers never need the language."""
         if not self._body.get("matchConditions"):
             return None
         from kubesandbox.admission.webhooks.conditions import MatchConditions
@@ -139,7 +139,7 @@ class HookSource:
         self._candidates: dict[tuple[object, ...], tuple[tuple[Hook, ResourceType], ...]] = {}
 
     def candidates(self, attributes: Attributes) -> tuple[tuple[Hook, ResourceType], ...]:
-        """Return the webhooks whose rules are about such requests, with the type that the rule names."""
+        """Return the webhooks whose rules match such requests, with the type that the rule names."""
         revision, table = self._cluster.changed_at(self._resource), self._cluster.table
         if revision != self._made_at or table is not self._table:
             self._hooks = tuple(self._compiled())

@@ -61,7 +61,7 @@ class BadAnswerError(PyvernoError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a webhook said; `patch` is in base64, empty when it wants no change."""
+    """The response of a webhook; `patch` is in base64, empty when it wants no change."""
 
     allowed: bool
     status: JSONObject
@@ -136,7 +136,7 @@ def read_answer(body: JSONObject, *, uid: str, version: str, is_mutating: bool) 
 
 
 def denial(name: str, status: JSONObject) -> StatusError:
-    """Return the refusal of a webhook: its own status, with a text that says who refused.
+    """Return the refusal of a webhook: its own status, with a text that names the webhook.
 
     >>> print(denial("a.b.c", {"message": "no", "code": 200}), denial("a.b.c", {}).status)
     admission webhook "a.b.c" denied the request: no 400
@@ -193,7 +193,7 @@ def _first_bad(text: str) -> int:
 def _check_v1(body: JSONObject, response: JSONObject, uid: str) -> None:
     group, version = parse_api_version(str(body.get("apiVersion") or ""))
     if group == _GROUP and version != "v1":
-        # Kubernetes: the decoder notices before anybody looks at the answer
+        # Kubernetes: the decoder fails before the response is evaluated
         why = f"converting ({version}.AdmissionReview) to (v1.AdmissionReview): unknown conversion"
         raise BadAnswerError(f"failed to call webhook: {why}")
     said = response.get("uid", "")

@@ -1,4 +1,4 @@
-"""The two rounds of mutation: who wants to see again what others changed after it.
+"""The two rounds of mutation: which webhooks see an object again after others changed it.
 
 Webhooks and policies keep separate accounts, as in Kubernetes.
 """
@@ -15,7 +15,7 @@ __all__ = ["Invoked", "Rounds"]
 
 @dataclass(slots=True)
 class Invoked:
-    """One plugin's account: `called` want to be asked again and have been since the last change, `due` are to be.
+    """Rounds of one plugin: webhooks to reinvoke, `called` since the last change or still `due`.
 
     `left` is the object as the plugin left it.
     """
@@ -40,15 +40,15 @@ class Rounds:
     policies: Invoked = field(default_factory=Invoked)
 
     def begin(self, invoked: Invoked, present: JSON) -> None:
-        """Begin a plugin's part of a round: what changed since it was last asked makes everybody due."""
+        """Begin a plugin's part of a round: a change since its last part makes all its webhooks due."""
         if self.number and not equal(invoked.left, present):
             invoked.changed()
 
     def is_skipped(self, invoked: Invoked, key: Hashable) -> bool:
-        """Return whether somebody has no part in this round; nobody is asked for the first time in the second one."""
+        """Return whether a webhook has no part in this round; the second one calls none for the first time."""
         return bool(self.number) and key not in invoked.due
 
     def changed(self, invoked: Invoked) -> None:
-        """Note that somebody has changed the object."""
+        """Note that a webhook has changed the object."""
         invoked.changed()
         self.is_due = True

@@ -1,4 +1,4 @@
-"""Where the service of a webhook really is: an address of its endpoints, or what the user said on the command line.
+"""The real address of a webhook's service: one of its endpoints, or the one given on the command line.
 
 The server has no pod network. Endpoints that point to pods are passed over, because those pods do not run. This module
 must never open a connection.

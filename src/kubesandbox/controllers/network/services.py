@@ -53,7 +53,7 @@ class ServiceFollower:
         return {SERVICES: itself, "pods": self._of_pod, self._form.resource: _of_object}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Write the object of one Service, or do what there is to do when the Service is gone."""
+        """Write the addresses of one Service, or forget a Service that is gone."""
         client = self._context.client
         service = client.get(SERVICES, key.name, key.namespace)
         if service is None:

@@ -17,7 +17,7 @@ class Addresses:
     """
 
     def __init__(self, network: str, used: Callable[[], Iterable[str]]) -> None:
-        """Take the network and who knows which addresses are in use."""
+        """Take the network and a function that returns the addresses in use."""
         self._network = IPv4Network(network)
         self._used = used
         self._last: int | None = None

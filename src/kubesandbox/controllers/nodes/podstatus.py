@@ -33,7 +33,7 @@ CONTAINERS = "containerStatuses"
 
 
 def running_status(pod: JSONObject, *, address: str, host: str, now: datetime) -> JSONObject:
-    """Return the status of a pod whose containers all run and are ready; what it has said before stays."""
+    """Return the status of a pod whose containers all run and are ready; earlier fields stay."""
     status: JSONObject = dict(pod.get("status") or {})
     address = host if at(pod, "spec", "hostNetwork", default=False) else address
     status |= {"phase": "Running", "hostIP": host, "hostIPs": [{"ip": host}]}
@@ -49,7 +49,7 @@ def running_status(pod: JSONObject, *, address: str, host: str, now: datetime) -
 
 
 def is_changed(pod: JSONObject) -> bool:
-    """Return whether a running pod has containers that its status does not speak of, or other images than it says."""
+    """Return whether a running pod has containers or images that its status does not show."""
     for field, into in _STATUS_FIELDS.items():
         said = {item["name"]: item.get("image") for item in at(pod, "status", into, default=[])}
         for container in at(pod, "spec", field, default=[]):

@@ -49,7 +49,7 @@ class Scheduler:
         return [key_of("pods", pod) for pod in self._context.client.list("pods") if waits(pod)]
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bind one pod, or tell why it cannot be bound."""
+        """Bind one pod, or record why it cannot be bound."""
         context = self._context
         pod = context.client.get("pods", key.name, key.namespace)
         if pod is None or not waits(pod):

@@ -71,7 +71,7 @@ class DisruptionBudgets:
 def expected_pods(body: JSONObject, pods: Sequence[JSONObject], client: LocalClient) -> int:
     """Return how many pods there should be: those that are there, or what their controllers want.
 
-    Controllers are asked when the budget is a percentage or counts what may lack.
+    Controllers are read when the budget is a percentage or has `maxUnavailable`.
     """
     least = at(body, "spec", "minAvailable")
     if isinstance(least, int):

@@ -102,7 +102,7 @@ class Jobs:
         return None
 
     async def _start(self, job: JSONObject) -> JSONObject:
-        """Set the time at which the Job started, and say that it is suspended or goes on."""
+        """Set the time at which the Job started, and the condition that it is suspended or resumed."""
         context, now = self._context, self._context.clock.now()
         status: JSONObject = dict(job.get("status") or {})
         conditions = conditions_of(job)

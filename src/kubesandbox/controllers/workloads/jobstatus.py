@@ -47,7 +47,7 @@ def is_finished(job: JSONObject) -> bool:
 
 
 def verdict(job: JSONObject, pods: Sequence[JSONObject], *, failed: int, now: datetime) -> Verdict | None:
-    """Return how a Job ends now, None when it goes on; `failed` counts its failures, `pods` are those it has."""
+    """Return how a Job ends now, None when it continues; `failed` counts its failures, `pods` are those it has."""
     conditions = conditions_of(job)
     for announced, kind in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
         target = find_condition(conditions, announced)

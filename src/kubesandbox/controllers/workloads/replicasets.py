@@ -41,7 +41,7 @@ class ReplicaSets:
         return {SETS: itself, "pods": self._context.owner(SETS, "ReplicaSet")}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Create or delete pods and say in the status what there is."""
+        """Create or delete pods and update the status."""
         context = self._context
         body = context.client.get(SETS, key.name, key.namespace)
         if body is None:

@@ -38,12 +38,12 @@ Sizes = dict[str, int]
 
 
 def replicas_of(body: JSONObject) -> int:
-    """Return how many replicas are asked for."""
+    """Return how many replicas are wanted."""
     return number_at(body, "spec", "replicas", default=1)
 
 
 def total(sets: Iterable[JSONObject]) -> int:
-    """Return how many replicas are asked for together."""
+    """Return how many replicas are wanted in total."""
     return sum(map(replicas_of, sets))
 
 

@@ -130,7 +130,7 @@ class Adoption:
     ) -> tuple[RuleResult, Path] | None:
         """Return the failure of a rule outside what is suppressed, with its field; None without any.
 
-        A rule reports its first failure only, so the rule is asked again without the suppressed parts.
+        A rule reports its first failure only, so the rule is evaluated again without the suppressed parts.
         """
         cuts: set[Path] = set()
         holding = self._holding(found, result, path, used)

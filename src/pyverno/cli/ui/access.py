@@ -50,7 +50,7 @@ class LoginOptions:
 
     @property
     def is_on(self) -> bool:
-        """Return whether persons are asked who they are."""
+        """Return whether the pages require a login."""
         return bool(self.issuer or self.proxy_user_header)
 
     def check(self) -> None:

@@ -71,7 +71,7 @@ async def _check_token(options: UiOptions, logins: OidcLogins) -> None:
 
 
 def _nonce(token: str) -> str:
-    """Return the nonce of a token that was not asked for by us."""
+    """Return the nonce of a token that this server did not request."""
     try:
         body = token.split(".")[1]
         claims = decode(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

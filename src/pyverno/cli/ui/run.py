@@ -1,4 +1,4 @@
-"""The work of `pyverno ui`: open the store, fill it, serve the pages until the process is asked to end."""
+"""The work of `pyverno ui`: open the store, fill it, serve the pages until the process receives a signal to end."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where results come from: the parts of the pages to show, what is wrong with it, and who answers for clusters.
+    """Source of results: the parts of the pages to show, its problem if it has one, and the clusters.
 
     `work` follows the clusters; the one writer of the store does it.
     """

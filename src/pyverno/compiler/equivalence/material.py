@@ -195,6 +195,6 @@ def _constants(value: JSON) -> Iterator[JSON]:
         yield from (int(number) for number in _NUMBER.findall(value))
         return
     if not _OPERATORS.search(value):
-        # Kyverno takes a value that is the text of its pattern for a match: true, and of no use to anybody
+        # Kyverno takes a value that is the text of its pattern for a match: true, and of no use
         yield value
     yield from samples(value)

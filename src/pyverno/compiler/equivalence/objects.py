@@ -1,6 +1,6 @@
 """Objects of the built-in kinds, made at random from their schemas and steered by what policies mention.
 
-The same seed makes the same objects. They need not be valid: who compares decides which an API server would admit.
+The same seed makes the same objects. They need not be valid: the caller decides which an API server would admit.
 """
 
 from __future__ import annotations

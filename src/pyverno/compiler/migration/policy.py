@@ -352,7 +352,7 @@ def _free_name(stem: str, suffix: str, taken: set[str]) -> str:
 
 
 def _marked(document: JSONObject, policy: ClusterPolicy, rules: Sequence[str]) -> JSONObject:
-    """Return a document that names its source: kind, name, rules, and the digest of what it said."""
+    """Return a document that names its source: kind, name, rules, and the digest of its content."""
     metadata = dict(document["metadata"])
     annotations = dict(metadata.get("annotations") or {})
     annotations[MIGRATED_FROM] = f"{policy.kind}/{policy.key}: {', '.join(rules)}"

@@ -147,7 +147,7 @@ class UpdateRequests:
             yield key  # of a deleted one, because a retry that is due later has nothing left to do
 
     def _note(self, notice: Notice, body: JSONObject) -> None:
-        """Keep count of what there is, in every replica."""
+        """Count the requests that exist, in every replica."""
         key = _key(body)
         if notice is Notice.DELETED:
             self._created.pop(key, None)

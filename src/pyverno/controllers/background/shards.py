@@ -116,7 +116,7 @@ class Shards:
             if asking:
                 await self._annotate(number, None)
             if number not in self._heeded:
-                self._heeded.add(number)  # who asked the holder before this one may have ended with it
+                self._heeded.add(number)  # callers of the previous holder may have ended with it
                 continue
             if not asking:
                 continue

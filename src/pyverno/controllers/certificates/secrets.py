@@ -97,7 +97,7 @@ class CertificateSettings:
 class KeyPair:
     """Certificates (PEM, the newest first) and the private key (PEM, PKCS#8) of the newest.
 
-    An unmanaged pair was provided by an administrator, who is responsible for its names and renewal; an unmanaged
+    An unmanaged pair was provided by an administrator and stays their responsibility; an unmanaged
     authority needs no key.
     """
 

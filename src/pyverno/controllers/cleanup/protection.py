@@ -25,7 +25,7 @@ def reason_to_keep(
     own_namespace: str,
     protects_managed: bool = False,
 ) -> str:
-    """Return why an object must not be deleted; the empty text when nothing speaks against it.
+    """Return why an object must not be deleted; the empty text when it may be.
 
     Kept are objects that are being deleted already, those that `resourceFilters` filter, system namespaces, and what
     belongs to the controllers themselves.

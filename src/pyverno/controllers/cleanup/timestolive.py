@@ -238,7 +238,7 @@ class TimesToLive:
             log.info("the time to live of an object is over", extra={"fields": {"resource": str(target)}})
 
     def _report(self, key: _Key, target: ResourceRef, error: str) -> None:
-        """Tell once why an object that is due is still there."""
+        """Report once why an object that is due still exists."""
         if self._reported.get(key) != error:
             self._reported[key] = error
             note = f"failed to clean up the target resource {target.kind}/{target.namespace}/{target.name}: {error}"

@@ -232,7 +232,7 @@ class _BlockAtWork:
         self._rendered: JSON = None
 
     def judge(self) -> tuple[tuple[Verdict, ...], ImageStatus | None]:
-        """Return what there is to say, and what is recorded of the image; errors show variables, not their values."""
+        """Return the verdict, and what is recorded of the image; errors show variables, not their values."""
         verdicts, status = self._judge()
         if status is ImageStatus.PASS or self._rendered is None:
             return verdicts, status

@@ -56,7 +56,7 @@ class CheckRequestMatcher:
         return key.gvk == _KINDS[self.mode]
 
     def surely_matches(self, key: IndexKey) -> bool:
-        """Tell the same: the key decides it alone."""
+        """Return a constant: the key alone decides equality."""
         return self.may_match(key)
 
     def names_operation(self, operation: str) -> bool:

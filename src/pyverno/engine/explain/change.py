@@ -197,7 +197,7 @@ class _Search:
 
 
 def _score(traces: Sequence[RuleTrace]) -> int:
-    """Return how far a rule got: how many of the things that it asks for hold, before something decided."""
+    """Return how far a rule got: how many of its requirements hold before the one that decided."""
     return sum(_holds(node) for trace in traces for node in trace.walk())
 
 

@@ -204,7 +204,7 @@ def _texts(template: Template) -> Iterator[str]:
 
 
 def _is_public(path: FieldPath) -> bool:
-    """Return whether a field of a Secret may be shown: who it is, and nothing that may repeat its data."""
+    """Return whether a field of a Secret may be shown: its identity, and nothing that may repeat its data."""
     if path[:1] == ("metadata",):
         return path[1:2] != ("annotations",) and path[1:2] != ("managedFields",) and len(path) > 1
     return path[:1] in (("apiVersion",), ("kind",), ("type",), ("immutable",))

@@ -34,7 +34,7 @@ _NOT_ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why the rules of a set said what they said about one request.
+    """Why the rules of a set gave their results for one request.
 
     `rules` are in the order in which they ran; those that did not run come last. `review` is the review that was
     recorded: its results are those of every other review of the request.

@@ -65,7 +65,7 @@ def walking(position: int = 0, *, steps: int = 1, per: int = 1) -> Work:
 
 
 def together(*parts: Work) -> Work:
-    """Do several things one after the other."""
+    """Run several functions one after the other."""
     return lambda operands: sum([part(operands) for part in parts])
 
 

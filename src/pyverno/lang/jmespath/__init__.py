@@ -1,4 +1,4 @@
-"""JMESPath as Kyverno speaks it: a fork in which a missing key is an error, with Kyverno's own functions.
+"""Kyverno's dialect of JMESPath: a fork in which a missing key is an error, with Kyverno's own functions.
 
 Expressions are compiled once into closures and evaluated many times. The package knows values and expressions; it
 must never read a clock, a random source or a name server except through the runtime it is given, and must never parse

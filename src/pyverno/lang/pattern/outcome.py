@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 class Cause(Enum):
-    """Why an element does not match; it decides what the surrounding map or list makes of it."""
+    """Why an element does not match, which decides the outcome of the surrounding map or list."""
 
     MISMATCH = "mismatch"
     NEGATION = "negation"

@@ -117,7 +117,7 @@ class Amazon:
         """Return the password of a registry; images of the public one need none where there is no identity."""
         found = _HOST.fullmatch(registry)
         if found is None:
-            return None  # public.ecr.aws lets everybody read
+            return None  # public.ecr.aws needs no login to read
         region = found[2]
         keys = await self._identity.keys(region)
         url = self._ambient.text("AWS_ENDPOINT_URL_ECR") or f"https://api.ecr.{region}.amazonaws.com{found[3] or ''}/"

@@ -1,4 +1,4 @@
-"""Persons, and who of them may come in."""
+"""Users of the pages, and which of them have access."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Identity:
 
 
 class Identifier(Protocol):
-    """Finds out who sends a request; raises AccessDeniedError for one that claims what it may not."""
+    """Determines the user of a request; raises AccessDeniedError for a forged identity."""
 
     def identify(self, request: web.Request) -> Identity | None:
-        """Return who sends a request; None without a login."""
+        """Return the user of a request; None without a login."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who may come in: everybody who is logged in, or some users and groups."""
+    """Who has access: every logged-in user, or certain users and groups."""
 
     users: Sequence[str] = ()
     groups: Sequence[str] = ()

@@ -41,10 +41,10 @@ def admit(
     base_path: str = "",
     has_login: bool = False,
 ) -> Middleware:
-    """Return a middleware that lets persons in.
+    """Return a middleware that admits users.
 
-    `rights` returns the namespaces that a person may look at, None shows everything to everybody who is in; `has_login`
-    tells that this server has a login to lead to.
+    `rights` returns the namespaces that a user may look at; with None every logged-in user sees everything. `has_login`
+    means that this server has a login page to redirect to.
     """
 
     @web.middleware

@@ -113,7 +113,7 @@ class OidcLogins:
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state
 
     async def end(self, state: str, code: str) -> Identity:
-        """Return who came back with a code; raises AccessDeniedError, HostError."""
+        """Return the user for an authorization code; raises AccessDeniedError, HostError."""
         begun = self._begun.pop(state, None)
         if begun is None or self._now() - begun.seconds > _LOGIN_SECONDS:
             raise AccessDeniedError("this login has expired, or was never begun: log in again")

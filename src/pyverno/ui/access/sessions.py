@@ -31,7 +31,7 @@ class Sessions:
         self._sessions: OrderedDict[str, tuple[Identity, float, float]] = OrderedDict()
 
     def identify(self, request: web.Request) -> Identity | None:
-        """Return who sends a request; None without a session."""
+        """Return the user of a request; None without a session."""
         key = request.cookies.get(self._name, "")
         found = self._sessions.get(key)
         if found is None:

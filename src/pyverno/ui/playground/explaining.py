@@ -1,4 +1,4 @@
-"""Why the rules of a review said what they said: lines with places in the texts, and the smallest change on request."""
+"""Why the rules of a review gave their results: lines with places in the texts, and the smallest change on request."""
 
 from __future__ import annotations
 

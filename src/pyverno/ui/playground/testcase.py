@@ -1,4 +1,4 @@
-"""A test suite out of a review: the texts as files, and a `kyverno-test.yaml` that expects what the review said."""
+"""A test suite made from a review: its texts as files, and a `kyverno-test.yaml` that expects its results."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class ReaderPool:
             reader.close()
 
     async def ask(self, question: Callable[[Reader], _T]) -> _T:
-        """Return the answer to a question, within the scope of the request that it is asked for."""
+        """Return the result of a query, within the scope of its request."""
         reader = await self._free.get()
         reader.scope = SCOPE.get()
         running = asyncio.ensure_future(asyncio.to_thread(question, reader))

@@ -168,7 +168,7 @@ class AdmissionValidation(SkippedByException):
             return
         verdicts: Iterable[Verdict] = (self._judged(param, run) for param in params)
         if self.is_rule:
-            # Kyverno: a rule says one thing, about the first of its parameters that does not simply pass
+            # Kyverno: a rule has one result, about the first of its parameters that does not simply pass
             passed = Verdict(Status.PASS, self.passed)
             verdicts = (next((each for each in verdicts if each.status is not Status.PASS), passed),)
         for verdict in verdicts:

@@ -214,7 +214,7 @@ class PinDigests:
 class RequiredImages:
     """Demands that some policy of the review verified each matched image.
 
-    A policy whose validations failed has said what is wrong with its images.
+    A policy whose validations failed has reported the problem of its images.
     """
 
     selection: ImageSelection

@@ -1,4 +1,4 @@
-"""S3 and what speaks like it: one object of JSON for each notice.
+"""S3 and compatible storage: one JSON object for each notice.
 
 The key holds the day, the policy and the id of the notice: a repeated delivery writes the same objects again.
 """
