@@ -30,7 +30,7 @@ from pyverno.kube.kinds import BUILTIN_KINDS
 from tests.bench import inputs
 from tests.bench.measure import compare
 
-__all__ = ["memory", "rescan_share", "scan_ratio"]
+__all__ = ["memory", "pods", "rescan_share", "scan_ratio"]
 
 _PODS = GVR("", "v1", "pods")
 _POD = GVK("", "v1", "Pod")
@@ -40,7 +40,8 @@ _DEPLOYMENTS = 200
 _NAMESPACES = 50
 
 
-def _pods(count: int) -> Iterator[JSONObject]:
+def pods(count: int) -> Iterator[JSONObject]:
+    """Yield pods of deployments that pass all policies of the benchmarks."""
     chance = random.Random(14)  # noqa: S311 - the same pods every time
     base: JSONObject = orjson.loads(inputs.passing_review())["request"]["object"]
     for number in range(count):
@@ -64,7 +65,7 @@ class _Scan:
 
     def __init__(self, count: int) -> None:
         self.store = ObjectStore()
-        for body in _pods(count):
+        for body in pods(count):
             self.store.put(_PODS, _POD, body)
         self.contexts = Contexts(lambda name: {"metadata": {"name": name, "labels": {}}})
         self.contexts.follow(make_plan(inputs.compiled_policies(), (), BUILTIN_KINDS))
@@ -113,7 +114,7 @@ def _scan_again() -> None:
 
 def scan_ratio() -> float:
     """Return the processor time of a full scan divided by that of reading the objects' JSON."""
-    texts = [orjson.dumps(body) for body in _pods(_COUNT)]
+    texts = [orjson.dumps(body) for body in pods(_COUNT)]
 
     def read() -> None:
         for text in texts:

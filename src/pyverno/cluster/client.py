@@ -20,6 +20,7 @@ from pyverno.cluster.access import Access
 from pyverno.cluster.channels import Channels, request_head
 from pyverno.cluster.credentials import Credentials, Identity
 from pyverno.cluster.queries import WATCH
+from pyverno.cluster.requestbudget import RequestBudget
 from pyverno.cluster.servertime import ServerTime
 from pyverno.cluster.sockets import open_socket, set_keep_alive, tls_context
 from pyverno.errors import DocumentError, HostError
@@ -50,6 +51,7 @@ JSON_TYPE: Final = "application/json"
 METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _ATTEMPTS: Final = 5
+_GONE: Final = 410
 _LONGEST_LINE: Final = 16 * 1024 * 1024
 MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """Bytes of one answer, inflated: a page of 500 objects of half a megabyte each."""
@@ -72,27 +74,6 @@ def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: st
         parts += ["namespaces", namespace]
     parts += [gvr.resource, *(part for part in (name, subresource) if part)]
     return "/".join(parts)
-
-
-class RequestBudget:
-    """How many requests may be sent: `burst` at once, then `qps` each second; 0 for no limit."""
-
-    def __init__(self, qps: float, burst: int) -> None:
-        """Take the two limits, in requests and requests per second."""
-        self._qps = qps
-        self._burst = max(burst, 1)
-        self._tokens = float(self._burst)
-        self._then = time.monotonic()
-
-    async def take(self) -> None:
-        """Wait until one more request may be sent."""
-        if not self._qps:
-            return
-        now = time.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._then) * self._qps) - 1
-        self._then = now
-        if self._tokens < 0:
-            await asyncio.sleep(-self._tokens / self._qps)
 
 
 class _Sent(NamedTuple):
@@ -160,29 +141,38 @@ class Client:
     async def list(
         self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
     ) -> JSONObject:
-        """Return a whole collection as one list object, read page by page."""
-        found: JSONObject = {}
-        items: list[JSON] = []
-        extra = [*(query.items() if isinstance(query, Mapping) else query), ("limit", str(page))]
-        following = ""
-        while True:
-            pinned = [*extra, ("continue", following)] if following else extra
-            found = await self.request("GET", resource_path(gvr, namespace), query=pinned, accept=accept)
-            items.extend(found.get("items") or ())
-            following = (found.get("metadata") or {}).get("continue") or ""
-            if not following:
-                return {**found, "items": items}
+        """Return a whole collection as one list object, read page by page; at once where pages expire meanwhile."""
+        extra = [*(query.items() if isinstance(query, Mapping) else query)]
+        for limit in (page, 0):
+            items: list[JSON] = []
+            try:
+                paged = [*extra, ("limit", str(limit))] if limit else extra
+                async for found in self._pages(gvr, namespace, paged, accept):
+                    items.extend(found.get("items") or ())
+            except StatusError as error:
+                if error.status != _GONE or not items:
+                    raise
+            else:
+                break
+        return {**found, "items": items}
 
     async def has_any(self, gvr: GVR, namespace: str = "", *, selector: str = "") -> bool:
         """Return whether a collection has an object with these labels, by lists of one object's metadata."""
-        query = {"limit": "1", **({"labelSelector": selector} if selector else {})}
-        while True:
-            found = await self.request("GET", resource_path(gvr, namespace), query=query, accept=METADATA_LIST)
+        query = [("limit", "1"), *([("labelSelector", selector)] if selector else [])]
+        async for found in self._pages(gvr, namespace, query, METADATA_LIST):
             if found.get("items"):
                 return True
-            query["continue"] = (found.get("metadata") or {}).get("continue") or ""
-            if not query["continue"]:
-                return False
+        return False
+
+    async def _pages(
+        self, gvr: GVR, namespace: str, query: Sequence[tuple[str, str]], accept: str
+    ) -> AsyncIterator[JSONObject]:
+        following: str | None = ""
+        while following is not None:
+            pinned = [*query, ("continue", following)] if following else query
+            found = await self.request("GET", resource_path(gvr, namespace), query=pinned, accept=accept)
+            yield found
+            following = (found.get("metadata") or {}).get("continue") or None
 
     async def create(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = (), accept: str = JSON_TYPE

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from pyverno.cluster.access import Access
-from pyverno.cluster.client import APPLY_PATCH, MERGE_PATCH, Client, RequestBudget, resource_path
+from pyverno.cluster.client import APPLY_PATCH, MERGE_PATCH, Client, resource_path
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.status import StatusError
@@ -207,6 +207,21 @@ def test_a_list_is_read_page_by_page() -> None:
     play(scene)
 
 
+def test_a_list_whose_pages_expire_is_read_at_once() -> None:
+    """The first page is read again with everything else; a list that is refused at once is an error."""
+
+    async def scene(script: Script, client: Client) -> None:
+        first = {"items": [{"n": 1}], "metadata": {"continue": "x", "resourceVersion": "5"}}
+        whole = {"items": [{"n": 2}, {"n": 3}], "metadata": {"resourceVersion": "9"}}
+        script.on(f"GET {PATH}", first, status(410, "Expired"), whole, status(410, "Expired"))
+        assert {"items": [{"n": 2}, {"n": 3}], "metadata": {"resourceVersion": "9"}} == await client.list(MAPS, "team")
+        assert [{"limit": "500"}, {"limit": "500", "continue": "x"}, {}] == [each.query for each in script.asked]
+        with pytest.raises(StatusError):
+            await client.list(MAPS, "team")
+
+    play(scene)
+
+
 def test_one_object_answers_whether_there_are_any() -> None:
     """The pages after the first object are not read; one that is empty, with more to come, decides nothing."""
 
@@ -304,21 +319,6 @@ def test_a_stream_that_falls_silent_is_given_up() -> None:
             await anext(stream)
 
     play(scene)
-
-
-def test_the_budget_spreads_requests() -> None:
-    """A burst at once, then so many a second; 0 is no limit."""
-
-    async def seconds(qps: float, burst: int, count: int) -> float:
-        budget = RequestBudget(qps, burst)
-        began = time.monotonic()
-        for _ in range(count):
-            await budget.take()
-        return time.monotonic() - began
-
-    assert asyncio.run(seconds(20, 5, 5)) < 0.1
-    assert asyncio.run(seconds(20, 5, 9)) >= 0.19
-    assert asyncio.run(seconds(0, 1, 1000)) < 0.1
 
 
 def test_certificates_that_can_not_be_used_are_one_error() -> None:
