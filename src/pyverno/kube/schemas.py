@@ -108,6 +108,16 @@ class SchemaSet:
         name = self.kinds.get((group, version, kind))
         return self.definitions[name] if name else None
 
+    def with_kinds(self, schemas: Mapping[tuple[str, str, str], JSONObject]) -> SchemaSet:
+        """Return a set that also has the schemas of these kinds, given by group, version and kind.
+
+        >>> schema_set().with_kinds({("x.io", "v1", "Foo"): {"type": "object"}}).find("x.io", "v1", "Foo")
+        {'type': 'object'}
+        """
+        names = {gvk: "/".join(("custom", *gvk)) for gvk in schemas}
+        definitions = {names[gvk]: schema for gvk, schema in schemas.items()}
+        return SchemaSet(self.version, {**self.definitions, **definitions}, {**self.kinds, **names})
+
     def followed(self, schema: JSONObject | None) -> JSONObject | None:
         """The schema that a `$ref`, or the only entry of `allOf`, leads to, with what the place of use adds to it."""
         for _ in range(8):

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Final
 from zlib import crc32
 
 from kubesandbox.schema.schemas import ObjectSchemas
-from kubesandbox.types.resources import ResourceType, builtin_table
+from kubesandbox.types.customresources import types_of
+from kubesandbox.types.resources import ResourceTable, ResourceType, builtin_table
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
@@ -24,13 +26,14 @@ __all__ = ["admission_of", "refusal_of"]
 _ROUNDS: Final = 10
 _STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
 _UNKNOWN: Final = re.compile(r'unknown field "([^"]+)"')
-_ALWAYS: Final = frozenset({"image", "restartPolicy", "schedule", "selector", "port", "containerPort"})
+_ALWAYS: Final = frozenset({"apiVersion", "image", "restartPolicy", "schedule", "selector", "port", "containerPort"})
 """Fields that would be missed as soon as they are taken away."""
 
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _CONTAINER: Final[JSONObject] = {"name": "c", "image": "nginx:1.25"}
 _NEEDED: Final[Mapping[str, JSON]] = {
     "containers": [_CONTAINER],
+    "apiVersion": "apps/v1",
     "image": "nginx:1.25",
     "restartPolicy": "Never",
     "schedule": "0 * * * *",
@@ -60,7 +63,6 @@ _NEEDED: Final[Mapping[str, JSON]] = {
     "requests": {"storage": "1Gi"},
     "type": "RuntimeDefault",
     "protocol": "TCP",
-    "maxReplicas": 3,
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
 }
 """What fills a required field of a name; others become the text `a`."""
@@ -79,14 +81,20 @@ _REPORTED: Final[Mapping[str, str]] = {"spec.resources[storage]": "spec.resource
 """Fields of errors that name another place than the one that is wrong."""
 
 
-def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]:
+def admission_of(
+    kube_version: str, definitions: Iterable[JSONObject] = ()
+) -> Callable[[JSONObject], JSONObject | None]:
     """Return what decodes, completes and validates an object as an API server of this version does.
+
+    `definitions` are the CustomResourceDefinitions that the server has.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "A"}, "spec": {}}
     >>> admission_of("1.35")(pod)["spec"]["containers"][0]["name"]
     'c'
     """
-    schemas, table = ObjectSchemas(kube_version), builtin_table(kube_version)
+    schemas, table = _built_in(kube_version)
+    for definition in definitions:
+        schemas, table = schemas.with_crd(definition), table.with_types(types_of(definition))
 
     def admit(body: JSONObject) -> JSONObject | None:
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
@@ -96,6 +104,11 @@ def admission_of(kube_version: str) -> Callable[[JSONObject], JSONObject | None]
     return admit
 
 
+@cache
+def _built_in(kube_version: str) -> tuple[ObjectSchemas, ResourceTable]:
+    return ObjectSchemas(kube_version), builtin_table(kube_version)
+
+
 def refusal_of(kube_version: str) -> Callable[[JSONObject], bool]:
     """Return what tells whether an API server of this version refuses an object of a kind that it knows.
 
@@ -103,7 +116,7 @@ def refusal_of(kube_version: str) -> Callable[[JSONObject], bool]:
     >>> refusal_of("1.35")(pod)
     True
     """
-    schemas, table = ObjectSchemas(kube_version), builtin_table(kube_version)
+    schemas, table = _built_in(kube_version)
 
     def is_refused(body: JSONObject) -> bool:
         group, _, version = str(body.get("apiVersion", "")).rpartition("/")
@@ -191,6 +204,9 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
             _set(changed, steps, [chosen] if isinstance(_at(changed, steps), list) else chosen)
         elif steps == ["spec", "selector"] and body.get("kind") == "ReplicationController":
             _set(changed, steps, {"app": "a"})
+        elif name == "maxReplicas":
+            least = _at(changed, [*steps[:-1], "minReplicas"])
+            _set(changed, steps, max(3, least if isinstance(least, int) else 0))
         elif error.kind == "Required value":
             needed = _NEEDED_BY_KIND.get((str(body.get("kind")), str(name)), _NEEDED.get(str(name), "a"))
             _set(changed, steps, deep_copy(needed))

@@ -29,20 +29,21 @@ Admit = Callable[[JSONObject], JSONObject | None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much is tried, from which seed, by the schemas of which Kubernetes, beginning with which objects."""
+    """How much is tried, from which seed, by which schemas, beginning with which objects."""
 
     objects: int
     seed: int
     kube_version: str
     admit: Admit
     seeds: tuple[JSONObject, ...] = ()
+    definitions: tuple[JSONObject, ...] = ()
 
 
 def verify(old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings) -> Comparison:
     """Judge generated objects by both sides; raises PyvernoError when a side does not compile."""
     return compare(
         Pair(_engine(old), _engine(new), settings.admit),
-        material_of((*old, *new)),
+        material_of((*old, *new), settings.definitions),
         seeds=settings.seeds,
         count=settings.objects,
         seed=settings.seed,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.migrate.certificate import Settings, certified, record_of, verify
 from pyverno.cli.migrate.comments import Comments, read_comments, with_rule_comments
 from pyverno.cli.migrate.report import RuleLine
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample
 from pyverno.compiler.migration.companions.convert import Companion, convert_companion
+from pyverno.compiler.migration.inference import infer_definitions
 from pyverno.compiler.migration.native import native_conversion
 from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
@@ -75,6 +77,11 @@ def convert_document(
     item = compilation.items[0]
     if compilation.errors:
         raise compilation.errors[0]
+    inferred = infer_definitions([document.value], book.schemas.kinds, settings.seeds)
+    if inferred:
+        book = book.with_inferred(inferred)
+        admit = admission_of(settings.kube_version, book.definitions)
+        settings = replace(settings, admit=admit, definitions=book.definitions)
     if isinstance(item.written, ClusterPolicy):
         found = convert_policy(item.written, book, assumes_types=is_unsafe, selected=selected)
         companion = Companion(found)

@@ -127,8 +127,9 @@ class _Work:
         """Read the schemas, once in a process."""
         if self._ready is None:
             options = self.options
-            admit = admission_of(options.kube_version)
-            settings = Settings(options.objects, options.seed, options.kube_version, admit, tuple(self.seeds))
+            crds = tuple(self.crds)
+            admit = admission_of(options.kube_version, crds)
+            settings = Settings(options.objects, options.seed, options.kube_version, admit, tuple(self.seeds), crds)
             self._ready = SchemaBook(options.kube_version, self.crds), settings
         return self._ready
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from pyverno.compiler.cel.typechecking import custom_schemas
 from pyverno.engine.explain.samples import samples
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import parse_kind_selector
@@ -56,18 +57,24 @@ _WHERE_KINDS: Final = ("matchConstraints", "match", "exclude", "targetMatchConst
 class Material:
     """Kinds that the sides match, names that they mention, and constants in the order of their first mention.
 
-    `keys` are the keys of maps such as labels that they mention, by the name of the map.
+    `keys` are the keys of maps such as labels that they mention, by the name of the map. `schemas` are those of custom
+    kinds, by group, version and kind.
     """
 
     kinds: tuple[KindInfo, ...]
     names: frozenset[str]
     constants: tuple[JSON, ...]
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    schemas: Mapping[tuple[str, str, str], JSONObject] = field(default_factory=dict)
 
 
-def material_of(documents: Iterable[JSONObject], kinds: KindTable = KNOWN_KINDS) -> Material:
-    """Return what policies of any kind talk about; patterns and conditions give values that satisfy and break them."""
-    documents = [*documents]
+def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObject] = ()) -> Material:
+    """Return what policies of any kind talk about; patterns and conditions give values that satisfy and break them.
+
+    `definitions` are the CustomResourceDefinitions of kinds that are not built in.
+    """
+    documents, definitions = [*documents], [*definitions]
+    kinds = KNOWN_KINDS.with_crds(definitions)
     found_kinds: dict[KindInfo, None] = {}
     names: set[str] = set()
     constants: dict[tuple[type, str], JSON] = {}
@@ -90,6 +97,7 @@ def material_of(documents: Iterable[JSONObject], kinds: KindTable = KNOWN_KINDS)
         frozenset(names),
         tuple(constants.values()),
         {holder: tuple(found) for holder, found in keys.items()},
+        {(gvk.group, gvk.version, gvk.kind): schema for each in definitions for gvk, schema in custom_schemas(each)},
     )
 
 

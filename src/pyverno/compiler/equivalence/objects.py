@@ -55,7 +55,8 @@ class ObjectMaker:
         """Take what the policies mention; `kube_version` chooses the schemas (the newest by default)."""
         self._material = material
         self._chance = random.Random(seed)  # noqa: S311 - the same objects for the same seed
-        self._schemas: SchemaSet = schema_set(kube_version) if kube_version else schema_set()
+        builtin = schema_set(kube_version) if kube_version else schema_set()
+        self._schemas: SchemaSet = builtin.with_kinds(material.schemas) if material.schemas else builtin
         self._texts = [each for each in material.constants if isinstance(each, str)]
         self._numbers = [each for each in material.constants if isinstance(each, int) and not isinstance(each, bool)]
 

@@ -60,11 +60,15 @@ def systematic_objects(material: Material, info: KindInfo, schemas: SchemaSet) -
     if schema is None:
         return
     texts = _texts(material)
-    for place in (*_metadata(material, info, texts), *islice(_places(material, schema, schemas, texts), _MOST_PATHS)):
-        for value in place.values:
-            yield _with(plain, place.steps, value)
-            if "containers" in place.steps and place.steps[-1] != "containers":
-                yield from _elsewhere(plain, place.steps, value)
+    places = [*islice(_places(material, schema, schemas, texts), _MOST_PATHS), *_metadata(material, info, texts)]
+    for number in range(max((len(place.values) for place in places), default=0)):
+        # each place in turn, so that few objects already reach all of them
+        for place in places:
+            if number < len(place.values):
+                value = place.values[number]
+                yield _with(plain, place.steps, value)
+                if "containers" in place.steps and place.steps[-1] != "containers":
+                    yield from _elsewhere(plain, place.steps, value)
 
 
 def _texts(material: Material) -> list[str]:

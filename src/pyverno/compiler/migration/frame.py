@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyverno.compiler.autogen.patterns import expand
-from pyverno.compiler.migration.outcome import UnconvertibleError
+from pyverno.compiler.migration.outcome import Note, UnconvertibleError, join_path
 from pyverno.compiler.migration.schema import Schema, SchemaBook
 from pyverno.compiler.migration.scope import Condition, Scope, convert_scope
-from pyverno.compiler.migration.scopetests import Target, one_of
+from pyverno.compiler.migration.scopetests import Target, one_of, rule_path
 from pyverno.compiler.migration.text import Cel, CelType, Reference, all_of, any_of
 from pyverno.kube.json import JSONObject
 from pyverno.policy.clusterpolicy import ClusterPolicy
@@ -123,11 +123,40 @@ def frame_of(
     """Return the frame of a rule; raises UnconvertibleError for a scope that CEL cannot express."""
     table = book.schemas.kinds
     scope = convert_scope(rule.match, rule.exclude, table, operations=operations, allowed=allowed)
+    scope = _with_guessed_kinds(scope, rule, book)
     copies = [each for each in expand(policy) if each.path == rule.path and each.name != rule.name]
     if not copies:
         return Frame(rule, scope, book)
     scopes = [convert_scope(each.match, each.exclude, table, operations=operations, allowed=allowed) for each in copies]
     return Frame(rule, _united([scope, *scopes]), book, has_pods=True)
+
+
+def _with_guessed_kinds(scope: Scope, rule: Rule, book: SchemaBook) -> Scope:
+    """Return a scope that selects kinds without a definition by kind: only a cluster knows their plural names."""
+    guessed = [target for target in scope.targets if book.is_inferred(target.group, target.kind)]
+    if not guessed:
+        return scope
+    targets = [replace(each, plural="*") if each in guessed else each for each in scope.targets]
+    conditions = scope.conditions
+    if all(each.kind != "*" for each in targets):
+        conditions = (Condition("kind", one_of(_KIND, sorted({each.kind for each in targets}))), *conditions)
+    names = ", ".join(sorted({f"{each.group}/{each.kind}" for each in guessed}))
+    text = f"no definition of {names} is known: fields have the types that rules compare them with; --crd makes sure"
+    note = Note("assumed-types", join_path(rule_path(rule.match.path), "kinds"), text)
+    return replace(
+        scope,
+        targets=tuple(sorted(targets)),
+        conditions=conditions,
+        scope=_scope_word(scope),
+        notes=(*scope.notes, note),
+    )
+
+
+def _scope_word(scope: Scope) -> str:
+    """Return the scope of a kind that may or may not have namespaces: selected labels of one are only there."""
+    selector = scope.namespace_selector or {}
+    operators = {each.get("operator") for each in selector.get("matchExpressions") or ()}
+    return "Namespaced" if selector.get("matchLabels") or operators & {"In", "Exists"} else scope.scope
 
 
 def _united(scopes: Sequence[Scope]) -> Scope:

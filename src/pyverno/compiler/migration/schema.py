@@ -152,10 +152,28 @@ class SchemaBook:
 
     def __init__(self, kube_version: str = "1.35", crds: Iterable[JSONObject] = ()) -> None:
         """Take the Kubernetes version whose schemas count, and the definitions of custom kinds."""
-        given = tuple(crds)
+        self.kube_version = kube_version
+        self.definitions = tuple(crds)
+        self.inferred: tuple[JSONObject, ...] = ()
         self._builtin = schema_set(kube_version)
-        self.schemas: Schemas = known_schemas(self._builtin, given)
-        self._custom = {gvk for crd in given for gvk, _ in custom_schemas(crd)}
+        self.schemas: Schemas = known_schemas(self._builtin, self.definitions)
+        self._custom = {gvk for crd in self.definitions for gvk, _ in custom_schemas(crd)}
+
+    def with_inferred(self, definitions: Sequence[JSONObject]) -> SchemaBook:
+        """Return a book that also has definitions of kinds that rules and examples show, and nothing else.
+
+        Their plural names and scopes are guesses.
+        """
+        if not definitions:
+            return self
+        made = SchemaBook(self.kube_version, (*self.definitions, *definitions))
+        made.inferred = (*self.inferred, *definitions)
+        return made
+
+    def is_inferred(self, group: str, kind: str) -> bool:
+        """Tell whether only rules and examples describe a kind."""
+        written = (each["spec"] for each in self.inferred)
+        return any((each["group"], each["names"]["kind"]) == (group, kind) for each in written)
 
     def of(self, group: str, version: str, kind: str) -> Schema:
         """Return the schema of a kind's objects, `ANY` when it is not known.

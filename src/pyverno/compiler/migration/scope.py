@@ -218,7 +218,10 @@ class _Reader:
                     yield _target(info, name)
         if not found:
             raise UnconvertibleError(
-                "unknown-kind", path, f"kind `{text}` is not known", "give its CustomResourceDefinition with --crd"
+                "unknown-kind",
+                path,
+                f"kind `{text}` is not known",
+                "write it as group/version/Kind, or give its CustomResourceDefinition with --crd",
             )
         if has_wildcard(selector.kind):
             text = f"`{text}` was expanded to the kinds known today; kinds that come later are not matched"

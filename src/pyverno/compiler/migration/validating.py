@@ -138,7 +138,9 @@ class _Converter:
         if len(self.titles) == len(parts):
             return list(zip(self.titles, parts, strict=True))
         joined = all_of(parts)
-        return [("", joined)] if len(joined.text) <= _LONG or len(parts) > 12 else [("", part) for part in parts]
+        if len(joined.text) <= _LONG or len(parts) > 12:
+            return [("", joined)]
+        return [("", part) for part in parts if part.text != "true"]
 
     # --------------------------------------------------------------------------------------------------------- checks
 

@@ -75,3 +75,32 @@ def test_labels_that_an_api_server_refuses_are_left_out() -> None:
         admitted["metadata"]["labels"],
         admitted["metadata"]["annotations"],
     )
+
+
+def test_autoscalers_keep_their_least_number() -> None:
+    """Their limit is raised to it, and not the other way round."""
+    spec: JSONObject = {"minReplicas": 7, "maxReplicas": 2, "scaleTargetRef": {}}
+    admitted = ADMIT(
+        {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}, "spec": spec}
+    )
+    assert admitted is not None
+    assert (7, 7) == (admitted["spec"]["minReplicas"], admitted["spec"]["maxReplicas"])
+
+
+def test_custom_kinds_are_admitted_by_their_definition() -> None:
+    """Unknown fields go, defaults come."""
+    number = {"type": "object", "properties": {"n": {"type": "integer", "default": 3}}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": number}}}
+    definition: JSONObject = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+    body: JSONObject = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"x": 1}}
+    admitted = admission_of("1.35", [definition])(body)
+    assert admitted is not None
+    assert ({"n": 3}, None) == (admitted["spec"], ADMIT(body))

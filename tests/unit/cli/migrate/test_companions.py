@@ -75,7 +75,7 @@ spec:
 def test_other_kinds_of_rules_are_converted_and_tested(cli: Run, folder: Path, text: str, kind: str) -> None:
     """The new policy has a certificate, and the report names it."""
     (folder / "policy.yaml").write_text(text)
-    ran = cli("migrate", "policy.yaml", "--objects", "60")
+    ran = cli("migrate", "policy.yaml", "--objects", "200")
     (document,) = load_documents(ran.out)
     assert (0, kind) == (ran.code, document.value["kind"])
     assert "converted (tested)" in ran.err
@@ -86,7 +86,7 @@ def test_an_exception_is_converted_with_its_policy(cli: Run, folder: Path) -> No
     """Both are judged together: the reference is to the new policy."""
     (folder / "policy.yaml").write_text(POLICY)
     (folder / "exception.yaml").write_text(EXCEPTION)
-    ran = cli("migrate", "policy.yaml", "exception.yaml", "--objects", "60")
+    ran = cli("migrate", "policy.yaml", "exception.yaml", "--objects", "200")
     policy, exception = (each.value for each in load_documents(ran.out))
     assert 0 == ran.code
     assert [{"name": "hosts", "kind": policy["kind"]}] == exception["spec"]["policyRefs"]
@@ -108,7 +108,7 @@ def test_an_exception_without_its_policy_is_left(cli: Run, folder: Path) -> None
 def test_kinds_of_kubernetes_come_with_a_binding(cli: Run, folder: Path, text: str, target: str, kind: str) -> None:
     """Both are judged together against the old rule."""
     (folder / "policy.yaml").write_text(text)
-    ran = cli("migrate", "policy.yaml", "--to", target, "--objects", "60")
+    ran = cli("migrate", "policy.yaml", "--to", target, "--objects", "200")
     assert 0 == ran.code
     assert [kind, f"{kind}Binding"] == [each.value["kind"] for each in load_documents(ran.out)]
     assert "converted (tested)" in ran.err
@@ -118,6 +118,6 @@ def test_kinds_of_kubernetes_come_with_a_binding(cli: Run, folder: Path, text: s
 def test_what_kubernetes_cannot_say_stays(cli: Run, folder: Path, text: str) -> None:
     """The report names the kind that there is none for."""
     (folder / "policy.yaml").write_text(text)
-    ran = cli("migrate", "policy.yaml", "--to", "vap", "--objects", "60")
+    ran = cli("migrate", "policy.yaml", "--to", "vap", "--objects", "200")
     assert (1, "") == (ran.code, ran.out)
     assert "use --to cel" in ran.err

@@ -85,7 +85,7 @@ spec:
         properties:
           spec: {type: object, properties: {size: {type: integer}}}
 """
-FEW = ("-n", "60")
+FEW = ("-n", "200")
 
 
 @pytest.fixture(autouse=True)
@@ -198,15 +198,31 @@ def test_a_selection_leaves_the_other_rules_behind(cli: Run) -> None:
     assert (1, "", True) == (ran.code, ran.out, "not-selected" in ran.err)
 
 
-def test_custom_kinds_need_their_definition(cli: Run) -> None:
-    """Without it the rule is refused; with it it is converted, but no object of the kind can be generated."""
+def test_custom_kinds_without_a_group_need_their_definition(cli: Run) -> None:
+    """Without it the rule is refused; with it, it is converted and tested on objects of its schema."""
     without, given = cli("migrate", "custom.yaml"), cli("migrate", "custom.yaml", "--crd", "crd.yaml", *FEW)
     assert (1, True) == (
         without.code,
-        "(unknown-kind); next: give its CustomResourceDefinition with --crd" in without.err,
+        "(unknown-kind); next: write it as group/version/Kind, or give its CustomResourceDefinition with --crd"
+        in without.err,
     )
     assert "expression: has(object.spec) && object.spec.?size.orValue(0) <= 5" in given.out
-    assert (1, True) == (given.code, "converted, not tested" in given.err)
+    assert (0, True) == (given.code, "converted (tested)" in given.err)
+
+
+def test_types_of_custom_kinds_are_those_that_the_rule_compares_with(cli: Run, folder: Path) -> None:
+    """The policy selects the kind by its name, the report names the assumption, and examples correct it."""
+    (folder / "custom.yaml").write_text(CUSTOM.replace("[Widget]", "[example.com/v1/Widget]"))
+    ran = cli("migrate", "custom.yaml", *FEW)
+    assert (0, True) == (ran.code, "no definition of example.com/Widget is known" in ran.err)
+    spec = load_documents(ran.out)[0].value["spec"]
+    assert [{"name": "kind", "expression": "request.kind.kind == 'Widget'"}] == spec["matchConditions"]
+    assert ["*"] == spec["matchConstraints"]["resourceRules"][0]["resources"]
+    assert "has(object.spec) && object.spec.?size.orValue(0) <= 5" == spec["validations"][0]["expression"]
+    widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}, spec: {size: 5Gi}}"
+    (folder / "example.yaml").write_text(widget)
+    shown = cli("migrate", "custom.yaml", "-r", "example.yaml", *FEW)
+    assert (0, True) == (shown.code, "isQuantity" in shown.out)
 
 
 def test_the_plan_has_steps_with_checks(cli: Run) -> None:

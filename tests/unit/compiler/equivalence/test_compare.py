@@ -153,3 +153,11 @@ def test_what_is_not_admitted_does_not_count() -> None:
     found = run(NAME, DATA, admits=False, count=5)
     assert (4 + 5, {}) == (found.refused, dict(found.requests))
     assert "no object was admitted" in found.blind
+
+
+def test_an_object_that_is_deleted_is_no_change() -> None:
+    """A side that never blocks makes a comparison void, whatever operations are tried."""
+    never = REFUSE % "request.object.data.none || ''"
+    found = run(never, never, Operation.CREATE, Operation.DELETE)
+    assert None is found.counterexample
+    assert ["first", "second"] == [reason.split()[1] for reason in found.blind]

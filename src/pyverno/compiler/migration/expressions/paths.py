@@ -127,7 +127,7 @@ class PathTranslator(ABC):
             return current.members.get(name, NOTHING)
         if current.shape not in (Shape.OBJECT, Shape.MAP, Shape.ANY):
             return NOTHING  # JMESPath: a field of a list or text is null
-        if current.shape is Shape.OBJECT and current.schema.names and name not in current.schema.names:
+        if current.shape is Shape.OBJECT and not current.schema.is_open and name not in current.schema.names:
             return NOTHING  # no admitted object has it
         guard = current.guard if current.reference is not None else current.present
         found = of_reference(below(current).field(name), guard)

@@ -30,6 +30,7 @@ from pyverno.kube.quantity import try_quantity
 from pyverno.kube.time.duration import try_duration
 from pyverno.lang.pattern.anchors import GO_SPACE
 from pyverno.lang.pattern.leaf import Operator, compile_leaf, split_operator
+from pyverno.lang.template.references import find_references
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
@@ -88,7 +89,7 @@ def leaf_test(pattern: JSON, shape: Shape, path: str, *, floats: bool = False) -
     missing = leaf(None)
     if pattern is None:
         return LeafTest(_null_test(shape, path), missing)
-    if isinstance(pattern, str) and ("{{" in pattern or "$(" in pattern):
+    if isinstance(pattern, str) and ("{{" in pattern or find_references(pattern)):
         raise UnconvertibleError(
             "pattern-variable",
             path,

@@ -1,0 +1,1 @@
+"""Tests of `pyverno.compiler.migration.inference`."""
