@@ -144,7 +144,7 @@ def test_all_errors_of_all_policies_are_reported(cli: Run) -> None:
     starts = ["Error: broken.yaml:10:", "Error: broken.yaml:15:", "Error: invalid.yaml"]
     assert (2, [True] * len(starts)) == (ran.code, [a.startswith(b) for a, b in zip(lines, starts, strict=True)])
     assert "invalid patchesJson6902" in lines[0]
-    assert "variable foo must match" in lines[1]
+    assert "variable foo is not defined" in lines[1]
 
 
 def test_a_folder_holds_policies_and_certificates_that_can_be_checked(cli: Run, folder: Path) -> None:
