@@ -45,7 +45,7 @@ class ReportFilter:
 
     def keeps(self, result: RuleResult) -> bool:
         """Return whether a result is reported."""
-        if result.status.value not in self.statuses or _TYPES.get(result.rule.type) not in self.types:
+        if result.status not in self.statuses or _TYPES.get(result.rule.type) not in self.types:
             return False
         # Kyverno: a ValidatingPolicy whose match conditions leave an object out has no result
         is_left_out = result.status is Status.SKIP and not result.exceptions
@@ -203,9 +203,12 @@ class Evaluator:
 
 def _make_key(results: tuple[RuleResult, ...]) -> tuple[object, ...] | None:
     """Return what the items of results are made of, None where that is not worth comparing."""
-    if any(result.properties or result.effects or result.patched is not None for result in results):
-        return None
-    key = tuple((id(each.rule), each.status, each.message, each.exceptions, each.detail) for each in results)
+    parts: list[object] = []
+    for each in results:
+        if each.properties or each.effects or each.patched is not None:
+            return None
+        parts += (id(each.rule), each.status, each.message, each.exceptions, each.detail)
+    key = tuple(parts)
     try:
         hash(key)
     except TypeError:  # details with documents in them
