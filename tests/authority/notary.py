@@ -47,9 +47,9 @@ class NotarySigner:
 
     def __post_init__(self) -> None:
         """Make the certificates."""
-        self._root_key = ec.generate_private_key(ec.SECP256R1())
-        self.root = self._issue("notary root", self._root_key, is_authority=self.is_root_authority)
-        self.leaf = self._issue("notary signer", self.key, is_authority=False)
+        self.root_key = ec.generate_private_key(ec.SECP256R1())
+        self.root = self.issue("notary root", self.root_key, is_authority=self.is_root_authority)
+        self.leaf = self.issue("notary signer", self.key, is_authority=False)
 
     @property
     def chain(self) -> tuple[x509.Certificate, ...]:
@@ -130,8 +130,11 @@ class NotarySigner:
         size = (self.key.curve.key_size + 7) // 8
         return first.to_bytes(size) + second.to_bytes(size)
 
-    def _issue(self, name: str, key: Key, *, is_authority: bool) -> x509.Certificate:
-        is_root = key is self._root_key
+    def issue(
+        self, name: str, key: Key, *, is_authority: bool = False, usage: x509.ObjectIdentifier | None = None
+    ) -> x509.Certificate:
+        """Return a certificate of the root; `usage` is its extended key usage, that of the leaf by default."""
+        is_root = key is self.root_key
         start = moment(self.now) if self.begins is None or is_root else moment(self.begins)
         builder = (
             x509.CertificateBuilder()
@@ -158,10 +161,10 @@ class NotarySigner:
             )
         )
         if not is_root:
-            builder = builder.add_extension(x509.ExtendedKeyUsage([self.usage]), critical=False)
+            builder = builder.add_extension(x509.ExtendedKeyUsage([usage or self.usage]), critical=False)
             for each in self.extensions:
                 builder = builder.add_extension(each, critical=False)
-        return builder.sign(self._root_key, hashes.SHA256())
+        return builder.sign(self.root_key, hashes.SHA256())
 
 
 def _token(stamps: TimeAuthority, signature: bytes, time: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -29,9 +30,10 @@ _LONG = timedelta(days=3650)
 
 @dataclass
 class TimeAuthority:
-    """A root and a certificate that stamps, valid for ten years around `now`."""
+    """A root and a certificate that stamps, valid for ten years around `now`; `extensions` are further ones of it."""
 
     now: int = 1_700_000_000
+    extensions: Sequence[x509.ExtensionType] = ()
     _key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     _root_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
@@ -98,4 +100,6 @@ class TimeAuthority:
             builder = builder.add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._root_key.public_key()), critical=False
             ).add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.TIME_STAMPING]), critical=True)
+            for each in self.extensions:
+                builder = builder.add_extension(each, critical=False)
         return builder.sign(self._root_key, hashes.SHA256())

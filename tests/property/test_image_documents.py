@@ -84,7 +84,7 @@ def _signatures() -> Iterator[tuple[bytes, Callable[[bytes], Signature], Attesto
 _TOKENS = (b'"', b"{", b"[", b"\\ud800", b"\x00", b"\xff", b"null", b"1e999", b"-1", b"\x30\x84", b"A" * 64, b"=")
 
 
-def _mutate(data: bytes, chance: random.Random) -> bytes:
+def mutate(data: bytes, chance: random.Random) -> bytes:
     """Return data with one to three pieces flipped, cut out, doubled, or replaced by a token."""
     found = bytearray(data)
     for _ in range(chance.randint(1, 3)):
@@ -130,7 +130,7 @@ def test_no_mutation_of_a_signature_changes_what_passes() -> None:
     def judge(chance: random.Random) -> None:
         data, read, attestor, good = chance.choice(originals)
         try:
-            found = read(_mutate(data, chance))
+            found = read(mutate(data, chance))
         except (PyvernoError, ValueError, KeyError, TypeError, AttributeError) as error:
             # the wrapper of layers is no reader of ours: only its own JSON may fail otherwise
             assert isinstance(error, PyvernoError) or read is _layer
@@ -152,7 +152,7 @@ def test_no_mutation_of_a_notary_envelope_changes_what_passes() -> None:
     def judge(chance: random.Random) -> None:
         data, form = chance.choice(originals)
         with suppress(PyvernoError):
-            found = read_notary(_mutate(data, chance), form)
+            found = read_notary(mutate(data, chance), form)
             assert not verify_notary(foreign, found, target).passes
             if verify_notary(own, found, target).passes:
                 assert read_notary(data, form).signed == found.signed
@@ -194,6 +194,6 @@ def test_every_reader_raises_errors_of_ours_only() -> None:
     def judge(chance: random.Random) -> None:
         data, read = chance.choice(documents)
         with suppress(PyvernoError):
-            read(_mutate(data, chance))
+            read(mutate(data, chance))
 
     assert _slowest(ROUNDS // 2, judge) < 1

@@ -109,6 +109,13 @@ class Broker:
         self.budget.charge_call()
         return self.host.image_source.data(image, access)
 
+    def revocation(self, url: str, request: bytes) -> bytes:
+        """Return the answer of an OCSP responder or a revocation list, which count as read."""
+        self.budget.charge_call()
+        answer = self.host.image_source.revocation(url, request)
+        self.budget.charge_bytes(len(answer))
+        return answer
+
     def trust_root(self) -> TrustRoot:
         """Return the trust root of the installation for keyless signatures."""
         return self.host.image_source.trust_root()

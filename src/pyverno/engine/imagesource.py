@@ -87,6 +87,10 @@ class ImageSource(Protocol):
         """Return image, resolvedImage, registry, repository, identifier, manifest, manifestList and configData."""
         ...
 
+    def revocation(self, url: str, request: bytes) -> bytes:
+        """Return what an OCSP responder answers to a request, or the revocation list at an address for an empty one."""
+        ...
+
     def trust_root(self) -> TrustRoot:
         """Return the authorities and logs that this installation trusts for keyless signatures."""
         ...
@@ -128,6 +132,10 @@ class NoImages:
     def data(self, image: str, access: ImageAccess) -> JSONObject:
         """Raise HostUnavailableError."""
         raise HostUnavailableError(f"no registry is available to read image `{image}`")
+
+    def revocation(self, url: str, request: bytes) -> bytes:
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError("no network is available to read it")
 
     def trust_root(self) -> TrustRoot:
         """Raise HostUnavailableError."""

@@ -19,6 +19,7 @@ from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.lazyregex import regex
 from pyverno.registry.cache import ByteCache, SingleFlight
 from pyverno.registry.credentials import Credential
+from pyverno.registry.revocation import RevocationClient
 from pyverno.registry.transport import RegistryAnswer, RegistryCall, Transport
 from pyverno.value import dataclass, field
 
@@ -112,11 +113,13 @@ class RegistryClient:
         self._types: dict[tuple[Repository, str], str] = {}
         self._flights: SingleFlight[tuple[Repository, str], Manifest] = SingleFlight()
         self._lists: SingleFlight[tuple[Repository, str], Sequence[Descriptor]] = SingleFlight()
+        self.revocations = RevocationClient(transport)
 
     async def close(self) -> None:
         """Cancel what is under way and close all connections."""
         await self._flights.close()
         await self._lists.close()
+        await self.revocations.close()
         await self._transport.close()
 
     async def manifest(self, repository: Repository, reference: str, deadline: float | None = None) -> Manifest:

@@ -198,6 +198,10 @@ class RegistryImages:
         _, place = await self._place(f"{repository}@{artifact.digest}", access)
         return await self._client.blob(place, artifact.layer, deadline=deadline)
 
+    async def revocation(self, url: str, request: bytes, deadline: float | None = None) -> bytes:
+        """Return the answer of an OCSP responder, or the revocation list at an address for an empty request."""
+        return await self._client.revocations.read(url, request, deadline)
+
     async def _tagged(
         self, place: Repository, tag: str, form: SignatureForm, deadline: float | None
     ) -> Sequence[Descriptor]:
@@ -329,6 +333,11 @@ class BlockingImages:
         """Return the bytes of the layer of an artifact."""
         asking = self._images.artifact_content(repository, artifact, access, self._deadline)
         found: bytes = self._ask(asking, f"attestations of {repository}")
+        return found
+
+    def revocation(self, url: str, request: bytes) -> bytes:
+        """Return the answer of an OCSP responder, or a revocation list."""
+        found: bytes = self._ask(self._images.revocation(url, request, self._deadline), "revocation of certificates")
         return found
 
     def data(self, image: str, access: ImageAccess) -> JSONObject:

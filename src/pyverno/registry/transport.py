@@ -35,6 +35,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _RETRIED: Final = frozenset({408, 429, 500, 502, 503, 504, 522})
 _FIRST_PAUSE: Final = 0.2
 _TRIES: Final = 3
+_OUTSIDE_SECONDS: Final = 5.0
 
 
 class RegistryUnauthorizedError(HostError):
@@ -138,6 +139,25 @@ class Transport:
                 return await self._reached(call)
         except TimeoutError:
             raise HostError(f"the registry `{call.registry}` did not answer within {seconds:g} seconds") from None
+
+    async def fetch(self, url: str, body: bytes, content_type: str, max_bytes: int) -> RegistryAnswer:
+        """Return what an address outside of registries answers to a GET, or to the POST of a body; raises HostError.
+
+        No credential is sent, and no redirect followed.
+        """
+        try:
+            target = URL(url)
+        except ValueError:
+            raise HostError("this is no address") from None
+        method, headers = ("POST", {"Content-Type": content_type}) if body else ("GET", {})
+        seconds = min(self._settings.seconds, _OUTSIDE_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._once(_Outgoing(target.host or "", target, headers, max_bytes, None, method, body))
+        except TimeoutError:
+            raise HostError(f"no answer within {seconds:g} seconds") from None
+        except HostError:
+            raise HostError(f"no connection, or an answer of more than {max_bytes} bytes") from None
 
     async def _reached(self, call: RegistryCall) -> RegistryAnswer:
         """Send a request by HTTPS; by HTTP where that is allowed and the registry does not speak HTTPS."""

@@ -20,6 +20,7 @@ from tests.security.guards.guard import Edit, Guard
 from tests.security.guards.images import VERIFICATION
 from tests.security.guards.limits import LIMITS
 from tests.security.guards.memory import MEMORY
+from tests.security.guards.revocation import REVOCATION
 from tests.security.guards.signatures import SIGNATURES
 
 __all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
@@ -40,6 +41,7 @@ GUARDS: Final = (
     *PRICES,
     *MEMORY,
     *SIGNATURES,
+    *REVOCATION,
     *VERIFICATION,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""

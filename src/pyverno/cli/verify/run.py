@@ -166,7 +166,8 @@ class _Verification:
         ledgers, problems = [], []
         for each in self._stored(SignatureForm.NOTARY):
             try:
-                ledgers.append(verify_notary(attestor, read_notary(each.blob, each.media_type), target))
+                envelope = read_notary(each.blob, each.media_type)
+                ledgers.append(verify_notary(attestor, envelope, target, self._source.revocation))
             except VerificationError as error:
                 problems.append(error.message)
         good = next((each for each in ledgers if each.passes), None)

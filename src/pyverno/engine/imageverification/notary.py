@@ -8,6 +8,7 @@ from pyverno.errors import VerificationError
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.notary.envelope import read_notary
 from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget, verify_notary
+from pyverno.images.verification.revocation import ReadRevocation, no_revocations
 from pyverno.images.verification.stored import StoredSignature
 from pyverno.images.verification.verify import SetFinding
 
@@ -19,6 +20,7 @@ def check_notary(
     stored: Callable[[Attestor], Sequence[StoredSignature]],
     target: NotaryTarget,
     check_deadline: Callable[[], None],
+    read_revocation: ReadRevocation = no_revocations,
 ) -> SetFinding:
     """Hold what is stored for each entry against its certificates, in order, until the count of the set is reached.
 
@@ -30,13 +32,13 @@ def check_notary(
     for entry in attestors.entries:
         check_deadline()
         if isinstance(entry, AttestorSet):
-            inner = check_notary(entry, stored, target, check_deadline)
+            inner = check_notary(entry, stored, target, check_deadline, read_revocation)
             problems.extend(inner.problems)
             verified += inner.passes
         else:
             wanted = _notary_attestor(entry)
             store = frozenset(each.der for each in wanted.store)
-            problem = _problem(wanted, stored(entry), target)
+            problem = _problem(wanted, stored(entry), target, read_revocation)
             if problem:
                 problems.append(f"{entry.path}: {problem}")
             elif store in counted:
@@ -61,12 +63,14 @@ def _notary_attestor(entry: Attestor) -> NotaryAttestor:
     return NotaryAttestor(entry.path, tuple(certificates), entry.time_authorities, entry.annotations)
 
 
-def _problem(wanted: NotaryAttestor, stored: Sequence[StoredSignature], target: NotaryTarget) -> str:
+def _problem(
+    wanted: NotaryAttestor, stored: Sequence[StoredSignature], target: NotaryTarget, read: ReadRevocation
+) -> str:
     """Return why none of the signatures counts, "" when one does."""
     problem = "no signatures found"
     for each in stored:
         try:
-            ledger = verify_notary(wanted, read_notary(each.blob, each.media_type), target)
+            ledger = verify_notary(wanted, read_notary(each.blob, each.media_type), target, read)
         except VerificationError as error:
             problem = error.message
             continue

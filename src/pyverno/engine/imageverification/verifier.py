@@ -155,10 +155,16 @@ class ImageAtWork:
 
     def _check_notary(self, attestors: AttestorSet, target: ResolvedImage) -> SetFinding:
         described = NotaryTarget(target.digest, target.size, self.now(), target.media_type)
-        check_deadline = self.runtime.budget.check_deadline
         return check_notary(
-            attestors, lambda entry: self._stored(SignatureForm.NOTARY, entry, target.digest), described, check_deadline
+            attestors,
+            lambda entry: self._stored(SignatureForm.NOTARY, entry, target.digest),
+            described,
+            self.runtime.budget.check_deadline,
+            self._revocation,
         )
+
+    def _revocation(self, url: str, request: bytes) -> bytes:
+        return self._once(("revocation", url, request), lambda: self.broker.revocation(url, request))
 
     def check_statements(self, attestors: AttestorSet, form: SignatureForm, predicate_type: str) -> StatementFinding:
         """Verify the attestations of one type against a set; those of other types do not count."""

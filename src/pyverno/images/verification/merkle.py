@@ -74,19 +74,20 @@ def read_checkpoint(text: str) -> Checkpoint:
     """Read a signed note; raises VerificationError."""
     head, blank, tail = text.partition("\n\n")
     lines = head.split("\n")
-    signers = tail.split("\n")
-    if len(text) > _MAX_NOTE or not blank or len(lines) < 3 or len(signers) > _MAX_SIGNERS:
+    *signers, rest = tail.split("\n")
+    is_note = blank and not rest and signers and all(signers)
+    if len(text) > _MAX_NOTE or not is_note or len(lines) < 3 or len(signers) > _MAX_SIGNERS:
         raise VerificationError("the checkpoint is not a signed note")
     origin, size, root = lines[:3]
     if not size.isascii() or not size.isdigit() or len(size) > 19:
         raise VerificationError("the size in the checkpoint is no number")
-    signatures = tuple(_signature(line) for line in signers if line)
+    signatures = tuple(_signature(line) for line in signers)
     return Checkpoint(origin, int(size), decode_base64(root, "the root"), f"{head}\n".encode(), signatures)
 
 
 def _signature(line: str) -> tuple[bytes, bytes]:
     name, _, encoded = line.removeprefix(_DASH).rpartition(" ")
-    if not line.startswith(_DASH) or not name:
+    if not line.startswith(_DASH) or not name or any(map(str.isspace, name)):
         raise VerificationError("the checkpoint has a line that is no signature")
     found = decode_base64(encoded, "the signature of the checkpoint")
     return found[:_HINT_BYTES], found[_HINT_BYTES:]

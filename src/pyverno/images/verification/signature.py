@@ -26,10 +26,35 @@ __all__ = ["Signature", "read_attestation_layer", "read_bundle", "read_signature
 _COSIGN: Final = "dev.cosignproject.cosign/signature"
 _SIGSTORE: Final = "dev.sigstore.cosign"
 _MAX_ENTRIES: Final = 32
+_MAX_SHOWN: Final = 64
 _BUNDLE: Final = regex(
     r"application/vnd\.dev\.sigstore\.bundle(?:\+json;version=(?P<old>0\.[0-9]+)|\.v(?P<new>0\.[0-9]+)\+json)"
 )
 _VERSIONS: Final = frozenset({"0.1", "0.2", "0.3"})
+_Fields = Mapping[str, "_Fields | None"]
+_RAW: Final[_Fields] = {"rawBytes": None}
+_PROOF: Final[_Fields] = dict.fromkeys(("logIndex", "rootHash", "treeSize", "hashes")) | {
+    "checkpoint": {"envelope": None}
+}
+_ENTRY: Final[_Fields] = dict.fromkeys(("logIndex", "integratedTime", "canonicalizedBody")) | {
+    "logId": {"keyId": None},
+    "kindVersion": {"kind": None, "version": None},
+    "inclusionPromise": {"signedEntryTimestamp": None},
+    "inclusionProof": _PROOF,
+}
+_FIELDS: Final[_Fields] = {
+    "mediaType": None,
+    "verificationMaterial": {
+        "certificate": _RAW,
+        "x509CertificateChain": {"certificates": _RAW},
+        "publicKey": {"hint": None},
+        "tlogEntries": _ENTRY,
+        "timestampVerificationData": {"rfc3161Timestamps": {"signedTimestamp": None}},
+    },
+    "dsseEnvelope": {"payload": None, "payloadType": None, "signatures": {"sig": None, "keyid": None}},
+    "messageSignature": {"messageDigest": {"algorithm": None, "digest": None}, "signature": None},
+}
+"""The fields of a bundle; those of an object in a list are those of the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +115,7 @@ def read_bundle(blob: bytes) -> Signature:
     kind = _BUNDLE.fullmatch(text_of(body, "mediaType", what))
     if kind is None or (kind["old"] or kind["new"]) not in _VERSIONS:
         raise VerificationError(f"{what} is of an unknown version")
+    _check_fields(body, _FIELDS)
     stored = body.get("dsseEnvelope")
     if not isinstance(stored, dict):
         raise VerificationError(f"{what} holds no envelope")
@@ -110,6 +136,17 @@ def read_bundle(blob: bytes) -> Signature:
         envelope,
         is_bundle=True,
     )
+
+
+def _check_fields(value: JSON, known: _Fields) -> None:
+    """Raise VerificationError for a field that bundles do not have: it could be one of ours with a typing error."""
+    for each in value if isinstance(value, list) else (value,):
+        for name, inner in each.items() if isinstance(each, dict) else ():
+            if name not in known:
+                raise VerificationError(f"the bundle has the unknown field `{name[:_MAX_SHOWN]}`")
+            below = known[name]
+            if below is not None:
+                _check_fields(inner, below)
 
 
 # ---------------------------------------------------------------------------------------------------------- material

@@ -12,14 +12,21 @@ from pyverno.images.verification.certificates import Certificate, read_certifica
 from pyverno.images.verification.chain import check_chain
 from pyverno.images.verification.trust import Authority
 
-__all__ = ["MAX_TIMESTAMPS", "check_timestamp"]
+__all__ = ["MAX_TIMESTAMPS", "check_timestamp", "verify_timestamp"]
 
 MAX_TIMESTAMPS: Final = 32
 _MAX_BYTES: Final = 65_536
 
 
 def check_timestamp(token: bytes, signature: bytes, authorities: Sequence[Authority]) -> int:
-    """Return the time in a token over a signature, in seconds since 1970; raises VerificationError.
+    """Return the time in a token over a signature, in seconds since 1970; raises VerificationError."""
+    return verify_timestamp(token, signature, authorities)[0]
+
+
+def verify_timestamp(
+    token: bytes, signature: bytes, authorities: Sequence[Authority]
+) -> tuple[int, tuple[Certificate, ...]]:
+    """Return the time in a token over a signature, and the chain of the stamp's signer; raises VerificationError.
 
     The authority must have been in use then, and its certificates valid.
     """
@@ -55,8 +62,8 @@ def check_timestamp(token: bytes, signature: bytes, authorities: Sequence[Author
         try:
             builder.build().verify_message(response, signature)
             signer = leaf if leaf not in roots else _signer(embedded)
-            check_chain(signer, (*rest, *embedded), roots, time, ExtendedKeyUsageOID.TIME_STAMPING)
-            return time
+            chain = check_chain(signer, (*rest, *embedded), roots, time, ExtendedKeyUsageOID.TIME_STAMPING)
+            return time, chain
         except (TokenError, ValueError):
             problem = "the time stamp is not one of this authority over this signature"
         except VerificationError as error:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from pyverno.kube.json import JSONObject
 from tests.authority.notary import COSE, JWS, NotarySigner
+from tests.authority.revocation import list_at, revocation_list
 from tests.support.images import ImageStage, image_stage
 
 ARTIFACT = "application/vnd.cncf.notary.signature"
@@ -139,3 +142,24 @@ def test_an_attestor_without_certificates_is_an_error_of_an_attestation(stage: I
     status, message = _outcome(stage, stage.policy(type="Notary", attestors=[], attestations=[attestation]))
     text = ".attestations[0].attestors[0].entries[0].keys: Notary signatures are verified with certificates only"
     assert (status, text in message) == ("error", True)
+
+
+@pytest.mark.parametrize(("is_revoked", "status"), [(False, "pass"), (True, "fail")])
+def test_a_revocation_list_is_read_once_for_a_review(stage: ImageStage, *, is_revoked: bool, status: str) -> None:
+    """The list that the certificate names decides, whichever rule needs it."""
+    url = f"http://{stage.registry.host}/v2/team/pki/blobs/list"
+    signer = NotarySigner(now=int(time.time()), extensions=(list_at(url),))
+    stage.registry.blobs["list"] = revocation_list(signer, [signer.leaf.serial_number] if is_revoked else ())
+    seen: Counter[str] = Counter()
+
+    async def count(request: web.Request) -> web.StreamResponse | None:
+        seen[request.path] += 1
+        return None
+
+    stage.registry.fault = count
+    _sign(stage, signer)
+    policy = _policy(stage, signer)
+    policy["spec"]["rules"].append({**policy["spec"]["rules"][0], "name": "again"})
+    results = stage.review(policy).results
+    assert ([status] * 2, 1) == ([each.status.value for each in results[:2]], seen["/v2/team/pki/blobs/list"])
+    assert is_revoked == (f"revocation: certificate 1 is revoked: {url}" in results[0].message)

@@ -22,6 +22,7 @@ from pyverno.images.verification.attestors import (
 )
 from pyverno.images.verification.keys import read_key
 from pyverno.images.verification.ledger import Ledger, State
+from pyverno.images.verification.merkle import read_checkpoint
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
 from pyverno.images.verification.signature import (
     Signature,
@@ -292,6 +293,27 @@ def test_a_proof_without_a_promise_says_nothing_of_time() -> None:
     assert "certificate chain: the certificate was not valid at 2023-11-26T12:00:00Z" == _problem(_keyless(), bare)
 
 
+_HEAD, _SIGNED = "log.example.com\n2\nAAAA\n", "\u2014 log.example.com AAAAAAAA\n"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        f"{_HEAD}\n{_SIGNED[:-1]}",
+        f"{_HEAD}\n{_SIGNED}\n",
+        f"{_HEAD}\n{_SIGNED}\n{_SIGNED}",
+        f"{_HEAD}\n",
+        f"{_HEAD}\n{_SIGNED}".replace("log.example.com A", "log.example com A"),
+        f"{_HEAD}\n{_SIGNED}".replace("\u2014 ", "\u2014  "),
+    ],
+)
+def test_a_checkpoint_is_a_signed_note_to_the_letter(note: str) -> None:
+    """Text, one blank line, and lines of signatures that each end; names of signers have no spaces."""
+    assert 1 == len(read_checkpoint(f"{_HEAD}\n{_SIGNED}").signatures)
+    with pytest.raises(VerificationError):
+        read_checkpoint(note)
+
+
 # ------------------------------------------------------------------------------------------------------------- ledger
 
 
@@ -387,6 +409,7 @@ def _with(body: dict[str, Any], *path: str | int, value: Any) -> bytes:
     return json.dumps(body).encode()
 
 
+_ENTRY = ("verificationMaterial", "tlogEntries", 0)
 UNREADABLE: Sequence[tuple[str, bytes]] = (
     ("the bundle is not valid JSON", b"{"),
     ("the bundle is not a JSON object", b"[]"),
@@ -413,6 +436,14 @@ UNREADABLE: Sequence[tuple[str, bytes]] = (
     (
         "`tlogEntries` of the bundle is no list of at most 32 objects",
         _with(KEYED.bundle(DIGEST), "verificationMaterial", "tlogEntries", value=[{}] * 33),
+    ),
+    (
+        "the bundle has the unknown field `tlogEntrys`",
+        _with(KEYED.bundle(DIGEST), "verificationMaterial", "tlogEntrys", value=[]),
+    ),
+    (
+        "the bundle has the unknown field `signedEntry`",
+        _with(KEYED.bundle(DIGEST), *_ENTRY, "inclusionPromise", "signedEntry", value=""),
     ),
     (
         "the statement must have 1 to 1024 subjects",

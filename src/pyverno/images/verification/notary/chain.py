@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from pyverno.errors import VerificationError
 from pyverno.images.verification.certificates import Certificate
 from pyverno.images.verification.notary.algorithms import algorithm_of
 
-__all__ = ["check_issued", "check_leaf", "check_valid", "revocation_urls"]
+__all__ = ["check_issued", "check_leaf", "check_valid"]
 
 _HASHES: Final = frozenset({"sha256", "sha384", "sha512"})
 _FOREIGN: Final = (
@@ -86,19 +86,6 @@ def check_valid(chain: Iterable[Certificate], times: Sequence[int]) -> None:
             raise VerificationError(
                 f"certificate {position + 1} of the chain was not valid when the signature was made"
             )
-
-
-def revocation_urls(chain: Iterable[Certificate]) -> Sequence[str]:
-    """Return where certificates say that their revocation can be read, by OCSP and lists."""
-    found: list[str] = []
-    for each in chain:
-        extensions = _extensions(each)
-        for access in _find(extensions, x509.AuthorityInformationAccess) or ():
-            if access.access_method == AuthorityInformationAccessOID.OCSP:
-                found.append(str(access.access_location.value))
-        for point in _find(extensions, x509.CRLDistributionPoints) or ():
-            found.extend(str(name.value) for name in point.full_name or ())
-    return found
 
 
 def _extensions(certificate: Certificate) -> x509.Extensions:

@@ -11,7 +11,7 @@ from pyverno.images.verification.attestors import TextMatch
 from pyverno.images.verification.certificates import Certificate
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.notary.algorithms import check_signature
-from pyverno.images.verification.notary.chain import check_issued, check_leaf, check_valid, revocation_urls
+from pyverno.images.verification.notary.chain import check_issued, check_leaf, check_valid
 from pyverno.images.verification.notary.envelope import (
     AUTHENTIC_TIME,
     EXPIRY,
@@ -20,7 +20,8 @@ from pyverno.images.verification.notary.envelope import (
     NotarySignature,
     target_of,
 )
-from pyverno.images.verification.timestamps import check_timestamp
+from pyverno.images.verification.revocation import ReadRevocation, check_revocation, no_revocations
+from pyverno.images.verification.timestamps import verify_timestamp
 from pyverno.images.verification.trust import Authority
 from pyverno.value import dataclass, field
 
@@ -76,10 +77,18 @@ class NotaryTarget:
     media_type: str = ""
 
 
-def verify_notary(attestor: NotaryAttestor, signature: NotarySignature, target: NotaryTarget) -> Ledger:
-    """Settle every constraint of an attestor over one signature; raises nothing that a signature can cause."""
+def verify_notary(
+    attestor: NotaryAttestor,
+    signature: NotarySignature,
+    target: NotaryTarget,
+    read_revocation: ReadRevocation = no_revocations,
+) -> Ledger:
+    """Settle every constraint of an attestor over one signature; raises nothing that a signature can cause.
+
+    `read_revocation` reads the places that certificates name, once they are trusted.
+    """
     ledger = Ledger(attestor.constraints())
-    checks = _Checks(attestor, signature, target)
+    checks = _Checks(attestor, signature, target, read_revocation)
     for constraint, check in checks.all():
         if not ledger.has(constraint):
             continue
@@ -91,11 +100,16 @@ def verify_notary(attestor: NotaryAttestor, signature: NotarySignature, target: 
 
 
 class _Checks:
-    def __init__(self, attestor: NotaryAttestor, signature: NotarySignature, target: NotaryTarget) -> None:
+    def __init__(
+        self, attestor: NotaryAttestor, signature: NotarySignature, target: NotaryTarget, read: ReadRevocation
+    ) -> None:
         self.attestor = attestor
         self.signature = signature
         self.target = target
+        self.read = read
+        self.is_signed = self.is_trusted = False
         self.stamped: int | None = None
+        self.stamping: tuple[Certificate, ...] = ()
 
     def all(self) -> Iterator[tuple[str, Callable[[], str]]]:
         """Yield the checks; the time stamp comes before the validity that it proves."""
@@ -156,12 +170,14 @@ class _Checks:
     def _signed(self) -> str:
         key = self.signature.chain[0].key
         check_signature(key.key, self.signature.algorithm, self.signature.signature, self.signature.signed)
+        self.is_signed = True
         return key.fingerprint
 
     def _trusted(self) -> str:
         check_issued(self.signature.chain)
         for each in self.signature.chain:
             if each in self.attestor.store:
+                self.is_trusted = True
                 return (each.x509.subject.rfc4514_string() or "-")[:_MAX_SHOWN]
         raise VerificationError("no certificate of the chain is in the trust store")
 
@@ -171,7 +187,9 @@ class _Checks:
             raise VerificationError("the signature has no time stamp")
         # the header holds the token alone, readers of time stamps take the answer around it
         response = _sequence(_GRANTED + token)
-        self.stamped = check_timestamp(response, self.signature.signature, self.attestor.time_authorities)
+        self.stamped, self.stamping = verify_timestamp(
+            response, self.signature.signature, self.attestor.time_authorities
+        )
         return str(self.stamped)
 
     def _valid(self) -> str:
@@ -190,12 +208,12 @@ class _Checks:
         return str(expiry)
 
     def _revocation(self) -> str:
-        urls = revocation_urls(self.signature.chain)
-        if urls:
-            raise VerificationError(
-                f"revocation is not checked in this version, and a certificate names {urls[0][:200]}"
-            )
-        return "the certificates name no place where it could be read"
+        # addresses in certificates are read only after somebody trusted signed them
+        if not (self.is_signed and self.is_trusted):
+            raise VerificationError("was not read, because the signer is not trusted")
+        if self.stamping:
+            check_revocation(self.stamping, self.read, self.target.now)
+        return check_revocation(self.signature.chain, self.read, self.target.now)[:_MAX_SHOWN]
 
     def _annotation(self, name: str) -> str:
         annotations = target_of(self.signature).get("annotations")

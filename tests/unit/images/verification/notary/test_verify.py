@@ -207,7 +207,7 @@ SIGNERS: dict[str, tuple[NotarySigner, str]] = {
     ),
     "revocation elsewhere": (
         NotarySigner(extensions=(CRL,)),
-        "revocation: revocation is not checked in this version, and a certificate names http://crl.example.com/a",
+        "revocation: certificate 1 may be revoked: http://crl.example.com/a: nothing here reads revocations",
     ),
 }
 
