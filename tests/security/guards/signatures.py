@@ -416,7 +416,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "issuers that are remembered issued the signer",
         _REMEMBERED,
         "chain.py",
-        "found = _verified(leaf, issuers.store, (), time)",
+        "found = _verified(leaf, issuers.verifier, (), time)",
         "found = (leaf, leaf)",
     ),
     (

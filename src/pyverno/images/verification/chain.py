@@ -34,7 +34,7 @@ class _Issuers:
     """The issuers of a verified chain, the nearest first, and when those above it are valid."""
 
     chain: tuple[Certificate, ...]
-    store: Store
+    verifier: PolicyBuilder
     begins: int
     ends: int
 
@@ -68,7 +68,7 @@ class VerifiedIssuers:
         if len(self._found) >= _MAX_REMEMBERED:
             self._found.clear()
         begins, ends = max(each.begins for each in above), min(each.ends for each in above)
-        self._found[key] = _Issuers(issuers, Store([issuers[0].x509]), begins, ends)
+        self._found[key] = _Issuers(issuers, _verifier(Store([issuers[0].x509])), begins, ends)
 
 
 def check_chain(
@@ -112,7 +112,7 @@ def check_chain(
 def _issued_by(leaf: Certificate, issuers: _Issuers, time: int) -> tuple[Certificate, ...]:
     """Return the chain if the first of the issuers issued the leaf, nothing if it did not."""
     try:
-        found = _verified(leaf, issuers.store, (), time)
+        found = _verified(leaf, issuers.verifier, (), time)
     except (ChainError, ValueError, UnsupportedAlgorithm):
         return ()
     return (leaf, *issuers.chain) if len(found) == 2 else ()
@@ -122,26 +122,31 @@ def _searched(
     leaf: Certificate, offered: Sequence[Certificate], roots: Sequence[Certificate], time: int
 ) -> tuple[Certificate, ...]:
     try:
-        found = _verified(leaf, Store([each.x509 for each in roots]), offered, time)
+        found = _verified(leaf, _verifier(Store([each.x509 for each in roots])), offered, time)
     except (ChainError, ValueError, UnsupportedAlgorithm):
         raise VerificationError(f"the certificate does not lead to a trusted authority at {_date(time)}") from None
     return (leaf, *(Certificate(each.public_bytes(Encoding.DER), each) for each in found[1:]))
 
 
-def _verified(leaf: Certificate, store: Store, offered: Sequence[Certificate], time: int) -> Sequence[x509.Certificate]:
+def _verifier(store: Store) -> PolicyBuilder:
+    """Return what verifies chains to the roots of a store, once the time is set."""
     authority = (
         ExtensionPolicy.permit_all()
         .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, None)
         .may_be_present(x509.KeyUsage, Criticality.AGNOSTIC, _may_sign_certificates)
     )
-    verifier = (
+    return (
         PolicyBuilder()
         .store(store)
-        .time(datetime.fromtimestamp(time, UTC))
         .max_chain_depth(MAX_CHAIN)
         .extension_policies(ca_policy=authority, ee_policy=ExtensionPolicy.permit_all())
-        .build_client_verifier()
     )
+
+
+def _verified(
+    leaf: Certificate, builder: PolicyBuilder, offered: Sequence[Certificate], time: int
+) -> Sequence[x509.Certificate]:
+    verifier = builder.time(datetime.fromtimestamp(time, UTC)).build_client_verifier()
     return verifier.verify(leaf.x509, [each.x509 for each in offered]).chain
 
 
