@@ -39,6 +39,9 @@ _SECRET_KEYS: Final = frozenset(
         "sessionToken",
         "kmsKeyId",
         "typelessApi",
+        "chatId",
+        "credentials",
+        "accountId",
     )
 )
 """What a Secret gives, as in Policy Reporter."""

@@ -50,9 +50,9 @@ _COMMON: Final = frozenset(
     )
 )
 _OWN_TOP: Final = ("targets", "egress", "namespace", "target")
-_WITHOUT_MEANING: Final = frozenset(("keepalive", "http2"))
-_ELSEWHERE: Final = frozenset(("googleChat", "telegram", "splunk", "gcs", "kinesis", "securityHub", "ui"))
-"""Kinds of Policy Reporter that this server does not have."""
+_WITHOUT_MEANING: Final = frozenset(("keepalive", "http2", "delayInSeconds", "synchronize"))
+_ELSEWHERE: Final = frozenset(("ui",))
+"""The kind of Policy Reporter that sends results to its old pages."""
 _GROUPS: Final = ("cluster", "namespace", "policy", "rule", "source", "severity", "kind")
 _SPAN: Final = re.compile(r"(\d{1,5})([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -75,7 +75,7 @@ def test_a_channel_inherits_what_it_does_not_say() -> None:
         ("targets: [{type: slack, webhook: S3CRET, digest: soon}]", "`digest` must be a time"),
         ("targets: [{type: slack, webhook: S3CRET, groupBy: team}]", "`groupBy` must be one of"),
         ("targets: [{type: slack, webhook: S3CRET}, {type: slack, webhook: S3CRET}]", "two targets have the name"),
-        ("target: {telegram: {token: S3CRET}}", "unknown type of target `telegram`"),
+        ("target: {pager: {token: S3CRET}}", "unknown type of target `pager`"),
         ("target: {}", "there is no target"),
     ],
 )

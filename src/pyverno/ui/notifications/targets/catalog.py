@@ -10,6 +10,8 @@ from pyverno.value import dataclass
 __all__ = ["KINDS", "Kind", "find_kind"]
 
 _HTTP: Final = ("headers", "skipTLS", "certificate")
+_TLS: Final = ("skipTLS", "certificate")
+_AWS: Final = ("region", "endpoint", "accessKeyId", "secretAccessKey", "sessionToken")
 _LOGIN: Final = ("username", "password")
 
 
@@ -95,6 +97,21 @@ KINDS: Final[Mapping[str, Kind]] = {
         1,
         60,
         sends_resolved=False,
+    ),
+    "googleChat": _chat(per_minute=50),
+    "telegram": Kind(
+        ("token", "chatId", "host", "webhook", *_HTTP), ("token", "chatId"), 20, 200, 20, sends_resolved=True
+    ),
+    "splunk": Kind(("host", "token", *_HTTP), ("host",), 500, 500, 6000, sends_resolved=True),
+    "gcs": Kind(("bucket", "prefix", "endpoint", "credentials", *_TLS), ("bucket",), 50, 500, 600, sends_resolved=True),
+    "kinesis": Kind(("streamName", *_AWS, *_TLS), ("streamName",), 500, 500, 6000, sends_resolved=True),
+    "securityHub": Kind(
+        ("accountId", "productName", "companyName", "delayInSeconds", "synchronize", *_AWS, *_TLS),
+        ("accountId",),
+        100,
+        100,
+        600,
+        sends_resolved=True,
     ),
 }
 

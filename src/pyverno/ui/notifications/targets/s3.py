@@ -23,7 +23,7 @@ from pyverno.ui.notifications.options import Options
 from pyverno.ui.notifications.transport import Transport, read_tls, read_url
 from pyverno.value import replace
 
-__all__ = ["open_s3"]
+__all__ = ["object_key", "open_s3"]
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
@@ -76,9 +76,10 @@ class S3:
     async def send(self, delivery: Delivery) -> None:
         """Write an object for each notice."""
         for notice in delivery.notices:
-            await self._put(f"{self._folder}/{_key(notice)}", orjson.dumps(notice.to_json(delivery.custom)))
+            await self._put(f"{self._folder}/{object_key(notice)}", orjson.dumps(notice.to_json(delivery.custom)))
 
 
-def _key(notice: Notice) -> str:
+def object_key(notice: Notice) -> str:
+    """Return the name of the object of a notice: its day, its policy, and its id."""
     day = datetime.fromtimestamp(notice.at, UTC).strftime("%Y-%m-%d")
     return f"{day}/{_NOT_KEY.sub('_', notice.policy)[:100] or '_'}-{notice.event}-{notice.id}.json"

@@ -7,7 +7,9 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import web
 
+from pyverno.errors import UsageError
 from pyverno.ui.notifications.delivery import DeliveryError
 from pyverno.ui.notifications.notice import RESOLVED, Notice
 from tests.support.notifications import HOSTILE, deliver, notice
@@ -105,3 +107,45 @@ def test_what_may_succeed_later_is_not_final(status: int, *, is_final: bool) -> 
     assert is_final == error.is_final
     assert "S3CRET" not in str(error)
     assert "127.0.0.1" in str(error)
+
+
+def test_google_chat_texts_of_results_are_escaped() -> None:
+    """Widgets read marks of HTML; the heading is plain."""
+    body = send("googleChat", notice(message=HOSTILE))
+    texts = [each["text"] for each in walk(body) if "topLabel" in each]
+    assert any("&lt;script&gt;" in text for text in texts)
+    assert not [text for text in texts if "<" in text]
+
+
+def test_google_chat_lists_what_comes_together() -> None:
+    """Twenty rows and the number of the others."""
+    body = send("googleChat", *(notice(name=f"a{number}") for number in range(22)))
+    assert 21 == len([each for each in walk(body) if "textParagraph" in each])
+    assert "policy results: 22 new" == body["cardsV2"][0]["card"]["header"]["title"]
+
+
+def test_telegram_sends_plain_text_to_the_chat_of_a_bot() -> None:
+    """No mode that reads marks, no previews of links; an answer that is not `ok` fails."""
+
+    async def play(answer: dict[str, Any]) -> Any:
+        path = "/bot1:abc_D/sendMessage"
+        async with Service({path: lambda: web.json_response(answer)}) as service:
+            target = f"targets: [{{type: telegram, host: '{service.url('')}', token: '1:abc_D', chatId: '-7'}}]"
+            await deliver(target, [notice(message=HOSTILE)])
+            (asked,) = service.asked
+            assert path == asked.path
+            return json.loads(asked.body)
+
+    body = asyncio.run(play({"ok": True}))
+    assert {"chat_id", "text", "link_preview_options"} == set(body)
+    assert ("-7", True) == (body["chat_id"], "<script>" in body["text"])
+    with pytest.raises(DeliveryError, match="could not send"):
+        asyncio.run(play({"ok": False}))
+
+
+@pytest.mark.parametrize("token", ["abc", "1:a/../b", "1:a?b", "1:a b"])
+def test_the_token_of_a_bot_is_nothing_else(token: str) -> None:
+    """It becomes a part of the address, and is in no error."""
+    with pytest.raises(UsageError, match="`token` is not that of a bot") as caught:
+        asyncio.run(deliver(f"targets: [{{type: telegram, token: '{token}', chatId: '1'}}]", [notice()]))
+    assert token not in str(caught.value)

@@ -84,3 +84,19 @@ def test_a_webhook_gets_policy_reporters_fields() -> None:
     assert ("t", "d" * 32) == (asked.headers["X-Token"], asked.headers["Idempotency-Key"])
     (asked,) = send(f"{target}, digest: 1h", one, one)
     assert 2 == len(json.loads(asked.body))
+
+
+def test_splunk_gets_events_with_their_time() -> None:
+    """One JSON object after the other, with the token of the collector."""
+    asked = send("type: splunk, host: URL, token: t", notice(name="a", message=HOSTILE), notice(name="b"))[0]
+    events = [json.loads(line) for line in asked.body.splitlines()]
+    assert ("/services/collector/event", "Splunk t") == (asked.path, asked.headers["Authorization"])
+    assert [(1000, HOSTILE), (1000, "no")] == [(each["time"], each["event"]["message"]) for each in events]
+    (asked,) = send("type: splunk, host: URL/own/path, token: t", notice())
+    assert "/own/path" == asked.path
+
+
+def test_events_that_splunk_refuses_are_an_error() -> None:
+    """Its answer has a code, whatever its status."""
+    with pytest.raises(DeliveryError, match="the collector refuses"):
+        send("type: splunk, host: URL, token: t", notice(), answer={"code": 5}, path="/services/collector/event")
