@@ -9,7 +9,7 @@ CORPUS ?= ../shared/conformance
 SEEDS ?= 1-20
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help venv demo test smoke e2e check bench docs charts image imagelock snapshots conformance differential nightly lock clean
+.PHONY: help venv demo test smoke distributions e2e check bench docs charts image imagelock snapshots conformance differential nightly lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ $(LOWEST)/.installed: requirements-lowest.lock
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-lowest.lock
 	touch $@
+
+distributions: venv ## install sdist and wheel into empty environments of every Python at hand, and run them
+	$(BIN)/python -m scripts.distributions
 
 e2e: venv ## run the tests with processes alone and at full size (wants quiet); ONLY=rolled runs some, build/e2e.json has the figures
 	PYVERNO_E2E=1 $(BIN)/python -m pytest -s tests/e2e $(if $(ONLY),-k "$(ONLY)")

@@ -88,18 +88,20 @@ DOORS = (
 def main() -> int:
     """Open every door; return the number of those that do not do what they must."""
     print(f"Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in LIBRARIES))
-    failures = sum(not _opens(door) for door in DOORS)
+    here = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    failures = sum(not opens(door, sys.executable, ROOT, here) for door in DOORS)
     print(f"{len(DOORS) - failures} of {len(DOORS)} doors open")
     return failures
 
 
-def _opens(door: Door) -> bool:
+def opens(door: Door, python: str, folder: Path, environment: dict[str, str]) -> bool:
+    """Run a door with an interpreter in a folder, print what came of it, and return whether it does what it must."""
     began = time.monotonic()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         ran = subprocess.run(
-            [sys.executable, *door.words],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1"},
+            [python, *door.words],
+            cwd=folder,
+            env={**environment, "NO_COLOR": "1"},
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,

@@ -27,6 +27,7 @@ FILES = BUILT / f"root-{machine_arch()}"
 POLICY = ROOT / "policies" / "pod-security" / "baseline" / "disallow-host-ports" / "clusterpolicy.yaml"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 LIMIT = 40 * 2**20
+EMULATOR = shutil.which("qemu-aarch64-static")
 
 pytestmark = [
     pytest.mark.skipif(not FILES.exists(), reason="no image in build/image: `make image` builds it"),
@@ -95,6 +96,20 @@ def test_the_image_applies_policies(root: Path) -> None:
     (root / "tmp" / "pod.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", **pod(80)}))
     code, out = ran("apply", "@pod-security/baseline", "-r", "tmp/pod.json")
     assert (1, True) == (code, "disallow-host-ports" in out)
+
+
+@pytest.mark.skipif(not EMULATOR or machine_arch() != "amd64", reason="there is no qemu-aarch64-static on this machine")
+def test_the_image_for_arm64_starts() -> None:
+    """On an emulated processor; its libraries and wheels are those of that architecture."""
+    root = BUILT / "root-arm64"
+    shutil.copy(str(EMULATOR), root / "tmp" / "emulator")
+    try:
+        emulated = ["/tmp/emulator", *CONFIG["Entrypoint"]]  # noqa: S108 -- the folder of the image
+        command = [str(shutil.which("chroot")), f"--userspec={CONFIG['User']}", str(root), *emulated]
+        out = subprocess.run([*command, "version"], env={}, capture_output=True, text=True, check=True).stdout
+    finally:
+        (root / "tmp" / "emulator").unlink()
+    assert f"Version: {__version__}" == out.splitlines()[0]
 
 
 def test_the_image_answers_reviews_of_an_api_server(root: Path) -> None:

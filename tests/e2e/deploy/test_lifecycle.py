@@ -10,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -75,14 +76,21 @@ def names(client: Client, path: str, label: str = "") -> list[str]:
     return [each["metadata"]["name"] for each in client.get(path + query).body["items"]]
 
 
-def controller(kubeconfig: str, port: int, name: str = "first", *, drained: str = "0s") -> subprocess.Popen[bytes]:
+def controller(
+    kubeconfig: str,
+    port: int,
+    name: str = "first",
+    *,
+    drained: str = "0s",
+    values: Mapping[str, Any] = MappingProxyType({"mode": "split"}),
+) -> subprocess.Popen[bytes]:
     """Start the admission controller with the arguments and the environment that the chart gives it."""
     [deployment] = [
         each
-        for each in render({"mode": "split"})
+        for each in render(dict(values))
         if each["metadata"]["name"] == "kyverno-admission-controller" and each["kind"] == "Deployment"
     ]
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    [container] = [each for each in deployment["spec"]["template"]["spec"]["containers"] if each["name"] == "kyverno"]
     given = {each["name"]: each["value"] for each in container["env"] if "value" in each}
     here = [
         "--webhookServerHost=127.0.0.1",

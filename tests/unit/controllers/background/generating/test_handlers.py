@@ -137,3 +137,68 @@ def test_a_request_of_kyverno_deletes_what_a_deleted_policy_left() -> None:
             assert ["taken", "own"] == left
 
     asyncio.run(act())
+
+
+def request_of_kyverno(request_type: str, policy: str, trigger: JSONObject) -> JSONObject:
+    """Return a request as Kyverno's admission controller writes it for a Namespace that was created."""
+    review = {"uid": "1", "operation": "CREATE", "name": "team", "namespace": "team", "dryRun": False}
+    version = {"group": "", "version": "v1"}
+    review |= {key: {**version, "kind": "Namespace"} for key in ("kind", "requestKind")}
+    review |= {key: {**version, "resource": "namespaces"} for key in ("resource", "requestResource")}
+    user = {"username": "alice", "groups": ["system:authenticated"]}
+    reference = {"apiVersion": "v1", "kind": "Namespace", "name": "team", "uid": trigger["metadata"]["uid"]}
+    return {
+        "apiVersion": "kyverno.io/v2",
+        "kind": "UpdateRequest",
+        "metadata": {"generateName": "ur-", "labels": {"generate.kyverno.io/policy-name": policy}},
+        "spec": {
+            **{"requestType": request_type, "policy": policy, "rule": "", "deleteDownstream": False, "resource": {}},
+            "ruleContext": [{"rule": "make", "deleteDownstream": False, "trigger": reference}],
+            "context": {
+                "userInfo": {"clusterRoles": ["view"], "userInfo": user},
+                "admissionRequestInfo": {
+                    "admissionRequest": {**review, "object": trigger, "userInfo": user},
+                    "operation": "CREATE",
+                },
+            },
+        },
+    }
+
+
+def test_requests_that_kyverno_left_are_done() -> None:
+    """For policies of both families, pending or failed some times; what they generate is there and they are gone."""
+    make: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "name": "by-rule"}
+    make |= {"namespace": "{{ request.object.metadata.name }}", "data": {"data": {"a": "1"}}}
+    match = {"any": [{"resources": {"kinds": ["Namespace"]}}]}
+    rule = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "rules"}}
+    rule |= {"spec": {"rules": [{"name": "make", "match": match, "generate": make}]}}
+    rows = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["namespaces"]}
+    made = "[{'apiVersion': dyn('v1'), 'kind': dyn('ConfigMap'), 'metadata': dyn({'name': 'by-cel'})}]"
+    cel = {"apiVersion": "policies.kyverno.io/v1", "kind": "GeneratingPolicy", "metadata": {"name": "cel"}}
+    generate = [{"expression": f"generator.Apply(object.metadata.name, {made})"}]
+    cel |= {"spec": {"matchConstraints": {"resourceRules": [rows]}, "generate": generate}}
+    states: list[JSONObject] = [{"state": "Pending"}, {"state": "Failed", "retryCount": 2, "message": "no"}]
+
+    async def act() -> None:
+        async with (
+            PolicySandbox(Sandbox(Settings(kubelet=False)), Observers()) as cluster,
+            Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
+        ):
+            world = World(cluster, client)
+            trigger = await world.namespace("team")
+            await world.apply(POLICIES, rule)
+            await world.apply(GVR("policies.kyverno.io", "v1", "generatingpolicies"), cel)
+            names = []
+            pairs = (("generate", "rules"), ("cel-generate", "cel"))
+            for (request_type, policy), state in zip(pairs, states, strict=True):
+                body = request_of_kyverno(request_type, policy, trigger)
+                names.append((await client.create(UPDATE_REQUESTS, body, "kyverno"))["metadata"]["name"])
+                await client.patch(UPDATE_REQUESTS, names[-1], {"status": state}, "kyverno", subresource="status")
+            async with background(cluster):
+                for name in names:
+                    await world.vanishes(UPDATE_REQUESTS, name, "kyverno")
+            assert {"by-rule", "by-cel"} == {
+                name for name in ("by-rule", "by-cel") if await world.get(CONFIG_MAPS, name, "team") is not None
+            }
+
+    asyncio.run(act())
