@@ -79,7 +79,7 @@ def refused(work: object, status: int, message: str) -> StatusError:
 
 
 def test_a_new_object_gets_its_metadata() -> None:
-    """Uid, time, version, managed fields; what the client says about these does not count."""
+    """Uid, time, version and managed fields; the client's values for these are ignored."""
     server = api_server()
     claims = {"uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z", "generation": 7, "selfLink": "/x"}
     metadata = create(server, MAPS, config_map("a", {"x": "y"}, **claims))["metadata"]
@@ -149,7 +149,7 @@ def test_what_can_not_be_created_is_refused() -> None:
 
 
 def test_a_name_that_is_being_freed_is_still_taken() -> None:
-    """The message says why."""
+    """The message has the reason."""
     server = api_server()
     create(server, MAPS, config_map("a", finalizers=["a.b/c"]))
     delete(server, MAPS, "a")
@@ -442,7 +442,7 @@ def test_a_namespace_goes_by_its_finalize_subresource() -> None:
 
 
 def test_a_definition_is_served_at_once() -> None:
-    """With defaults, pruning and validation; its status says so."""
+    """With defaults, pruning and validation; its status has the conditions."""
     server = api_server()
     conditions = create(server, CRDS, definition(), "")["status"]["conditions"]
     assert {"NamesAccepted": "True", "Established": "True"} == {item["type"]: item["status"] for item in conditions}
@@ -454,7 +454,7 @@ def test_a_definition_is_served_at_once() -> None:
 
 
 def test_custom_resources_can_not_be_overwritten_blindly() -> None:
-    """An update must say which version it has seen."""
+    """An update must carry a resourceVersion."""
     server = api_server()
     create(server, CRDS, definition(), "")
     create(server, WIDGETS, widget("w"))

@@ -15,7 +15,7 @@ def test_a_changed_object_makes_another_request():
 
 
 def test_a_warning_is_told_once():
-    """Notes belong to one request and keep the order of what they are told."""
+    """Notes belong to one request and keep their order."""
     notes = Notes()
     for text in ("a", "b", "a"):
         notes.warn(text)

@@ -30,7 +30,7 @@ def test_a_blob_is_pushed_in_parts_and_read_by_its_digest() -> None:
 
 
 def test_a_manifest_with_a_subject_is_listed_as_its_referrer() -> None:
-    """The answer to the push says that the registry does so; what is no manifest is refused."""
+    """The response to the push has `OCI-Subject`; a body that is no manifest is refused."""
 
     async def work() -> tuple[object, ...]:
         async with Registry() as registry, ClientSession(f"http://{registry.host}") as client:

@@ -1,4 +1,4 @@
-"""The door of those who live in the same process."""
+"""Access to the server from the same process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_objects_are_written_and_read() -> None:
 
 
 def test_writes_are_those_of_the_user() -> None:
-    """Managed fields name the last part of the user's name, unless something else is said."""
+    """Managed fields name the last part of the user's name, unless a field manager is given."""
     server = api_server()
     for client, expected in ((LocalClient(server, ADMIN), "admin"), (LocalClient(server, ADMIN, manager="x"), "x")):
         body = run(client.create("configmaps", config_map(expected, {"a": "b"}, namespace="default")))
@@ -72,7 +72,7 @@ def test_subresources_have_their_own_writes() -> None:
 
 @pytest.mark.parametrize("resources", [("configmaps",), ("configmaps", "deployments.apps")])
 def test_changes_begin_with_what_is_there(resources: tuple[str, ...]) -> None:
-    """And go on with what happens, in order, for any number of resources."""
+    """They continue with later changes, in order, for any number of resources."""
     client = LocalClient(api_server(), ADMIN)
 
     async def work() -> list[tuple[str, str]]:

@@ -73,7 +73,7 @@ def test_a_key_that_others_could_read_is_closed_when_it_is_read(tmp_path: Path) 
 
 
 def test_folders(tmp_path: Path) -> None:
-    """A new one, an empty one and one of ours are closed; one of others' things and a link are refused."""
+    """A new one, an empty one and one of ours are closed; one with other contents and a link are refused."""
     new, empty, ours, shared = (tmp_path / name for name in ("new", "empty", "ours", "shared"))
     for place in (empty, ours, shared):
         place.mkdir()

@@ -34,7 +34,7 @@ NOBODY: dict[str, Any] = {
 
 @pytest.mark.parametrize("moves", [False, True], ids=["same-port", "other-port"])
 def test_a_webhook_that_nobody_answers_does_not_keep_a_sandbox_from_starting(tmp_path: Path, moves: bool) -> None:
-    """Like an API server: what it cannot write about itself is told of in the log."""
+    """As with an API server, objects that cannot be written at the start are reported in the log."""
 
     async def run() -> None:
         first = Sandbox(Settings(controllers=False, data_dir=tmp_path))

@@ -1,4 +1,4 @@
-"""The review APIs, and tokens that are asked for."""
+"""The review APIs, and requested tokens."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def refusal(make) -> StatusError:
 
 
 def test_people_learn_what_they_may():
-    """The answer stands in the status, beside what was asked."""
+    """The answer is in the status, beside the question in the spec."""
     spec = {"resourceAttributes": {"verb": "list", "resource": "pods"}}
     assert {
         "kind": "SelfSubjectAccessReview",
@@ -81,7 +81,7 @@ def test_people_learn_what_they_may():
 
 
 def test_others_can_be_asked_about():
-    """User and groups of the question count, not those of who asks."""
+    """The user and groups of the spec count, not those of the client."""
     spec = {"user": "x", "groups": ["kubeadm:cluster-admins"], "resourceAttributes": {"verb": "*", "resource": "nodes"}}
     assert asked("SubjectAccessReview", spec)["status"]["allowed"]
     assert not asked("SubjectAccessReview", {**spec, "groups": []})["status"]["allowed"]
@@ -95,14 +95,14 @@ def test_others_can_be_asked_about():
     ],
 )
 def test_questions_must_ask_one_thing(spec, why):
-    """Neither nothing nor two things at once."""
+    """A spec with none or with both kinds of attributes is refused."""
     error = refusal(lambda: asked("SelfSubjectAccessReview", spec))
     assert 422 == error.status
     assert why in error.message
 
 
 def test_a_question_about_somebody_names_somebody():
-    """Without user and groups nobody is asked about."""
+    """A spec without user and groups is refused."""
     error = refusal(lambda: asked("SubjectAccessReview", {"resourceAttributes": {"verb": "get"}}))
     assert 'spec.user: Invalid value: "": at least one of user or group must be specified' in error.message
 
@@ -139,7 +139,7 @@ def test_people_learn_who_they_are():
 
 
 def test_tokens_are_made_and_recognised():
-    """A token that was asked for is the account's, for the audience and time that were asked for."""
+    """A requested token belongs to the account, with the requested audience and lifetime."""
     found = reviews()
     made = found.token("ci", "builder", {"spec": {"expirationSeconds": 7200}})
     assert {"name": "builder", "namespace": "ci", "uid": "u-1", "creationTimestamp": "2025-06-01T12:00:00Z"} == (
@@ -159,7 +159,7 @@ def test_tokens_are_made_and_recognised():
 
 
 def test_bad_tokens_are_told_why():
-    """The error of a token that nobody accepts stands in the status."""
+    """The status holds the error of a token that is not accepted."""
     found = asked("TokenReview", {"token": "abc"}, group="authentication.k8s.io")
     assert {"user": {}, "error": "invalid bearer token"} == found["status"]
     error = refusal(lambda: asked("TokenReview", {}, group="authentication.k8s.io"))

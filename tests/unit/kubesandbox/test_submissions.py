@@ -43,7 +43,7 @@ def shown(tmp_path, use, **replies):
 
 
 def test_those_who_change_an_update_see_what_the_client_sent(tmp_path):
-    """Those who judge it see it with what the server knows."""
+    """Validating admission sees it with the server's own fields."""
 
     async def use(server):
         await server.create(write(server, "configmaps"), config_map("a", {"x": "0"}))
@@ -107,7 +107,7 @@ def test_deletions_tell_what_they_mean(tmp_path):
 
 
 def test_bindings_and_evictions_have_a_namespace_and_managers(tmp_path):
-    """They are objects of their own; those who may change them are obeyed."""
+    """They are objects of their own, and mutating admission may change them."""
     elsewhere = patching({"op": "replace", "path": "/target/name", "value": "n2"})
 
     async def use(server):
@@ -153,7 +153,7 @@ def test_bindings_by_the_older_door_are_about_bindings(tmp_path):
 
 
 def test_a_scale_is_judged_as_it_is_going_to_be(tmp_path):
-    """Those who change it see what was sent with its managers, those who judge the Scale of the changed object."""
+    """Mutating admission sees the sent Scale with its managers, validating admission that of the changed object."""
 
     async def use(server):
         await server.create(write(server, "deployments.apps"), deployment("d", 2))
@@ -224,7 +224,7 @@ def test_connections_are_shown_with_their_options(tmp_path, key, subresource, qu
 
 
 def test_what_the_server_says_comes_between_changing_and_judging(tmp_path):
-    """A TokenRequest has its name when it is judged; a foreign namespace is refused before anybody is asked."""
+    """A TokenRequest has its name when it is validated; a foreign namespace is refused before admission."""
     kind = GVK("authentication.k8s.io", "v1", "TokenRequest")
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 700}}
 

@@ -1,4 +1,4 @@
-"""What those who judge may see."""
+"""The view of a cluster that admission has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.admissionstage import TABLE, config_map
 
 
 def test_a_view_shows_the_store_and_the_types_of_now():
-    """Types that are served later are seen, and revisions tell what has changed."""
+    """Types that are served later are visible, and the revision changes with them."""
     store, served = Store(), [ResourceTable([])]
     view = StoreView(store, lambda: served[-1], lambda _, body: body)
     before = view.changed_at("configmaps"), view.changed_at("pods")

@@ -27,7 +27,7 @@ from tests.support.admissionstage import (
 
 
 def test_plugins_fill_pods_before_webhooks_see_them(tmp_path):
-    """Account, priority and tolerations are there when a webhook is asked."""
+    """Account, priority and tolerations are set when a webhook is called."""
 
     async def main():
         async with serving(tmp_path, look=answer) as served:
@@ -70,7 +70,7 @@ def test_pod_security_judges_what_webhooks_left(tmp_path):
 
 
 def test_missing_namespaces_are_found_before_anybody_is_asked(tmp_path):
-    """No webhook hears of a request that cannot succeed."""
+    """No webhook receives a request that cannot succeed."""
 
     async def main():
         async with serving(tmp_path, look=answer) as served:

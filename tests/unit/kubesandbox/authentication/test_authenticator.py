@@ -1,4 +1,4 @@
-"""Who asks."""
+"""Authentication: the user of a request."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bearer(text: str) -> dict[str, str]:
 
 
 def test_a_client_certificate_is_a_user_with_groups():
-    """Common name and organisations become name and groups, and the groups of everybody are added."""
+    """Common name and organisations become name and groups, and the groups of all users are added."""
     certificate = {"subject": ((("organizationName", "dev"),), (("commonName", "jane"),)), "sha256": "ab"}
     user = authenticator(Store()).authenticate({}, certificate)
     extra = {"authentication.kubernetes.io/credential-id": ("X509SHA256=ab",)}
@@ -111,7 +111,7 @@ def test_tokens_that_are_bound_to_a_pod_say_so():
     ],
 )
 def test_tokens_that_no_longer_hold_are_refused(text, why):
-    """An old token, one from the future, one of a pod that is gone and one for somebody else give 401."""
+    """An expired token, one from the future, one of a deleted pod and one for another audience give 401."""
     found = authenticator(store_with(("serviceaccounts", ACCOUNT)))
     with pytest.raises(TokenError) as refused:
         found.token_user(text)
@@ -129,7 +129,7 @@ def test_a_token_of_an_account_that_was_made_anew_is_refused():
 
 
 def test_tokens_of_other_keys_are_refused():
-    """A token that somebody else has signed, or nobody, is nobody's."""
+    """A token with a foreign signature, or without one, gives 401."""
     found = authenticator(store_with(("serviceaccounts", ACCOUNT)))
     said, _, _ = token().rpartition(".")
     unsigned = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=") + "." + said.partition(".")[2] + "."
@@ -161,7 +161,7 @@ def test_nobody_is_anonymous_unless_that_is_forbidden():
 
 
 def test_impersonation_makes_somebody_else():
-    """User, groups, uid and extra fields are taken over; the group of everybody is added."""
+    """User, groups, uid and extra fields are taken over; the group of authenticated users is added."""
     headers = CIMultiDict(
         [
             ("Impersonate-User", "joe"),
@@ -183,13 +183,13 @@ def test_impersonated_service_accounts_get_their_groups():
 
 
 def test_impersonated_anonymous_stays_unknown():
-    """Nobody is not made known by impersonation."""
+    """The anonymous user stays unauthenticated under impersonation."""
     user = impersonated(User("admin"), {"Impersonate-User": "system:anonymous"}, EverythingAllowed())
     assert ANONYMOUS == user
 
 
 def test_impersonation_needs_permission():
-    """Who may not impersonate is told so in the words of the API server."""
+    """Impersonation without permission is refused in the words of the API server."""
     with pytest.raises(StatusError) as refused:
         impersonated(authenticated(User("jim")), {"Impersonate-User": "joe"}, RbacAuthorizer(Store()))
     assert 403 == refused.value.status

@@ -68,7 +68,7 @@ def test_an_authority_is_the_same_after_reading_it_back():
 
 
 def test_signing_requests_get_the_usages_they_ask_for():
-    """A signed request keeps its subject, ends when it shall, and is for clients only when it says so."""
+    """A certificate keeps the subject, lifetime and usages of its request."""
     authority = Authority.make("ca", now=NOW)
     signed = authority.sign(
         request_for("system:node:a"),

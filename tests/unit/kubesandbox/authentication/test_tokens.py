@@ -33,7 +33,7 @@ def claims(**options):
 
 
 def test_claims_are_those_of_kubernetes():
-    """Audience, times, issuer, id, subject, and who and what the token is bound to."""
+    """Audience, times, issuer, id, subject, and the account and object that the token is bound to."""
     pod = {"metadata": {"name": "p", "uid": "u-2"}}
     at = int(NOW.timestamp())
     assert {

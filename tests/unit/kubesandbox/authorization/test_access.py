@@ -43,7 +43,7 @@ def test_reasons_follow_the_sentence():
 
 
 def test_a_server_without_authorization_says_yes_and_shows_it():
-    """Whoever asks for rules is told that everything is allowed."""
+    """SelfSubjectRulesReviews list a rule that allows everything."""
     found = EverythingAllowed()
     assert found.authorize(AccessAttributes(JANE, "delete", resource="nodes")).allowed
     rules, problem = found.rules_for(JANE, "x")

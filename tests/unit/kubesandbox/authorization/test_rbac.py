@@ -128,7 +128,7 @@ def test_changes_of_roles_count_at_once():
 
 
 def test_a_missing_role_is_named_in_the_refusal():
-    """The refusal says which role a binding of the user cannot find."""
+    """The refusal names the missing role of a binding of the user."""
     store = put(Store(), binding("b", "nothing", user("jane")))
     wanted = AccessAttributes(JANE, "list", resource="pods", namespace="default")
     access = RbacAuthorizer(store).authorize(wanted)
@@ -141,7 +141,7 @@ def test_a_missing_role_is_named_in_the_refusal():
 
 
 def test_masters_and_servers_without_authorization_allow_everything():
-    """No role is asked about a master, and nobody without an authorizer."""
+    """Roles do not matter for `system:masters`, nor without an authorizer."""
     wanted = AccessAttributes(User("root", (MASTERS,)), "get", resource="pods")
     assert RbacAuthorizer(Store()).authorize(wanted).allowed
     assert EverythingAllowed().authorize(AccessAttributes(JANE, "get", path="/x")).allowed

@@ -136,13 +136,13 @@ class Cluster:
             await self.controllers.settled()
 
     async def create(self, resource: str, body: JSONObject) -> JSONObject:
-        """Create an object and wait for what the controllers make of it."""
+        """Create an object and wait until the controllers have followed."""
         created = await self.client.create(resource, body)
         await self.settle()
         return created
 
     async def apply(self, resource: str, body: JSONObject) -> JSONObject:
-        """Apply an object (server-side apply) and wait for what the controllers make of it."""
+        """Apply an object (server-side apply) and wait until the controllers have followed."""
         metadata = body["metadata"]
         write = Write(
             self.server.table.versions_of(resource)[0],

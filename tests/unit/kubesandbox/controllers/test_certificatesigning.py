@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: who approves, and what is signed."""
+"""CertificateSigningRequests: approval and signing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def certificate(cluster: Cluster) -> str:
 
 @in_cluster
 async def test_an_approved_request_is_signed(cluster: Cluster) -> None:
-    """Not before; for the name that it asks for."""
+    """Not before its approval, and for the requested name."""
     await cluster.create(REQUESTS, request(CLIENT))
     assert "" == certificate(cluster)
     await approve(cluster)

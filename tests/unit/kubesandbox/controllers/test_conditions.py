@@ -25,7 +25,7 @@ def test_the_time_of_transition_moves_with_the_status_only() -> None:
 
 
 def test_conditions_are_found_by_type() -> None:
-    """And are true only when they say so."""
+    """They are true only with the status `True`."""
     conditions = [condition("A", "False", START, reason="X", message="m")]
     assert not has_condition(conditions, "A")
     assert has_condition(conditions, "A", "False")

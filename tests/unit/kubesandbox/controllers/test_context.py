@@ -1,4 +1,4 @@
-"""What all controllers share: creating pods carefully, and whom a change concerns."""
+"""What all controllers share: creating pods carefully, and the owners that a change concerns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All controllers together: started, told of everything, stopped."""
+"""All controllers together: start, changes, stop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_was_begun_is_finished_after_a_restart() -> None:
 
 @in_cluster
 async def test_every_controller_writes_as_its_own_user(cluster: Cluster) -> None:
-    """Managed fields tell who."""
+    """Managed fields name it."""
     await cluster.create("deployments.apps", workload("Deployment", "web", replicas=1))
     managers = {
         key: {entry["manager"] for entry in cluster.client.list(key, "default")[0]["metadata"]["managedFields"]}

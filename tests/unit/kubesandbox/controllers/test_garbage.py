@@ -124,7 +124,7 @@ async def test_an_owner_in_another_namespace_is_none_and_an_event_says_so(cluste
 
 @in_cluster
 async def test_an_object_of_the_cluster_with_an_owner_in_a_namespace_stays(cluster: Cluster) -> None:
-    """Such a reference cannot be looked up, so nobody may delete because of it."""
+    """Such a reference cannot be looked up, so it is no reason to delete."""
     owner = await cluster.create("configmaps", config_map("owner"))
     reference = config_map("x", owner)["metadata"]["ownerReferences"]
     volume = {

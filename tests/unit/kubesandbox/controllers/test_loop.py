@@ -17,7 +17,7 @@ A, B = Key("things", "n", "a"), Key("things", "n", "b")
 
 
 class Worker:
-    """Does what it is told and remembers the keys."""
+    """Follows its script and records the keys."""
 
     def __init__(self, work: Callable[[Key], Awaitable[float | None]]) -> None:
         self.seen: list[str] = []
@@ -79,7 +79,7 @@ def test_a_key_that_changes_while_it_is_worked_on_is_worked_on_again() -> None:
 
 
 def test_failures_are_tried_again_later_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    """A conflict is no news; anything else is logged, and the loop goes on."""
+    """A conflict is not logged, any other error is; the loop continues."""
 
     async def run() -> list[str]:
         clock = HandClock()

@@ -1,4 +1,4 @@
-"""Reading objects, and who owns them."""
+"""Reading objects and their owners."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def thing(name: str, labels: dict[str, str], *owners: JSONObject, **metadata: ob
 
 
 def test_objects_are_divided_by_owner_and_selector() -> None:
-    """Own, adopted and released; those of others and those that leave are nobody's business."""
+    """Own, adopted and released ones; those of other owners and those being deleted are left out."""
     mine, other = owner_reference(OWNER), {**owner_reference(OWNER), "uid": "other"}
     fits = {"app": "web"}
     found = claim(

@@ -1,4 +1,4 @@
-"""Who owns whom."""
+"""The graph of owners and dependents."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_ended_and_leaving_pods_do_not_count() -> None:
 
 
 def test_availability_takes_time() -> None:
-    """Ten seconds after it became ready the pod is available, if they are asked for."""
+    """With `minReadySeconds: 10` the pod is available ten seconds after it became ready."""
     body = pod("a", ready="2030-01-01T11:59:55Z")
     assert (True, True, False, 5.0) == (
         is_ready(body),

@@ -1,4 +1,4 @@
-"""ResourceQuotas: what their status says is used."""
+"""ResourceQuotas: the used amounts of their status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers: told of everything, whatever comes later and however much of it."""
+"""Readers report every change, including those of later types and large numbers of them."""
 
 from __future__ import annotations
 

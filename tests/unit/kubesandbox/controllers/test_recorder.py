@@ -1,4 +1,4 @@
-"""Events: written in order, counted, told together when there are too many."""
+"""Events: written in order, counted, and aggregated when there are too many."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def test_absent_fields_are_set_and_zero_values_stay() -> None:
 
 
 def test_an_object_that_is_set_is_fresh() -> None:
-    """Two objects never share a default that somebody could change."""
+    """Two objects never share a mutable default."""
     fill = absent(selector={})
     one: JSONObject = {}
     two: JSONObject = {}

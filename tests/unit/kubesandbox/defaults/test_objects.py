@@ -38,7 +38,7 @@ def test_texts_of_a_secret_are_stored_as_bytes() -> None:
 
 
 def test_a_namespace_carries_its_name_as_a_label() -> None:
-    """Whatever somebody wrote there."""
+    """Even over a value that the client wrote."""
     written = {"metadata": {"name": "x", "labels": {"kubernetes.io/metadata.name": "y", "a": "b"}}}
     filled = DEFAULTS.fill(f"{CORE}.Namespace", written)
     assert {"kubernetes.io/metadata.name": "x", "a": "b"} == filled["metadata"]["labels"]

@@ -1,4 +1,4 @@
-"""Whole objects with their defaults are those that a cluster's API server makes of the same ones."""
+"""Whole objects get the defaults that a cluster's API server gives them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_hook_belongs_to_a_type() -> None:
 
 
 def test_a_default_can_be_younger_than_a_version() -> None:
-    """Kubernetes 1.34 says nothing about how many pods of a StatefulSet may be unavailable."""
+    """Kubernetes 1.34 has no default for `maxUnavailable` of a StatefulSet."""
     spec = "io.k8s.api.apps.v1.StatefulSetSpec"
     old, new = (BuiltinDefaults(schema_set(version)).fill(spec, {})["updateStrategy"] for version in ("1.34", "1.35"))
     assert {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}} == old

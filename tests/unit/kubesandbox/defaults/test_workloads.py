@@ -21,7 +21,7 @@ DEFAULTS = BuiltinDefaults(schema_set("1.35"))
     ],
 )
 def test_a_job_runs_once_unless_it_says_more(spec: JSONObject, expected: JSONObject) -> None:
-    """A Job that says how many run at once is a work queue, and has no completions."""
+    """A Job with `parallelism` alone is a work queue, and gets no completions."""
     filled = DEFAULTS.fill("io.k8s.api.batch.v1.Job", {"spec": spec})["spec"]
     counted = {key: filled[key] for key in ("completions", "parallelism", "backoffLimit") if key in filled}
     assert expected == counted
@@ -43,7 +43,7 @@ def test_a_strategy_that_replaces_everything_does_not_roll() -> None:
 
 
 def test_the_behavior_of_an_autoscaler_is_completed() -> None:
-    """What it says itself stays."""
+    """Its own fields stay."""
     spec = {"maxReplicas": 2, "behavior": {"scaleUp": {"selectPolicy": "Min"}}}
     behavior = DEFAULTS.fill("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", spec)["behavior"]
     assert "Min" == behavior["scaleUp"]["selectPolicy"]

@@ -104,7 +104,7 @@ def test_what_is_not_served_is_none() -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])
 def test_the_aggregated_document_nests_subresources(version: str) -> None:
-    """One document says everything; kinds of other groups are named in full."""
+    """One document holds everything; kinds of other groups are named in full."""
     document = aggregated(WIDER, core=False, version=version)
     assert f"apidiscovery.k8s.io/{version}" == document["apiVersion"]
     apps = next(item for item in document["items"] if item["metadata"]["name"] == "apps")["versions"][0]

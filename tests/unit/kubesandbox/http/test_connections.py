@@ -35,7 +35,7 @@ class Served:
         self.ended = asyncio.Event()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer `/stream` with more than anybody reads, `/wait` never, and everything else at once."""
+        """Answer `/stream` with more than a client reads, `/wait` never, and everything else at once."""
         if request.path == "/wait":
             self.is_stuck.set()
             try:
@@ -63,7 +63,7 @@ Talk = Callable[[Served, int], Awaitable[None]]
 
 
 def served(talk: Talk, context: ssl.SSLContext | None = None) -> None:
-    """Run a server, let somebody talk to it, and stop it."""
+    """Run a server for a client function, and stop it."""
 
     async def run() -> None:
         seen = Served()

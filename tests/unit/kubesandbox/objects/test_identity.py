@@ -64,7 +64,7 @@ def test_custom_kinds_must_say_what_they_are(body: JSONObject, status: int, mess
 
 
 def test_objects_are_placed_by_their_path() -> None:
-    """A cluster-wide object has no namespace, whatever it says."""
+    """A cluster-scoped object has no namespace, even if it names one."""
     assert "x" == placed(WIDGETS, "x", {"metadata": {"name": "a"}})["metadata"]["namespace"]
     nodes = TABLE.versions_of("nodes")[0]
     assert {"name": "n"} == placed(nodes, "", {"metadata": {"name": "n", "namespace": "x"}})["metadata"]

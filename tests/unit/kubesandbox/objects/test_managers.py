@@ -14,7 +14,7 @@ CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def owners(body: JSONObject) -> list[tuple[str, str, str]]:
-    """Return who did what where."""
+    """Return manager, operation and subresource of each entry."""
     return [
         (entry["manager"], entry["operation"], entry.get("subresource", ""))
         for entry in body["metadata"]["managedFields"]
@@ -74,7 +74,7 @@ def test_a_changed_definition_changes_how_lists_merge() -> None:
 
 
 def test_nobody_manages_what_a_new_object_has_of_itself() -> None:
-    """Fields that Go writes although they are empty count only when they say something."""
+    """Fields that Go writes although they are empty count only with a value."""
     server = api_server()
     event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default"}, "reason": "R"}
     (entry,) = run(server.create(write(server, "events"), event)).body["metadata"]["managedFields"]
@@ -82,7 +82,7 @@ def test_nobody_manages_what_a_new_object_has_of_itself() -> None:
 
 
 def test_the_spec_of_a_signing_request_is_the_servers() -> None:
-    """Those who send one manage nothing of it."""
+    """The client that sends one manages nothing of it."""
     server = api_server()
     spec = {"signerName": "example.com/x", "usages": ["client auth"], "request": "LS0="}
     requests = write(server, "certificatesigningrequests.certificates.k8s.io", "")

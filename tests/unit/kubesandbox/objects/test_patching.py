@@ -96,7 +96,7 @@ def test_patches_that_do_not_fit_are_invalid() -> None:
 
 
 def test_json_patches_may_read_what_is_not_there() -> None:
-    """API servers replace and copy keys that nobody has set; they remove only what is there."""
+    """API servers replace and copy keys that are not set; they remove only existing ones."""
     document = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
     replaced = Patch(JSON_PATCH, [{"op": "replace", "path": "/data/new", "value": "c"}])
     copied = Patch(JSON_PATCH, [{"op": "copy", "from": "/nothing", "path": "/data/new"}])

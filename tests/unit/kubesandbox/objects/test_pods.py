@@ -49,7 +49,7 @@ def state(server: ApiServer, key: str = "pods", name: str = "p") -> JSONObject |
 
 
 def test_an_eviction_deletes_the_pod() -> None:
-    """With its grace period, or the one that is asked for."""
+    """With its grace period, or the one of the request."""
     server = running()
     assert "Success" == evicted(server)["status"]
     body = state(server)
@@ -98,7 +98,7 @@ def test_a_budget_that_nobody_has_looked_at_refuses() -> None:
 
 
 def test_two_budgets_are_an_error() -> None:
-    """Nobody knows which one counts."""
+    """Which one counts is undefined."""
     server = running(1)
     add_budget(server, "c", 1)
     with pytest.raises(StatusError, match="This pod has more than one PodDisruptionBudget"):

@@ -42,7 +42,7 @@ def test_a_pod_begins_pending() -> None:
 
 
 def test_a_namespace_has_a_finalizer() -> None:
-    """Which nobody takes away by an update."""
+    """An update cannot remove it."""
     body = PREPARATION.create("namespaces", {"metadata": {"name": "a"}})
     assert ({"finalizers": ["kubernetes"]}, {"phase": "Active"}) == (body["spec"], body["status"])
     assert body["spec"] == PREPARATION.update("namespaces", {"spec": {}}, body)["spec"]
@@ -74,7 +74,7 @@ def _service(**spec: object) -> JSONObject:
 
 
 def test_a_service_gets_an_address_and_keeps_it() -> None:
-    """The one that it asks for, or a free one."""
+    """The requested address, or a free one."""
     made = PREPARATION.create("services", _service())["spec"]
     assert ([made["clusterIP"]], ["IPv4"], "SingleStack") == (
         made["clusterIPs"],
@@ -88,7 +88,7 @@ def test_a_service_gets_an_address_and_keeps_it() -> None:
 
 
 def test_a_headless_service_without_selector_takes_both_families() -> None:
-    """It says nothing about where its endpoints are."""
+    """Its endpoints are unknown, and may be of both families."""
     spec = PREPARATION.create("services", _service(clusterIP="None"))["spec"]
     assert (["None"], ["IPv4", "IPv6"], "RequireDualStack") == (
         spec["clusterIPs"],

@@ -106,13 +106,13 @@ def test_options_of_deletions_have_types(body: JSONObject, message: str) -> None
 
 
 def test_apply_needs_a_manager() -> None:
-    """Without one nobody would own the fields."""
+    """Without one the fields would have no owner."""
     with pytest.raises(StatusError, match="fieldManager: Required value: is required for apply patch"):
         WriteOptions.from_query({}, "PatchOptions", is_apply=True)
 
 
 def test_options_that_were_not_given_are_not_shown() -> None:
-    """Webhooks see what the client said; the server warns where nothing was said."""
+    """Webhooks see the client's options only; `fieldValidation` defaults to warnings."""
     options = WriteOptions.from_query({"fieldManager": "me"}, "CreateOptions")
     assert {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me"} == options.to_json(
         "CreateOptions"

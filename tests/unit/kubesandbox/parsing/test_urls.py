@@ -28,12 +28,12 @@ def test_request_lines_have_a_path_and_a_query(raw: str, path: str, query: dict[
 
 @pytest.mark.parametrize("raw", ["/a/%", "/a%2", "/%zz?x=1"])
 def test_paths_with_bad_escapes_are_none(raw: str) -> None:
-    """Nobody knows what they mean."""
+    """They have no meaning."""
     with pytest.raises(ValueSyntaxError):
         parse_url(raw)
 
 
 def test_values_that_are_given_twice_are_kept() -> None:
-    """A client that says two things may not be taken to have said one of them."""
+    """The server must not silently choose one of two values."""
     query = Query.parse("dryRun=&dryRun=All&a=1")
     assert (["", "All"], ["1"], []) == (values_of(query, "dryRun"), values_of(query, "a"), values_of(query, "b"))

@@ -69,7 +69,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 DEPLOYMENT: JSON = {

@@ -79,6 +79,6 @@ def test_what_did_not_change_is_let_through() -> None:
 
 
 def test_elements_of_a_plain_list_are_always_new() -> None:
-    """Nobody can tell which one an element was before."""
+    """Its elements have no identity."""
     schema = {"items": {"minimum": 1}}
     assert ["s[0]"] == [error.partition(":")[0] for error in said(schema, [0, 2], [0, 1])]

@@ -56,6 +56,6 @@ def test_a_status_is_judged_by_itself() -> None:
 
 
 def test_replicas_are_counted_in_32_bits() -> None:
-    """Wherever the definition says that they stand."""
+    """At every path that the definition names."""
     expected = ".spec.size: Invalid value: 3000000000: should be less than or equal to 2147483647"
     assert expected in said(SCALED, widget({"size": 3_000_000_000}))

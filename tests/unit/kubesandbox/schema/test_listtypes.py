@@ -27,7 +27,7 @@ MAP: JSONObject = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys"
     ],
 )
 def test_nothing_stands_twice_in_a_set_or_map(schema: JSONObject, value: JSON, expected: list[str]) -> None:
-    """Only the second appearance is told."""
+    """Only the second appearance is reported."""
     check = compile_list_types(schema)
     assert check is not None
     errors: list[FieldError] = []

@@ -25,7 +25,7 @@ KEEP = "x-kubernetes-preserve-unknown-fields"
     ],
 )
 def test_unknown_fields_go(schema: JSONObject, value: JSON, kept: JSON, dropped: list[str]) -> None:
-    """Their places are told; values of a wrong type are left to who judges them."""
+    """Their paths are reported; values of a wrong type are left to validation."""
     problems: list[str] = []
     assert kept == compile_pruning(schema)(value, None, problems)
     assert [f'unknown field "{field}"' for field in dropped] == problems

@@ -13,7 +13,7 @@ TEXT: JSONObject = {"type": "string"}
 
 
 def said(spec: JSONObject, value: JSON, old: JSON = UNRELATED) -> list[str]:
-    """What rules say about a value in `spec`."""
+    """Return the messages of rules for a value in `spec`."""
     rules = compile_rules({"type": "object", "properties": {"spec": spec}}, (1, 35))
     assert rules is not None
     older = old if old is UNRELATED else {"spec": old}

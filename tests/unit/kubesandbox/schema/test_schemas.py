@@ -25,7 +25,7 @@ def test_a_definition_gives_new_schemas() -> None:
 
 
 def test_a_custom_resource_is_pruned_and_its_metadata_read() -> None:
-    """Both tell what they drop."""
+    """Both report the fields that they drop."""
     body = widget({"size": 1, "zz": 1}, metadata={"name": "w", "zz": 1, "labels": {}})
     decoded = CUSTOM.decode(WIDGETS, body)
     assert ('unknown field "spec.zz"', 'unknown field "metadata.zz"') == decoded.problems

@@ -23,7 +23,7 @@ KEEP = "x-kubernetes-preserve-unknown-fields"
     ],
 )
 def test_a_structural_schema_is_taken(schema: JSONObject) -> None:
-    """The exceptions for int-or-string, and what value validation may say."""
+    """With the exceptions for int-or-string, and the keywords that value validation allows."""
     whole = {"type": "object", "properties": {"a": schema}}
     assert [] == list(map(str, schema_errors(whole, "s", (1, 35))))
 

@@ -30,7 +30,7 @@ def version(name: str, **more: object) -> JSONObject:
 
 
 def widgets(*versions: JSONObject, **spec: object) -> JSONObject:
-    """The definition; one version with a status when nothing is said."""
+    """The definition; by default one version with a status."""
     given = versions or (version("v1", storage=True, subresources={"status": {}}),)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -79,7 +79,7 @@ def test_what_can_not_be_selected_by_is_refused(group: str, plural: str, text: s
 
 
 def test_events_of_both_groups_are_selected_alike() -> None:
-    """One store holds both; each group asks by its own names."""
+    """One store holds both; each group has its own field names."""
     core = {"involvedObject": {"name": "web", "uid": "u"}, "source": {"component": "kubelet"}, "type": "Normal"}
     new = {"regarding": {"name": "web", "uid": "u"}, "reportingController": "kubelet", "type": "Normal"}
     events = compile_field_selector("involvedObject.uid=u,source=kubelet,type=Normal", type_of("", "events"))

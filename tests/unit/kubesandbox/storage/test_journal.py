@@ -37,7 +37,7 @@ def test_deep_objects_come_back(tmp_path: Path) -> None:
 
 
 def test_objects_come_back_with_their_versions(tmp_path: Path) -> None:
-    """New, changed and removed ones; the counter goes on where it was."""
+    """New, changed and removed ones; the version counter continues."""
     store, journal = opened(tmp_path / "j")
     store.put(A, {"metadata": {"name": "a", "uid": "1"}, "x": 1})
     store.put(B, {"metadata": {"name": "b"}})
@@ -68,7 +68,7 @@ def test_changes_from_before_a_restart_can_not_be_watched(tmp_path: Path) -> Non
 
 
 def test_a_write_that_can_not_be_recorded_is_not_made(tmp_path: Path) -> None:
-    """Nobody sees it, and the version is not used up."""
+    """No client sees it, and the version is not used up."""
     store, journal = opened(tmp_path / "j")
     store.put(A, {"metadata": {"name": "a"}})
     revision = store.revision
@@ -83,7 +83,7 @@ def test_a_write_that_can_not_be_recorded_is_not_made(tmp_path: Path) -> None:
 
 
 def test_two_processes_can_not_share_a_journal(tmp_path: Path) -> None:
-    """The second is told so."""
+    """The second one gets an error."""
     _, journal = opened(tmp_path / "j")
     with pytest.raises(UsageError, match="cannot be used as data of a sandbox: database is locked"):
         opened(tmp_path / "j")

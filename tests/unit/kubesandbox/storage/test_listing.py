@@ -110,7 +110,7 @@ def test_versions_that_are_not_there_are_refused() -> None:
 
 
 def test_a_token_outlives_its_version() -> None:
-    """Then the client is told to begin again, or to go on with what is there now."""
+    """The error offers a new list, or a token that continues with the present objects."""
     store = Store(kept_changes=2)
     for number in range(3):
         store.put(Key("pods", "a", f"p{number}"), pod(f"p{number}"))

@@ -28,7 +28,7 @@ def names(store: Store, revision: int) -> list[tuple[str, str]]:
 
 
 def told(changes: Sequence[Change]) -> list[tuple[str, str, int]]:
-    """Return what changes say in short."""
+    """Return changes in short form."""
     return [(change.kind.value, change.state.key.name, change.revision) for change in changes]
 
 
@@ -66,7 +66,7 @@ def test_the_past_can_be_listed() -> None:
 
 
 def test_a_deleted_object_is_last_seen_at_the_version_of_its_deletion() -> None:
-    """Watchers go on from that version."""
+    """Watches continue from that version."""
     store = Store()
     store.put(A, body("a"))
     gone = store.remove(A, body("a", status="done"))
@@ -77,7 +77,7 @@ def test_a_deleted_object_is_last_seen_at_the_version_of_its_deletion() -> None:
 
 
 def test_changes_can_be_read_from_any_kept_version() -> None:
-    """A resource that nobody wrote to before has no lost past."""
+    """A resource without earlier writes has lost none of its history."""
     store = Store()
     store.put(Key("services", "default", "s"), body("s"))
     begin = store.revision
@@ -89,7 +89,7 @@ def test_changes_can_be_read_from_any_kept_version() -> None:
 
 
 def test_what_is_no_longer_kept_is_an_error() -> None:
-    """The error names the version that was asked for and the first that is there."""
+    """The error names the requested version and the oldest one that is kept."""
     store = Store(kept_changes=2)
     for _ in range(4):
         store.put(A, body("a"))

@@ -50,7 +50,7 @@ def nothing() -> None:
 
 
 def test_a_watch_without_a_version_begins_with_what_is_there() -> None:
-    """And goes on with what happens."""
+    """It continues with later changes."""
     store = Store()
     store.put(A, pod(A))
     assert [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")] == watched(
@@ -127,7 +127,7 @@ def test_no_initial_events_when_they_are_not_wanted() -> None:
 
 
 def test_bookmarks_come_when_nothing_happens() -> None:
-    """Only for those who asked, with the newest version."""
+    """Only for watches that requested them, with the newest version."""
     store = Store()
     assert [] == watched(Store(), nothing, bookmark_seconds=0.01)
     seen = watched(store, lambda: None, bookmark_seconds=0.05, bookmarks=True)

@@ -56,7 +56,7 @@ def test_durations_have_two_or_three_figures(seconds: float, expected: str) -> N
 
 
 def test_ages_count_from_the_creation() -> None:
-    """An object that does not say when has no age that anybody knows."""
+    """An object without `creationTimestamp` has the age `<unknown>`."""
     assert "9d" == age({"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}}, NOW)
     assert "<unknown>" == age({"metadata": {}}, NOW)
     assert "<unknown>" == since("nonsense", NOW)

@@ -34,7 +34,7 @@ def versions(client=None, *, is_served=True):
 
 
 def repainted(body, version):
-    """Return a widget in another version, with a label that says so."""
+    """Return a widget in another version, with a label that marks the conversion."""
     names = {"color": "paint"} if version.endswith("v2") else {"paint": "color"}
     spec = {names.get(key, key): value for key, value in body["spec"].items()}
     labels = {**body["metadata"].get("labels", {}), "via": version.rpartition("/")[2]}
@@ -119,7 +119,7 @@ def test_a_storage_version_need_not_be_served(tmp_path):
 
 
 def test_lists_are_converted_in_one_call_and_selected_as_they_are_shown(tmp_path):
-    """Fields and labels are those of the version that is asked for."""
+    """Fields and labels are those of the requested version."""
 
     async def use(server, served):
         for name, color in (("a", "red"), ("b", "blue")):
@@ -154,7 +154,7 @@ def test_watches_show_changes_in_their_version(tmp_path):
 
 
 def test_a_watch_of_what_can_not_be_converted_ends_with_the_error(tmp_path):
-    """What is left out would never be told."""
+    """An event that is left out would never arrive later."""
 
     async def use(server, _):
         events = server.watch(of(server, "v2"), "default", ListOptions(timeout=5))
@@ -347,7 +347,7 @@ def test_defaults_of_the_storage_version_are_filled_in():
     ],
 )
 def test_answers_that_are_no_reviews_are_told(tmp_path, change, text):
-    """Before anybody looks at the objects."""
+    """The error comes before the objects are read."""
 
     async def use(server, _):
         created = await server.create(through(server, "v1"), widget("a", color="red"))

@@ -9,7 +9,7 @@ TABLE = builtin_table("1.35")
 
 
 def test_kyverno_is_unknown_to_the_server() -> None:
-    """Only Kubernetes' own groups are served before somebody brings definitions."""
+    """Only Kubernetes' own groups are served until definitions are created."""
     assert [] == [group for group in TABLE.group_versions() if "kyverno" in group or "report" in group]
 
 

@@ -1,4 +1,4 @@
-"""Reads the tables of this folder: objects, and what a server says about them."""
+"""Reads the tables of this folder: objects, and a server's errors about them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def prepared(body: JSONObject, old: JSONObject | None = None) -> JSONObject:
 
 
 def errors_of(body: JSONObject, old: JSONObject | None = None) -> list[str]:
-    """What is said about an object, or about a change."""
+    """Return the errors of an object, or of a change."""
     return [str(error) for error in SCHEMAS.validate(type_of(body), prepared(body, old), old)]
 
 

@@ -27,7 +27,7 @@ from pyverno.kube.json import JSON
 
 
 def said(check: Check, value: JSON) -> list[str]:
-    """What a check says about a value at `x`."""
+    """Return the errors of a check for a value at `x`."""
     errors: list[object] = []
     check(value, "x", errors)  # type: ignore[arg-type]  # only printed
     return [str(error) for error in errors]

@@ -9,7 +9,7 @@ from pyverno.kube.json import JSONObject
 
 
 def found(check: object, body: JSONObject) -> list[str]:
-    """Return what a check says."""
+    """Return the errors of a check."""
     errors: list[object] = []
     check(body, "", errors)  # type: ignore[operator]  # a check
     return [str(error) for error in errors]

@@ -57,7 +57,7 @@ def test_tokens_can_be_declined(spec, fields):
 
 
 def test_containers_that_mount_something_there_keep_it():
-    """A mount at the token's place is respected, and no volume is added when nobody needs it."""
+    """A mount at the token's path is kept, and without a container that needs it no volume is added."""
     mounts = [{"name": "own", "mountPath": MOUNT}]
     found = admitted(pod({"name": "a", "volumeMounts": mounts}, volumes=[{"name": "own"}]))["spec"]
     assert (mounts, [{"name": "own"}]) == (found["containers"][0]["volumeMounts"], found["volumes"])

@@ -32,7 +32,7 @@ def ingress(annotations=None, **spec):
     ],
 )
 def test_ingresses_get_the_newest_default_class(body, classes, expected):
-    """Unless they say themselves, in the field or in the old annotation."""
+    """Unless they name one, in the field or in the old annotation."""
     _, view = cluster(*classes)
     assert expected == admit_classes(request(body), view).object["spec"].get("ingressClassName")
 

@@ -26,7 +26,7 @@ def test_some_namespaces_never_end(name):
 
 
 def test_other_namespaces_may_be_deleted():
-    """An ordinary namespace ends when somebody wants it to."""
+    """Only the namespaces of the system are protected."""
     _, view = cluster()
     check_namespace(request(None, old=namespace("kube-node-lease"), operation=Operation.DELETE), view)
 
@@ -49,7 +49,7 @@ def test_deletions_need_no_namespace():
 
 
 def test_nothing_is_added_to_a_namespace_that_ends():
-    """The refusal says why in words and in a cause that controllers look for; updates go on."""
+    """The refusal has a message and the cause that controllers look for; updates are still allowed."""
     ending = {**namespace("x"), "status": {"phase": "Terminating"}}
     error = refusal(request(config_map()), ending)
     why = "unable to create new content in namespace x because it is being terminated"
@@ -66,7 +66,7 @@ def test_nothing_is_added_to_a_namespace_that_ends():
 
 
 def test_questions_about_access_do_not_tell_which_namespaces_exist():
-    """A LocalSubjectAccessReview in a namespace that is not there is asked nevertheless."""
+    """A LocalSubjectAccessReview in a namespace that does not exist is answered like any other."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "LocalSubjectAccessReview",

@@ -27,7 +27,7 @@ def refusal(body, *limits) -> str:
 
 
 def test_defaults_fill_what_containers_leave_out():
-    """Requests and limits are filled by name, and the pod says so in an annotation."""
+    """Requests and limits are filled by name, and an annotation of the pod records it."""
     limit = {"type": "Container", "default": {"cpu": "500m", "memory": "1Gi"}, "defaultRequest": {"cpu": "100m"}}
     _, view = cluster(limit_range(limit))
     body = pod(container(limits={"cpu": "2"}), initContainers=[container("i")])
@@ -82,7 +82,7 @@ def test_containers_stay_within_bounds(limit, resources, expected):
 
 
 def test_pods_are_counted_together():
-    """The bound of a pod is about the sum of its containers; several problems are listed."""
+    """The bound of a pod limits the sum of its containers; several problems are listed."""
     body = pod(container(limits={"cpu": "2"}), container("b", limits={"cpu": "2"}))
     assert "maximum cpu usage per Pod is 3, but limit is 4" == refusal(body, {"type": "Pod", "max": {"cpu": "3"}})
     both = refusal(body, {"type": "Pod", "max": {"cpu": "3"}}, {"type": "Container", "max": {"cpu": "1"}})

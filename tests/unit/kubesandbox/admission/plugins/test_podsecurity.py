@@ -54,7 +54,7 @@ def test_baseline_asks_less():
 
 
 def test_versions_ask_what_they_asked_then():
-    """In v1.18 nobody asked for seccomp profiles or dropped capabilities."""
+    """The standards of v1.18 required neither seccomp profiles nor dropped capabilities."""
     refusal, _, _ = judged(pod(), labelled(enforce="restricted", enforce_version="v1.18"))
     expected = (
         'pods "p" is forbidden: violates PodSecurity "restricted:v1.18": allowPrivilegeEscalation != false (container '
@@ -65,7 +65,7 @@ def test_versions_ask_what_they_asked_then():
 
 
 def test_warn_and_audit_let_pods_pass():
-    """What would be violated is told to the client and recorded."""
+    """Violations become warnings for the client and audit annotations."""
     text = f'would violate PodSecurity "restricted:latest": {RESTRICTED}'
     found = judged(pod(), labelled(warn="restricted", audit="restricted"))
     assert ("", [text], {"enforce-policy": "privileged:latest", "audit-violations": text}) == found

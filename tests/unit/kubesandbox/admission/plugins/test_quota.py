@@ -35,7 +35,7 @@ def allowed(body, *bodies, **options) -> None:
 
 
 def test_objects_are_counted():
-    """The text says what was asked, what is used and what is allowed."""
+    """The message has the requested, the used and the allowed amount."""
     bodies = (quota(pods="2"), pod(name="one"), pod(name="two"))
     expected = "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"
     assert expected == refusal(pod(name="three"), *bodies)

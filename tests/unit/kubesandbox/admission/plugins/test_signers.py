@@ -1,4 +1,4 @@
-"""Who may approve and sign certificates."""
+"""Permissions to approve and sign certificates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def signing(*organizations, signer=CLIENT, **status):
     ],
 )
 def test_signers_have_permissions_of_their_own(subresource, status, verb, why):
-    """The verb is asked for on the signer by name, and for all of its domain."""
+    """The verb is needed on the signer by name, or on all signers of its domain."""
     old = signing()
     attributes = request({**old, "status": status}, old=old, operation=Operation.UPDATE, subresource=subresource)
     with pytest.raises(StatusError) as refused:
@@ -80,7 +80,7 @@ def test_other_parts_of_a_status_need_no_signer():
 
 
 def test_nobody_asks_to_be_a_master():
-    """A client certificate with the masters' group is refused, whoever asks."""
+    """A client certificate with the group `system:masters` is refused for every user."""
     with pytest.raises(StatusError, match="signer with system:masters group is not allowed"):
         check_signers(request(signing("dev", "system:masters")), EverythingAllowed())
     check_signers(request(signing("dev")), EverythingAllowed())
@@ -88,7 +88,7 @@ def test_nobody_asks_to_be_a_master():
 
 
 def test_a_request_that_can_not_be_read_is_refused():
-    """Nobody knows what it asks for."""
+    """Its subject is unknown."""
     body = signing()
     body["spec"]["request"] = "AAAA"
     with pytest.raises(StatusError, match="failed to parse CSR"):

@@ -21,7 +21,7 @@ NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unr
     ],
 )
 def test_pods_tolerate_trouble_of_nodes_for_five_minutes(present, added):
-    """What a pod says itself is kept, what it does not say is added."""
+    """A pod's own tolerations are kept, and missing ones are added."""
     body = pod(tolerations=present) if present else pod()
     found = admit_tolerations(request(body)).object["spec"].get("tolerations", [])
     expected = [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300} for key in added]

@@ -12,7 +12,7 @@ from pyverno.lang.cel.host import AuthorizationCheck
 
 
 class Asked:
-    """Remembers what it is asked and allows it."""
+    """Records every request and allows it."""
 
     def __init__(self):
         self.questions = []

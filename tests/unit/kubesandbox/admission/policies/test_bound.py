@@ -30,7 +30,7 @@ def test_policies_are_compiled_when_something_changes():
 
 
 def test_policies_never_see_questions_about_access():
-    """Nor what configures admission: a policy that denies everything would lock everybody out."""
+    """Nor the configuration of admission: a policy that denies everything would lock out every user."""
     everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
     _, view = cluster(policy({"expression": "false"}, matchConstraints={"resourceRules": everything}), binding())
     (found,) = BoundPolicies("validatingadmission", view).current()
@@ -40,7 +40,7 @@ def test_policies_never_see_questions_about_access():
 
 
 def test_only_policies_that_may_be_about_a_request_are_looked_at():
-    """Names and selectors are asked later; what is served counts as soon as it changes."""
+    """Names and selectors are checked later; a change of the served types counts at once."""
     named = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
     rules = {
         "p1": {**named, "resourceNames": ["other"]},

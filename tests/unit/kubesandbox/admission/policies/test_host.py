@@ -24,7 +24,7 @@ def host(*bodies) -> StoreHost:
 
 
 def test_objects_are_found_by_kind_and_name():
-    """Objects of the cluster have no namespace, whatever is asked."""
+    """For cluster-scoped objects the given namespace is ignored."""
     found = host(config_map())
     assert config_map() == without_version(found.get_object("v1", "ConfigMap", "x", "c"))
     assert found.get_object("v1", "ConfigMap", "y", "c") is None

@@ -127,7 +127,7 @@ def test_denials_have_the_words_of_the_api_server(validation, code, reason, mess
 
 
 def test_a_policy_needs_a_binding():
-    """A policy that nothing binds says nothing, nor does a binding of a policy that is not there."""
+    """A policy without binding has no effect, nor has a binding of a policy that does not exist."""
     body = config_map()
     assert body == sent(body, policy({"expression": "false"}), binding(policy="other"))
 
@@ -173,7 +173,7 @@ def test_every_false_validation_is_told():
 
 
 def test_audit_annotations_are_written_for_every_request_that_is_judged():
-    """Under the policy's name, what parameters say differently joined; empty ones are left out, denied or not."""
+    """They have the policy's name, denied or not; values that differ by parameter are joined, empty ones left out."""
     annotations = [
         {"key": "name", "valueExpression": "object.metadata.name + '-' + params.data.v"},
         {"key": "same", "valueExpression": "'s'"},
@@ -211,7 +211,7 @@ def test_errors_follow_the_failure_policy():
 
 
 def test_parameters_are_read_from_the_store():
-    """A named parameter is an object of the cluster; without it the binding says what happens."""
+    """A named parameter is an object of the cluster; `parameterNotFoundAction` decides where it is missing."""
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     bodies = (
         policy({"expression": "object.metadata.name == params.data.name"}, paramKind=kind),
@@ -267,7 +267,7 @@ def test_expressions_may_ask_the_authorizer():
 
 
 def test_a_policy_that_does_not_compile_denies():
-    """It is kept, and its failure policy says what its errors mean."""
+    """It is stored, and its failurePolicy decides about requests."""
     broken = policy({"expression": "object.metadata.nmae +"})
     assert 422 == refusal(config_map(), broken, binding()).status
     assert config_map() == sent(config_map(), policy({"expression": "1 +"}, failurePolicy="Ignore"), binding())
@@ -304,7 +304,7 @@ def test_a_mutation_that_fails_refuses_the_request():
 
 
 def test_policies_are_not_about_policies():
-    """No policy can lock out those who would repair it."""
+    """No policy can lock out the users who would repair it."""
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     everything = policy({"expression": "false"}, matchConstraints={"resourceRules": [rule]})
     body = policy({"expression": "true"}, name="other")
@@ -350,7 +350,7 @@ def test_deletions_are_judged_by_the_old_object():
     ],
 )
 def test_policies_see_equivalent_objects_in_the_version_that_they_name(constraints, narrowed, is_seen):
-    """A binding looks at the request as it came; what was asked for is told apart from what is seen."""
+    """A binding matches the original request; `requestResource` and `resource` differ."""
     seen = (
         "object.apiVersion == 'autoscaling/v1' && object.spec.targetCPUUtilizationPercentage == 50",
         "oldObject.spec.targetCPUUtilizationPercentage == 50",

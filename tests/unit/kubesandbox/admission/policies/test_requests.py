@@ -22,7 +22,7 @@ def test_a_question_has_everything_of_the_request():
 
 
 def test_another_version_shows_the_object_in_it():
-    """What was asked for and what is shown are told apart."""
+    """`requestResource` and `resource` differ."""
     scaler = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
@@ -36,7 +36,7 @@ def test_another_version_shows_the_object_in_it():
 
 
 def test_objects_of_subresources_keep_their_kind():
-    """An Eviction is no Pod, whatever version is asked for."""
+    """An Eviction is no Pod in any requested version."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "x"}}
     _, view = cluster()
     attributes = request(pod(), subresource="eviction", kind=GVK("policy", "v1", "Eviction")).with_object(eviction)

@@ -62,6 +62,6 @@ def test_endless_answers_are_cut_off(tmp_path):
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b"null", b'"text"', b"{"])
 def test_answers_that_are_no_objects_are_failures(tmp_path, body):
-    """Lists, numbers and broken JSON are told apart from reviews."""
+    """Lists, numbers and broken JSON are no reviews."""
     with pytest.raises(CallError, match="couldn't get version/kind; json parse error: "):
         calling(tmp_path, lambda _: web.Response(body=body, content_type="application/json"))

@@ -111,7 +111,7 @@ def test_a_deletion_shows_the_old_object_only(tmp_path):
 )
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
 def test_a_denial_has_the_webhooks_words_and_code(tmp_path, kind, status, code, reason, message):
-    """What the webhook says stands behind its name; a code that is no error becomes 400."""
+    """The webhook's message follows its name; a code that is no error becomes 400."""
 
     async def main():
         def deny(review):
@@ -143,7 +143,7 @@ def test_warnings_and_annotations_reach_the_notes(tmp_path):
 
 
 def test_mutating_webhooks_see_what_those_before_them_changed(tmp_path):
-    """Configurations are asked by name, webhooks in their order; each patch is on top of the one before."""
+    """Configurations are called by name, webhooks in their order; each patch applies on top of the one before."""
 
     async def main():
         first = patching({"op": "add", "path": "/data", "value": {"one": "1"}})
@@ -205,7 +205,7 @@ def test_webhooks_that_want_it_are_asked_again_after_a_change(tmp_path):
 
 
 def test_nobody_is_asked_again_when_nothing_changed_after_them(tmp_path):
-    """The last to change the object is not asked about its own change."""
+    """The last webhook that changed the object is not called for its own change."""
 
     async def main():
         change = patching({"op": "add", "path": "/data", "value": {"a": "1"}})
@@ -421,7 +421,7 @@ def test_webhooks_that_are_not_there_are_told_apart(client, why):
 
 
 def test_plain_http_is_no_https(tmp_path):
-    """A server that speaks HTTP on the port is told so."""
+    """The error names plain HTTP on the port."""
 
     async def main():
         async def talk(_reader, writer):
@@ -441,7 +441,7 @@ def test_plain_http_is_no_https(tmp_path):
 
 @pytest.mark.parametrize(("effects", "is_refused"), [("None", False), ("NoneOnDryRun", False), ("Some", True)])
 def test_a_dry_run_asks_only_webhooks_without_side_effects(tmp_path, effects, is_refused):
-    """A webhook that may do something refuses a dry run by being there; others are told that it is one."""
+    """A webhook with side effects makes a dry run fail; others receive `dryRun: true`."""
 
     async def main():
         async with serving(tmp_path, allow=answer) as served:
@@ -584,7 +584,7 @@ def test_equivalent_webhooks_get_the_version_they_ask_for(tmp_path):
     ],
 )
 def test_configurations_of_admission_are_never_shown(tmp_path, kind, exempt):
-    """No webhook can lock out those who would repair it."""
+    """No webhook can lock out the users who would repair it."""
 
     async def main():
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
@@ -618,7 +618,7 @@ def test_validating_webhooks_are_asked_at_the_same_time(tmp_path):
 
 
 def test_connections_are_kept_open(tmp_path):
-    """One webhook that is asked twenty times is connected to once."""
+    """Twenty calls of one webhook use one connection."""
 
     async def main():
         async with serving(tmp_path, allow=answer) as served:
@@ -633,7 +633,7 @@ def test_connections_are_kept_open(tmp_path):
 
 
 def test_changes_of_configurations_count_at_once(tmp_path):
-    """A configuration that is added is asked, and one that is deleted no more."""
+    """Webhooks of a new configuration are called, and those of a deleted one are not."""
 
     async def main():
         async with serving(tmp_path, deny=lambda review: answer(review, allowed=False)) as served:

@@ -25,5 +25,5 @@ from kubesandbox.admission.webhooks.failures import refusal_text
     ],
 )
 def test_answers_that_are_no_success_have_their_sentences(code, kind, data, expected):
-    """A Status speaks for itself, some codes have fixed texts, others quote the body."""
+    """A Status keeps its message, some codes have fixed texts, others quote the body."""
     assert expected == refusal_text(code, kind, data)

@@ -1,4 +1,4 @@
-"""Which webhooks a request is about."""
+"""Which webhooks receive a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.admissionstage import cluster, config_map, configuration, nam
 
 
 def asked(attributes, **fields) -> bool:
-    """Return whether a webhook with one rule is asked."""
+    """Return whether a webhook with one rule is called."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"], **fields}
     _, view = cluster(configuration("Mutating", webhook({"url": "https://h"}, rules=[rule])))
     source = HookSource(MUTATING, view, EverythingAllowed(), (1, 35))

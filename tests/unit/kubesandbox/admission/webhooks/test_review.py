@@ -64,7 +64,7 @@ def test_fields_of_another_type_are_told_as_go_tells_them(response, text):
 
 @pytest.mark.parametrize("patch", ["!!", "W10=!", "W10", "W10=W"])
 def test_patches_that_are_no_base64_are_no_answer(patch):
-    """Nobody gets as far as the patch."""
+    """The error comes before the patch is applied."""
     with pytest.raises(BadAnswerError, match="failed to call webhook: illegal base64 data at input byte"):
         read({"uid": "u", "patch": patch, "patchType": "JSONPatch"})
 

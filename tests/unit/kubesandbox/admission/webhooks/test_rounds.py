@@ -1,4 +1,4 @@
-"""Who has a part in the second round of mutation."""
+"""The webhooks and policies of the second round of mutation."""
 
 from __future__ import annotations
 

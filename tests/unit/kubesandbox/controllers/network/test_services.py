@@ -86,7 +86,7 @@ async def test_pods_with_other_port_numbers_make_another_subset(cluster: Cluster
 
 @in_cluster
 async def test_a_service_without_selector_keeps_its_own_addresses(cluster: Cluster) -> None:
-    """Somebody else writes them."""
+    """Their owner writes them."""
     await cluster.create("services", service(selector={}))
     own = {
         "apiVersion": "v1",

@@ -61,7 +61,7 @@ async def test_a_deleted_pod_goes_at_once(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_init_containers_end_and_sidecars_run(cluster: Cluster) -> None:
-    """As their restart policies say."""
+    """By their restart policies."""
     init = [
         {"name": "setup", "image": "busybox"},
         {"name": "proxy", "image": "envoy", "restartPolicy": "Always"},
@@ -73,7 +73,7 @@ async def test_init_containers_end_and_sidecars_run(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_new_image_restarts_the_container(cluster: Cluster) -> None:
-    """Only that one; the count says how often."""
+    """Only this container; `restartCount` rises."""
     two = [{"name": "main", "image": "nginx:1"}, {"name": "side", "image": "side:1"}]
     await cluster.create("pods", pod("web", containers=two))
     body = cluster.get("pods", "web")
@@ -155,7 +155,7 @@ async def test_a_pod_waits_for_its_volumes(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_readiness_gates_are_waited_for(cluster: Cluster) -> None:
-    """The pod is ready when somebody says so, and no longer when they take it back."""
+    """The pod is ready while the condition of the gate is true."""
     await cluster.create("pods", pod("web", readinessGates=[{"conditionType": "example.com/lb"}]))
     assert "False" == states(cluster.get("pods", "web"))["Ready"]
     for status in ("True", "False"):

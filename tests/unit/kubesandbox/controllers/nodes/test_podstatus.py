@@ -1,4 +1,4 @@
-"""What a kubelet says of its pods."""
+"""The status that a kubelet gives its pods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_images_have_their_full_names(written: str, expected: str) -> None:
 
 
 def test_a_status_is_stable() -> None:
-    """Said again later it is the same, so nothing is written."""
+    """Computed again later it is the same, so nothing is written."""
     body = running(pod("web"))
     later = running_status(body, address="10.244.0.9", host="172.18.0.2", now=START + timedelta(hours=1))
     assert body["status"] == later
@@ -39,7 +39,7 @@ def test_a_status_is_stable() -> None:
 
 
 def test_what_was_said_before_stays() -> None:
-    """The quality of service and a condition of somebody else."""
+    """The quality of service, and a condition of another writer."""
     own = {"type": "example.com/x", "status": "True"}
     body = {**pod("web"), "status": {"qosClass": "BestEffort", "conditions": [own]}}
     status = running(body)["status"]

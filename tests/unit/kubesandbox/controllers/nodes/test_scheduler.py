@@ -1,4 +1,4 @@
-"""Which pods get a node, and what is said of those that do not."""
+"""Which pods get a node, and the condition and event of those that do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_HELP = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for 
 
 @in_cluster
 async def test_a_pod_that_fits_nowhere_waits_until_it_does(cluster: Cluster) -> None:
-    """Condition and event say why, once; a label on the node ends the waiting."""
+    """One condition and one event give the reason; a label on the node ends the waiting."""
     await cluster.create("pods", pod("web", nodeSelector={"disk": "ssd"}))
     body = cluster.get("pods", "web")
     text = f"0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. {NO_HELP}."

@@ -37,7 +37,7 @@ def volume(name: str = "disk", size: str = "5Gi", **spec: object) -> JSONObject:
 
 @in_cluster
 async def test_a_claim_gets_a_volume_of_its_own(cluster: Cluster) -> None:
-    """Just as large as asked for; both say that they are bound, and the volume goes with the claim."""
+    """It has the requested size; both are `Bound`, and the volume is deleted with the claim."""
     assert ["standard"] == cluster.names("storageclasses.storage.k8s.io", "")
     await cluster.create(CLAIMS, claim())
     found = cluster.get(CLAIMS, "data")
@@ -98,6 +98,6 @@ async def test_an_unknown_class_is_told(cluster: Cluster) -> None:
     ],
 )
 def test_a_volume_fits_a_claim_or_not(claimed: JSONObject, offered: JSONObject, expected: bool) -> None:
-    """Size, modes, class, selector, and whom it is kept for."""
+    """Size, modes, class, selector, and `claimRef`."""
     body = claim(**{"storageClassName": "", **claimed})
     assert expected == suitable(body, volume(**offered))

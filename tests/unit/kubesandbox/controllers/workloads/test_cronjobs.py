@@ -27,7 +27,7 @@ def cron_job(schedule: str = "*/5 * * * *", **spec: object) -> JSONObject:
 
 @in_cluster
 async def test_a_job_is_made_at_every_time_of_the_schedule(cluster: Cluster) -> None:
-    """Its name says which time it was."""
+    """Its name holds the scheduled time."""
     await cluster.create(CRON_JOBS, cron_job())
     assert [] == cluster.names(JOBS)
     await cluster.settle(301)
@@ -110,7 +110,7 @@ def test_very_many_missed_times_are_not_counted_one_by_one() -> None:
 
 
 def test_a_schedule_that_can_not_be_read_is_an_error() -> None:
-    """The event of the controller tells it."""
+    """The event of the controller has the reason."""
     with pytest.raises(ValueSyntaxError):
         schedule_of(cron_job("every day"))
 

@@ -47,7 +47,7 @@ def test_a_pod_is_bound_to_its_node_by_affinity() -> None:
 
 
 def test_own_affinity_and_tolerations_stay() -> None:
-    """Each of the terms is narrowed to the node; hosts' networks tolerate one thing more."""
+    """Each of the terms is narrowed to the node; pods in the host network have one more toleration."""
     term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["x"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, term]}}
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}

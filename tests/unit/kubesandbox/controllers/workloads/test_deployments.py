@@ -38,7 +38,7 @@ async def change_image(cluster: Cluster, image: str) -> None:
 
 @in_cluster
 async def test_a_deployment_becomes_available(cluster: Cluster) -> None:
-    """ReplicaSet and pods are made, run, and the status says so."""
+    """ReplicaSet and pods are created and run, and the status follows."""
     await cluster.create(DEPLOYMENTS, workload("Deployment", "web", replicas=3))
     body = cluster.get(DEPLOYMENTS, "web")
     counts = {field: body["status"].get(field) for field in ("replicas", "updatedReplicas", "availableReplicas")}
@@ -138,7 +138,7 @@ async def test_history_is_limited(cluster: Cluster) -> None:
 
 @in_cluster(kubelet=False)
 async def test_a_rollout_that_gets_nowhere_is_late(cluster: Cluster) -> None:
-    """Without a kubelet no pod becomes ready; after the deadline the condition says so."""
+    """Without a kubelet no pod becomes ready; after the deadline the condition `Progressing` is false."""
     await cluster.create(DEPLOYMENTS, workload("Deployment", "web", replicas=1, progressDeadlineSeconds=60))
     assert ("True", "ReplicaSetUpdated") == conditions(cluster.get(DEPLOYMENTS, "web"))["Progressing"]
     await cluster.settle(62)

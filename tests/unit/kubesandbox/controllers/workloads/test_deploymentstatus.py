@@ -26,7 +26,7 @@ def replica_set(name: str, replicas: int, ready: int) -> JSONObject:
 
 
 def test_counts_are_sums_and_zeros_are_left_out() -> None:
-    """Unavailable is what is asked for and not available."""
+    """Unavailable replicas are the wanted ones without the available ones."""
     new = replica_set("new", 2, 1)
     status = deployment_status(deployment(), [replica_set("old", 1, 1), new], new, START)
     counts = {field: value for field, value in status.items() if field != "conditions"}

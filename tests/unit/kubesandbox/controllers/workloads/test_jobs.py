@@ -113,7 +113,7 @@ async def test_a_finished_job_goes_when_its_time_is_over(cluster: Cluster) -> No
 
 @in_cluster(kubelet=False)
 async def test_pods_of_a_deleted_job_are_let_go(cluster: Cluster) -> None:
-    """Their finalizer is ours, so nobody else would take it."""
+    """Only this controller removes its finalizer."""
     await cluster.create(JOBS, job(parallelism=2))
     await cluster.client.delete(JOBS, "work", "default", propagation="Background")
     await cluster.settle()

@@ -62,7 +62,7 @@ def test_one_thing_happens_after_another(
 
 
 def test_a_pod_must_have_been_ready_for_some_time() -> None:
-    """If the set asks for it."""
+    """With `minReadySeconds` of the set."""
     first = pod(0)
     first["status"]["conditions"] = [{"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T11:59:55Z"}]
     assert ([], []) == short(next_step(body(2, minReadySeconds=10), [first], "new", START))

@@ -82,7 +82,7 @@ async def test_claims_go_where_the_policy_says_so(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_rolling_update_starts_at_the_end(cluster: Cluster) -> None:
-    """One pod at a time, and the revisions say where it stands."""
+    """One pod at a time; the revisions in the status show the progress."""
     await cluster.create(SETS, stateful(replicas=3))
     old = cluster.get(SETS, "db")["status"]["currentRevision"]
     revision = cluster.server.store.revision

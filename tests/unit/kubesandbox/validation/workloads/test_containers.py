@@ -1,4 +1,4 @@
-"""Tests of `validation.containers`; most of what it says stands in the table of Pods."""
+"""Tests of `validation.containers`; most of its errors are in the table of Pods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyverno.kube.status import FieldError
     ],
 )
 def test_requests_stay_within_limits(resources: JSONObject, expected: list[str]) -> None:
-    """What cannot be shared must be asked for exactly."""
+    """Resources that cannot be overcommitted need equal requests and limits."""
     errors: list[FieldError] = []
     resource_errors(resources, "r", errors)
     assert expected == [error.detail for error in errors]

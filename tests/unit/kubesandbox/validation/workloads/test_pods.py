@@ -66,5 +66,5 @@ def test_a_deadline_only_comes_nearer() -> None:
 
 
 def test_a_pod_may_end_at_once() -> None:
-    """Zero seconds are something that was said."""
+    """Zero seconds are a value, and no missing field."""
     assert [] == errors_of(_pod(terminationGracePeriodSeconds=0))
