@@ -82,6 +82,12 @@ def _verify() -> click.Command:
     return verify
 
 
+def _trust() -> click.Command:
+    from pyverno.cli.trust.command import trust
+
+    return trust
+
+
 def _sandbox() -> click.Command:
     from pyverno.cli.sandbox.command import sandbox
 
@@ -185,6 +191,7 @@ COMMANDS: Mapping[str, Row] = {
     "report": Row(_report, "Show the PolicyReports of a cluster or of files, worst first."),
     "ui": Row(_ui, "Show reports, and a playground for policies, in a browser."),
     "verify": Row(_verify, "Verify the signatures of an image, and show every check."),
+    "trust": Row(_trust, "Fetch the trusted root of a TUF repository."),
     "sandbox": Row(_sandbox, "Run a Kubernetes API server in this process, for kubectl."),
     "jp": Row(_jp, "Work with JMESPath expressions: query, parse, function."),
     "cel": Row(_cel, "Work with CEL expressions: eval, check, functions."),

@@ -36,6 +36,13 @@ _REMEMBERED: Final = (
 
 _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
+        "no annotation stands for the signed name",
+        _WRONG,
+        "payloads.py",
+        "{**(optional or {}), **named}",
+        "{**named, **(optional or {})}",
+    ),
+    (
         "checkpoints are signed notes",
         f"tests/unit/{_VERIFY}::test_a_checkpoint_is_a_signed_note_to_the_letter",
         "merkle.py",

@@ -13,6 +13,7 @@ from pyverno.value import dataclass, field
 
 __all__ = [
     "IMAGE_SIGNATURE",
+    "REFERENCE",
     "Envelope",
     "Payload",
     "predicate_type_of",
@@ -20,6 +21,9 @@ __all__ = [
     "read_simple_signing",
     "read_statement",
 ]
+
+REFERENCE: Final = "critical.identity.docker-reference"
+"""The annotation by which a policy can demand the name under which an image was signed."""
 
 IMAGE_SIGNATURE: Final = "https://sigstore.dev/cosign/sign/v1"
 """The predicate type of a statement that signs an image, rather than attesting something of it."""
@@ -57,13 +61,12 @@ def predicate_type_of(name: str) -> str:
 class Payload:
     """What a signature says: the digests (`sha256:…`) of its subjects, its predicate type, and the whole body.
 
-    `annotations` are those of simple signing; `reference` is the name that was signed, "" in a statement.
+    `annotations` are those of simple signing, with the name that was signed as `REFERENCE`.
     """
 
     digests: tuple[str, ...]
     predicate_type: str
     body: JSONObject
-    reference: str = ""
     annotations: Mapping[str, JSON] = field(default_factory=dict)
 
 
@@ -97,11 +100,12 @@ def read_simple_signing(data: bytes) -> Payload:
         raise VerificationError(f"{what} is of another type than `{_SIMPLE}`")
     digest = text_of(_object(critical, "image", what), "docker-manifest-digest", what)
     identity = critical.get("identity")
-    reference = identity.get("docker-reference") if isinstance(identity, dict) else ""
     optional = body.get("optional")
     if optional is not None and not isinstance(optional, dict):
         raise VerificationError(f"{what} has annotations that are no object")
-    return Payload((digest,), IMAGE_SIGNATURE, body, reference if isinstance(reference, str) else "", optional or {})
+    # last, so that no annotation of that name takes its place
+    named = {REFERENCE: identity.get("docker-reference") if isinstance(identity, dict) else None}
+    return Payload((digest,), IMAGE_SIGNATURE, body, {**(optional or {}), **named})
 
 
 def read_envelope(body: JSONObject) -> Envelope:

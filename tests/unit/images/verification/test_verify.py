@@ -23,7 +23,7 @@ from pyverno.images.verification.attestors import (
 from pyverno.images.verification.keys import read_key
 from pyverno.images.verification.ledger import Ledger, State
 from pyverno.images.verification.merkle import read_checkpoint
-from pyverno.images.verification.payloads import IMAGE_SIGNATURE
+from pyverno.images.verification.payloads import IMAGE_SIGNATURE, REFERENCE
 from pyverno.images.verification.signature import (
     Signature,
     read_attestation_layer,
@@ -96,6 +96,12 @@ def test_a_keyless_signature_passes(form: str) -> None:
 def test_a_signature_with_a_key_passes(form: str) -> None:
     """A key needs no certificate; the log has the signature."""
     assert _problem(_key(), FORMS[form](KEYED)) == ""
+
+
+def test_the_signed_name_can_be_demanded() -> None:
+    """Simple signing signs the name of the image; by default it does not count, as mirrors have other names."""
+    attestor = _key(annotations={REFERENCE: wildcard("registry.example.com/*")})
+    assert _problem(attestor, _layer(KEYED, reference="registry.example.com/app")) == ""
 
 
 def test_a_time_stamp_proves_the_time_where_no_log_does() -> None:
@@ -245,6 +251,19 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
         _layer(KEYED, annotations={"team": "b"}),
         _expected(),
         "annotation team: the signature says `b` where `a*` is demanded",
+    ),
+    "another name": (
+        _key(annotations={REFERENCE: wildcard("registry.example.com/*")}),
+        _layer(KEYED, reference="registry.example.org/app", annotations={REFERENCE: "registry.example.com/app"}),
+        _expected(),
+        f"annotation {REFERENCE}: the signature says `registry.example.org/app` where `registry.example.com/*` "
+        "is demanded",
+    ),
+    "no name in a bundle": (
+        _key(annotations={REFERENCE: wildcard("*")}),
+        _bundle(KEYED),
+        _expected(),
+        f"annotation {REFERENCE}: the signature has no such annotation",
     ),
     "a missing extension": (
         _keyless(extensions={"githubWorkflowRef": exact("refs/heads/main")}),
