@@ -39,6 +39,16 @@ VERIFICATION: Final = (
     ),
     guard(
         "I7",
+        "statements of others do not help",
+        f"{_VERIFY}::test_statements_of_others_neither_help_nor_harm",
+        (
+            "engine/imageverification/verifier.py",
+            "if id(each) not in verified and verify(entry, each, expected).ledger.passes:",
+            "if id(each) not in verified:",
+        ),
+    ),
+    guard(
+        "I7",
         "an attestation without attestors is no proof",
         f"{_VERIFY}::test_an_attestation_without_attestors_is_no_proof",
         ("engine/actions/verify_images.py", "if not demand.attestors:", "if False:"),
