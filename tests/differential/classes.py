@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyverno.kube.json import JSON
 from tests.differential.compare import ABSENT, Difference
-from tests.differential.documents import has_empty_process, keeps_anchors, reorders
+from tests.differential.conditions import (
+    ADMISSION,
+    Holds,
+    both,
+    both_refuse,
+    compares_durations,
+    describes_request,
+    fails_at_an_integer,
+    has_exception_for_other_operations,
+    has_foreign_exception,
+    has_loop,
+    has_pattern,
+    has_projection,
+    have_texts,
+    is_later_rule,
+    is_unchanged,
+    lacks,
+    looks_for_parameters,
+    ours_fails,
+    projects,
+    projects_maps_twice,
+    same_reasons,
+)
+from tests.differential.documents import (
+    has_empty_process,
+    is_unselected,
+    keeps_anchors,
+    reorders,
+    replaces_lists,
+)
 
 __all__ = ["CLASSES", "DifferenceClass", "classify"]
-
-Holds = Callable[[Difference], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,154 +55,45 @@ def classify(difference: Difference) -> DifferenceClass | None:
     return next((each for each in CLASSES if each.holds(difference)), None)
 
 
-# --- conditions of classes --------------------------------------------------------------------------------------------
-
-
-def _texts(*, ours: str, theirs: str) -> Holds:
-    """Hold where the status is the same and both texts contain a pattern."""
-    mine, other = re.compile(ours), re.compile(theirs)
-
-    def holds(found: Difference) -> bool:
-        if found.aspect != "text" or found.key.kind == "object":
-            return False
-        return bool(mine.search(found.ours.text)) and bool(other.search(found.theirs.text))
-
-    return holds
-
-
-def _all(*several: Holds) -> Holds:
-    return lambda found: all(each(found) for each in several)
-
-
-def _ours_fails(text: str) -> Holds:
-    """Hold where the statuses differ and ours is an error with such a text."""
-    wanted = re.compile(text)
-    return lambda found: (
-        found.aspect == "status" and found.ours.status == "error" and bool(wanted.search(found.ours.text))
-    )
-
-
-def _family(*names: str) -> Holds:
-    return lambda found: found.batch.family in names
-
-
-def _has_loop(found: Difference) -> bool:
-    return "foreach" in found.rule.get("validate", {})
-
-
-def _has_pattern(found: Difference) -> bool:
-    validate = found.rule.get("validate", {})
-    return any(key in part for part in (validate, *validate.get("foreach", ())) for key in ("pattern", "anyPattern"))
-
-
-def _projects(found: Difference) -> bool:
-    return _has_projection(f"{found.key.rule} {found.ours.text} {json.dumps(found.rule)}")
-
-
-def _has_projection(text: str) -> bool:
-    return bool(_PROJECTION.search(text))
-
-
-def _fails_at_an_integer(found: Difference) -> bool:
-    """Hold where the place at which Kyverno's pattern fails is an integer of the resource."""
-    return any(
-        isinstance(_value_at(found.resource, path), int)
-        for path in re.findall(r"at path (/\S*?)/?(?:\s|$)", found.theirs.text)
-    )
-
-
-def _value_at(value: JSON, path: str) -> JSON:
-    for part in path.strip("/").split("/"):
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    return None if isinstance(value, bool) else value
-
-
-def _compares_durations(found: Difference) -> bool:
-    return bool(re.search(r"[<>=] ?\d+(ms|s|m|h)\b", json.dumps(found.rule.get("validate"))))
-
-
-_PROJECTION = re.compile(r"\[\?|\[\]|\[\*\]|\.\*|map\(&|\[1:\]")
-
-
-def _same_reasons(found: Difference) -> bool:
-    mine, other = (sorted(text.split("(Forbidden reason: ")) for text in (found.ours.text, found.theirs.text))
-    return len(mine) > 1 and [part.rstrip() for part in mine] == [part.rstrip() for part in other]
-
-
-def _without(found: Difference, name: str) -> bool:
-    """Hold where the details are equal but for one property that ours have."""
-    if found.aspect != "details" or " + " in found.ours.details:
-        return False
-    mine, other = json.loads(found.ours.details), json.loads(found.theirs.details)
-    return mine.get("properties", {}).pop(name, None) is not None and mine == other
-
-
-def _is_unchanged(found: Difference) -> bool:
-    return found.key.kind == "object" and found.ours == ABSENT and json.loads(found.theirs.text) == found.resource
-
-
-def _is_selected(found: Difference) -> bool:
-    """Hold for an admission policy with an object selector, which Kyverno leaves out."""
-    spec = found.policy.get("spec", {})
-    return "objectSelector" in spec.get("matchConstraints", {}) or "resourceRules" in spec.get("matchConstraints", {})
-
-
-def _is_later_rule(found: Difference) -> bool:
-    rules = found.policy.get("spec", {}).get("rules", ())
-    return found.key.kind == "result" and found.theirs == ABSENT and found.rule in rules[1:]
-
-
-def _both_refuse(found: Difference) -> bool:
-    return found.key.kind == "policy" and ABSENT not in (found.ours, found.theirs)
-
-
-_ADMISSION = ("admission", "parameters")
-
-
-def _projects_maps_twice(found: Difference) -> bool:
-    """Hold for two truth values of a rule that compares the values of maps, which Kyverno reads in random order."""
-    texts = (found.ours.text, found.theirs.text)
-    return (
-        found.aspect == "text"
-        and all(text in ("true", "false") for text in texts)
-        and len(re.findall(r"\.\*|values\(|keys\(|items\(", json.dumps(found.rule.get("validate", {}).get("message"))))
-        > 1
-    )
-
-
-def _looks_for_parameters(found: Difference) -> bool:
-    """Hold where a binding of the policy selects its parameters by labels, or names no namespace."""
-    return any(
-        "paramRef" in item["spec"]
-        and ("selector" in item["spec"]["paramRef"] or "namespace" not in item["spec"]["paramRef"])
-        for item in found.batch.policies
-        if item["metadata"]["name"] == found.key.policy
-    )
-
-
-def _has_foreign_exception(found: Difference) -> bool:
-    """Hold for a GeneratingPolicy beside an exception for another one."""
-    return found.policy.get("kind") == "GeneratingPolicy" and any(
-        item["spec"]["policyRefs"][0]["name"] != found.key.policy for item in found.batch.exceptions
-    )
-
-
-# --- the classes ------------------------------------------------------------------------------------------------------
-
 _DESCRIBED = (
     r"\((a|an|the) \w+( of [\d,]+ \w+)?\)|argument #\d|a list|an object|a string|a number|a boolean|invalid operand"
 )
 
 CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
+        "answers that change from run to run",
+        "The same input gives the same answer",
+        lambda found: found.again is not None and found.again == found.ours,
+    ),
+    DifferenceClass(
+        "cleanup policies that a cluster refuses",
+        "Offline, a cleanup policy that a cluster refuses is refused",
+        lambda found: (
+            found.key.kind == "policy"
+            and found.theirs == ABSENT
+            and found.policy.get("kind") in ("CleanupPolicy", "ClusterCleanupPolicy")
+            and "not allowed in namespaced polic" in found.ours.text
+        ),
+    ),
+    DifferenceClass(
+        "operations of exceptions",
+        "`operations` in the match of a PolicyException count",
+        has_exception_for_other_operations,
+    ),
+    DifferenceClass(
+        "lists of configurations that are applied",
+        "Offline, an `ApplyConfiguration` of a MutatingAdmissionPolicy merges lists as the API server does",
+        replaces_lists,
+    ),
+    DifferenceClass(
+        "operands of functions in CEL",
+        "Errors of functions, indexes and keys describe operands by type or length",
+        have_texts(ours=r"index out of range$", theirs=r"index out of range: \d+$"),
+    ),
+    DifferenceClass(
         "every problem of a policy is reported",
         "Every problem of a policy is reported, with file, line, column and field path",
-        _both_refuse,
+        both_refuse,
     ),
     DifferenceClass(
         "expressions that do not compile",
@@ -200,40 +116,41 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "errors of functions describe operands",
         "Errors of JMESPath functions, nested variables and patches name the function",
-        _texts(ours=_DESCRIBED, theirs="JMESPath query failed|JMESPath function|Invalid type for"),
+        have_texts(ours=_DESCRIBED, theirs="JMESPath query failed|JMESPath function|Invalid type for"),
     ),
     DifferenceClass(
         "errors of patches describe values",
         "Errors of JMESPath functions, nested variables and patches name the function",
-        _texts(ours="failed to patch resource", theirs="failed to patch resource"),
+        have_texts(ours="failed to patch resource", theirs="failed to patch resource"),
     ),
     DifferenceClass(
         "pattern mismatches name only the path",
         "The message of a pattern mismatch names only the path",
-        _all(
-            _has_pattern, _texts(ours="does not match|failed to resolve|different structures", theirs="does not match")
+        both(
+            has_pattern,
+            have_texts(ours="does not match|failed to resolve|different structures", theirs="does not match"),
         ),
     ),
     DifferenceClass(
         "messages of patterns that cannot be resolved",
         "if the message of a `pattern` cannot be resolved, it names the variable without a value",
-        _all(_has_pattern, _texts(ours="failed to resolve", theirs="variables substitution error in rule")),
+        both(has_pattern, have_texts(ours="failed to resolve", theirs="variables substitution error in rule")),
     ),
     DifferenceClass(
         "preconditions of an element that fail",
         "An element of `validate.foreach` whose preconditions cannot be evaluated is an error of the rule",
-        _all(_has_loop, _ours_fails("failed to evaluate preconditions")),
+        both(has_loop, ours_fails("failed to evaluate preconditions")),
     ),
     DifferenceClass(
         "lists of a loop that cannot be read",
         "If the `list` of a `validate.foreach` reads an entry with an error",
-        _all(_has_loop, _ours_fails("failed to evaluate list|failed to load context")),
+        both(has_loop, ours_fails("failed to evaluate list|failed to load context")),
     ),
     DifferenceClass(
         "errors under projections",
         "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
-        _all(
-            _projects,
+        both(
+            projects,
             lambda found: found.ours.status == "error" and found.aspect != "details" and "JMESPath" in found.ours.text,
         ),
     ),
@@ -245,13 +162,13 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "order of the reasons of podSecurity",
         "The reasons of a `podSecurity` failure are in the order of the controls",
-        lambda found: found.aspect == "text" and _same_reasons(found),
+        lambda found: found.aspect == "text" and same_reasons(found),
     ),
     DifferenceClass(
         "generated objects in results",
         "Results of generation name the generated objects, and why a rule was skipped",
         lambda found: (
-            _without(found, "generated-resources")
+            lacks(found, "generated-resources")
             or (found.batch.family == "generate" and found.ours.status == "skip" == found.theirs.status)
         ),
     ),
@@ -263,23 +180,23 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "objects whose mutation fails",
         "An object whose mutation fails is neither printed nor written",
-        lambda found: (found.key.kind == "object" and found.theirs.text == "{}") or _is_later_rule(found),
+        lambda found: (found.key.kind == "object" and found.theirs.text == "{}") or is_later_rule(found),
     ),
     DifferenceClass(
         "objects that no MutatingPolicy changes",
         "An object that no policy in CEL changes is neither printed nor written",
-        lambda found: found.batch.family == "celmutate" and _is_unchanged(found),
+        lambda found: found.batch.family == "celmutate" and is_unchanged(found),
     ),
     DifferenceClass(
         "constraints of admission policies with bindings",
-        "Offline, a ValidatingAdmissionPolicy with bindings applies to objects that its `matchConstraints` select",
-        lambda found: found.batch.family in _ADMISSION and found.ours == ABSENT and _is_selected(found),
+        "Offline, an admission policy with bindings applies to objects that its `matchConstraints` select",
+        lambda found: found.batch.family in (*ADMISSION, "celmutate") and found.ours == ABSENT and is_unselected(found),
     ),
     DifferenceClass(
         "denials behind ignored errors",
         "a validation of a ValidatingAdmissionPolicy that is false is a fail, whatever errors come before it",
         lambda found: (
-            found.batch.family in _ADMISSION
+            found.batch.family in ADMISSION
             and found.policy.get("spec", {}).get("failurePolicy") == "Ignore"
             and (found.ours.status, found.theirs.status) == ("fail", "error")
         ),
@@ -287,7 +204,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "parameters that labels select",
         "Parameters that a binding selects by labels are evaluated one by one",
-        lambda found: found.batch.family == "parameters" and _looks_for_parameters(found),
+        lambda found: found.batch.family == "parameters" and looks_for_parameters(found),
     ),
     DifferenceClass(
         "images that are skipped",
@@ -297,14 +214,14 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "order of images",
         "Images are evaluated in the order of their containers",
-        _texts(
+        have_texts(
             ours=r"^(missing digest for|unverified image) \S+$", theirs=r"^(missing digest for|unverified image) \S+$"
         ),
     ),
     DifferenceClass(
         "exceptions for other GeneratingPolicies",
         "An exception counts for the policies that its `policyRefs` name",
-        _has_foreign_exception,
+        has_foreign_exception,
     ),
     DifferenceClass(
         "objects of other namespaces",
@@ -325,35 +242,39 @@ CLASSES: tuple[DifferenceClass, ...] = (
         "Offline, `request.oldObject` is null in a CREATE, and `request` has the kind and resource of the object",
         lambda found: (
             found.batch.family == "users"
-            and "JMESPath query failed: Unknown key" in found.theirs.text
-            and "request." in found.theirs.text
+            and (
+                ("JMESPath query failed: Unknown key" in found.theirs.text and "request." in found.theirs.text)
+                or describes_request(found)
+            )
         ),
     ),
     DifferenceClass(
         "numbers of resources",
         "Integers stay integers",
-        _texts(ours=r"types\.Int|int64|\(int\)", theirs=r"types\.Double|float64|\(double\)"),
+        have_texts(ours=r"types\.Int|int64|\(int\)", theirs=r"types\.Double|float64|\(double\)"),
     ),
     DifferenceClass(
         "integers and durations in patterns",
         "Integers stay integers",
-        _all(_has_pattern, _compares_durations, lambda found: found.aspect == "status"),
+        both(has_pattern, compares_durations, lambda found: found.aspect == "status"),
     ),
     DifferenceClass(
         "integers and texts in patterns",
         "Integers stay integers",
-        _all(_has_pattern, _fails_at_an_integer),
+        both(has_pattern, fails_at_an_integer),
     ),
     DifferenceClass(
         "messages with errors under projections",
         "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
-        _all(_projects, _texts(ours=r"^validation error: rule \S+ failed$", theirs=r"^(null|\[.*\]|false|true|\d+)$")),
+        both(
+            projects, have_texts(ours=r"^validation error: rule \S+ failed$", theirs=r"^(null|\[.*\]|false|true|\d+)$")
+        ),
     ),
     DifferenceClass(
         "objects generated with errors under projections",
         "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
         lambda found: (
-            found.key.resource == "generated" and found.ours == ABSENT and _has_projection(json.dumps(found.policy))
+            found.key.resource == "generated" and found.ours == ABSENT and has_projection(json.dumps(found.policy))
         ),
     ),
     DifferenceClass(
@@ -381,7 +302,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "comparisons of the values of a map",
         "`keys` and `values` are in the order of sorted keys, and so are the values of `.*`",
-        _projects_maps_twice,
+        projects_maps_twice,
     ),
     DifferenceClass(
         "order of items of a strategic merge",
@@ -396,7 +317,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "indexes of a wrong type",
         "An index of a wrong type is named by its CEL type",
-        _texts(ours=r"unsupported index type '\w+' in list", theirs=r"invalid qualifier type: \*?types\.\w+"),
+        have_texts(ours=r"unsupported index type '\w+' in list", theirs=r"invalid qualifier type: \*?types\.\w+"),
     ),
     DifferenceClass(
         "audit annotations that fail",

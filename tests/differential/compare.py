@@ -23,6 +23,8 @@ class Difference:
     key: Key
     ours: Answer
     theirs: Answer
+    again: Answer | None = None
+    """What Kyverno answered when it was run once more."""
 
     @property
     def aspect(self) -> str:
@@ -54,8 +56,11 @@ class Difference:
         return next((item for item in self.batch.resources if item.get("metadata", {}).get("name") == name), {})
 
 
-def differences(batch: Batch, ours: Answers, theirs: Answers) -> Iterator[Difference]:
-    """Yield every difference; of a policy that only one side refuses, the refusal alone."""
+def differences(batch: Batch, ours: Answers, theirs: Answers, again: Answers | None = None) -> Iterator[Difference]:
+    """Yield every difference; of a policy that only one side refuses, the refusal alone.
+
+    `again` are the answers of a second run of Kyverno.
+    """
     refused = {key.policy for answers in (ours, theirs) for key in answers if key.kind == "policy"}
     for key in sorted({*ours, *theirs}):
         if key.kind != "policy" and key.policy in refused:
@@ -64,4 +69,5 @@ def differences(batch: Batch, ours: Answers, theirs: Answers) -> Iterator[Differ
         if key.kind == "policy" and ABSENT not in (mine, other):
             mine, other = Answer("refused", mine.text), Answer("refused", other.text)
         if mine != other:
-            yield Difference(batch, key, mine, other)
+            second = None if again is None or key.kind == "policy" else again.get(key, ABSENT)
+            yield Difference(batch, key, mine, other, second)

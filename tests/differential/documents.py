@@ -8,7 +8,7 @@ import re
 from pyverno.kube.json import JSON
 from tests.differential.compare import ABSENT, Difference
 
-__all__ = ["has_empty_process", "keeps_anchors", "reorders"]
+__all__ = ["has_empty_process", "is_unselected", "keeps_anchors", "reorders", "replaces_lists"]
 
 
 def has_empty_process(found: Difference) -> bool:
@@ -22,12 +22,89 @@ def has_empty_process(found: Difference) -> bool:
 
 
 def keeps_anchors(found: Difference) -> bool:
-    """Hold where Kyverno's object is ours but for fields named like a condition: `(metadata)`."""
+    """Hold where Kyverno's object is ours but for fields named like a condition, or holds the patterns of one."""
     if found.key.kind != "object" or found.key.resource == "generated" or ABSENT in (found.ours, found.theirs):
         return False
     mine, other = json.loads(found.ours.text), json.loads(found.theirs.text)
     without = {key: value for key, value in other.items() if not re.fullmatch(r"\(.+\)", key)}
-    return without == mine != other
+    return mine != other and _differs_by(mine, without, _conditional_values(found.policy.get("spec", {})))
+
+
+def _conditional_values(value: JSON, *, is_condition: bool = False) -> list[JSON]:
+    """Return the texts and numbers inside of all parts named `(x)`."""
+    if isinstance(value, dict):
+        return [
+            leaf
+            for key, each in value.items()
+            for leaf in _conditional_values(each, is_condition=is_condition or bool(re.fullmatch(r"\(.+\)", key)))
+        ]
+    if isinstance(value, list):
+        return [leaf for each in value for leaf in _conditional_values(each, is_condition=is_condition)]
+    return [value] if is_condition else []
+
+
+def _differs_by(mine: JSON, other: JSON, values: list[JSON]) -> bool:
+    """Hold where two values are equal but for leaves that are one of the values in the other one."""
+    if isinstance(mine, dict) and isinstance(other, dict) and mine.keys() == other.keys():
+        return all(_differs_by(each, other[key], values) for key, each in mine.items())
+    if isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
+        return all(_differs_by(one, two, values) for one, two in zip(mine, other, strict=True))
+    return mine == other or (not isinstance(other, dict | list) and other in values)
+
+
+def replaces_lists(found: Difference) -> bool:
+    """Hold where an ApplyConfiguration replaced lists of objects, so that items of ours have more fields."""
+    if found.policy.get("kind") != "MutatingAdmissionPolicy" or ABSENT in (found.ours, found.theirs):
+        return False
+    if found.key.kind != "object" or "ApplyConfiguration" not in json.dumps(found.policy):
+        return False
+    return _has_more(json.loads(found.ours.text), json.loads(found.theirs.text), is_item=False)
+
+
+def _has_more(mine: JSON, other: JSON, *, is_item: bool) -> bool:
+    if isinstance(mine, dict) and isinstance(other, dict) and (is_item or mine.keys() == other.keys()):
+        return other.keys() <= mine.keys() and all(
+            _has_more(mine[key], each, is_item=is_item) for key, each in other.items()
+        )
+    if isinstance(mine, list) and isinstance(other, list):
+        named = {each["name"]: each for each in mine if isinstance(each, dict) and "name" in each}
+        return mine == other or all(
+            isinstance(each, dict) and _has_more(named.get(each.get("name")), each, is_item=True) for each in other
+        )
+    return mine == other
+
+
+_PLURALS = {
+    "Pod": "pods",
+    "Deployment": "deployments",
+    "CronJob": "cronjobs",
+    "Service": "services",
+    "ConfigMap": "configmaps",
+    "Namespace": "namespaces",
+    "Widget": "widgets",
+}
+
+
+def is_unselected(found: Difference) -> bool:
+    """Hold for an object that the constraints of an admission policy with a binding leave out."""
+    is_bound = any(item["spec"].get("policyName") == found.key.policy for item in found.batch.policies)
+    policy = next((item for item in found.batch.policies if item["metadata"]["name"] == found.key.policy), {})
+    constraints = policy.get("spec", {}).get("matchConstraints", {})
+    resource = found.resource or next(
+        (item for item in found.batch.resources if item["metadata"]["name"] == found.key.resource), {}
+    )
+    group = resource.get("apiVersion", "").rpartition("/")[0]
+    is_kind = any(
+        (group in rule["apiGroups"] or "*" in rule["apiGroups"])
+        and (_PLURALS.get(resource.get("kind", "")) in rule["resources"] or "*" in rule["resources"])
+        for rule in constraints.get("resourceRules", ())
+    )
+    selector = constraints.get("objectSelector", {})
+    labels = resource.get("metadata", {}).get("labels") or {}
+    has_labels = selector.get("matchLabels", {}).items() <= labels.items() and all(
+        (each["key"] in labels) is (each["operator"] == "Exists") for each in selector.get("matchExpressions", ())
+    )
+    return is_bound and not (is_kind and has_labels)
 
 
 def reorders(found: Difference) -> bool:

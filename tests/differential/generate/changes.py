@@ -117,8 +117,16 @@ def mutating_policy(random: Random, name: str, sample: JSONObject, *, admission:
         ]
     version = "admissionregistration.k8s.io/v1alpha1"
     spec |= {"failurePolicy": "Fail", "reinvocationPolicy": "Never"}
-    # without a binding, because with one Kyverno's command ignores the constraints
-    return [{"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}]
+    policy = {"apiVersion": version, "kind": "MutatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
+    if chance(random, 0.5):
+        return [policy]
+    # a binding repeats the constraints, because with one Kyverno's command ignores those of the policy
+    selected = _case_constraints(random, sample["kind"], name)
+    if chance(random, 0.3):
+        selected["objectSelector"]["matchLabels"]["app"] = "web"
+    bound: JSONObject = {"policyName": name, "matchResources": selected}
+    kind = "MutatingAdmissionPolicyBinding"
+    return [policy, {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": bound}]
 
 
 def _cel_mutation(random: Random, sample: JSONObject) -> JSONObject:

@@ -30,7 +30,7 @@ class DeleteRule(SkippedByException):
         scope = run.scope.with_values(target=document)
         if self.conditions is not None:
             try:
-                if not self.conditions.check(scope, run.runtime).met:
+                if not self.conditions.hold(scope, run.runtime):
                     return (Verdict(Status.FAIL, "resource did not match"),)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, error.message),)

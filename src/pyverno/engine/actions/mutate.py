@@ -74,7 +74,7 @@ class ForeachChange:
 
 
 def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run, memory: MergeMemory) -> JSON:
-    for index, entry in enumerate(entries):
+    for entry in entries:
         try:
             values = entry.elements.values(run)
         except (BudgetExceededError, HostError):
@@ -84,7 +84,7 @@ def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run, 
             # COMPAT: upstream prints the error twice (E1.30)
             raise EvaluationError(f"failed to evaluate list {listed}: {error.message}: {error.message}") from error
         try:
-            changed = _apply_elements(index, entry, values, document, run, memory=memory)
+            changed = _apply_elements(entry, values, document, run, memory=memory)
         except (BudgetExceededError, HostError):
             raise
         except ExpressionError as error:
@@ -96,9 +96,9 @@ def _apply_entries(entries: Sequence[MutateElements], document: JSON, run: Run, 
 
 
 def _apply_elements(
-    number: int, entry: MutateElements, values: list[JSON], document: JSON, run: Run, *, memory: MergeMemory
+    entry: MutateElements, values: list[JSON], document: JSON, run: Run, *, memory: MergeMemory
 ) -> JSON:
-    for _, _, inner in entry.elements.visit(run, values, reverse=entry.reverse):
+    for index, _, inner in entry.elements.visit(run, values, reverse=entry.reverse):
         if entry.elements.preconditions is not None:
             try:
                 if entry.elements.preconditions.unmet(inner) is not None:
@@ -106,7 +106,8 @@ def _apply_elements(
             except (BudgetExceededError, HostError):
                 raise
             except ExpressionError as error:
-                reason = f"failed to evaluate mutate.foreach[{number}].preconditions: {error.message}"
+                # COMPAT: upstream's number is that of the element
+                reason = f"failed to evaluate mutate.foreach[{index}].preconditions: {error.message}"
                 raise EvaluationError(reason) from error
         if entry.nested:
             document = _apply_entries(entry.nested, document, inner, memory)

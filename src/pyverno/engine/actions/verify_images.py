@@ -174,6 +174,8 @@ class ImagesCheck(_ImagesAction):
                 if block.verifies_digest and not image.digest:
                     return (Verdict(Status.FAIL, f"missing digest for {image.reference}"),)
                 status = statuses.get(image.reference)
+                if block.required and status is None and block.skips(image):
+                    status = ImageStatus.SKIP
                 if block.required and status not in (ImageStatus.PASS, ImageStatus.SKIP):
                     return (Verdict(Status.FAIL, f"unverified image {image.reference}"),)
                 if status is ImageStatus.SKIP:
@@ -244,6 +246,8 @@ class _BlockAtWork:
         return kept + redact_values(message[len(kept) :], self._block.document, self._rendered)
 
     def _judge(self) -> tuple[tuple[Verdict, ...], ImageStatus | None]:
+        if self._block.demands is not None and self._block.demands.is_empty:
+            return (), None  # nothing is verified, and so nothing is skipped
         if self._block.skips(self._image):
             policy = self._run.rule.info.policy.name
             text = f"skipping image reference image {self._text}, policy {policy} ruleName {self._rule}"

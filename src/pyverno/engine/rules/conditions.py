@@ -96,6 +96,13 @@ class ConditionBlock:
             return ConditionOutcome(True, _joined(true, "; "))
         return ConditionOutcome(False, _joined(false, "; "))
 
+    def holds(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
+        """Return whether the block is met, `all` first; what comes after a decision is not evaluated."""
+        # Kyverno: pkg/utils/conditions, CheckAnyAllConditions
+        if not all(each.holds(scope, runtime, delete_request=delete_request) for each in self.all):
+            return False
+        return not self.any or any(each.holds(scope, runtime, delete_request=delete_request) for each in self.any)
+
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
@@ -152,6 +159,20 @@ class Conditions:
                 return ConditionOutcome(False, _joined((condition.message,), ""))
             met.append(_joined((condition.message,), ""))
         return ConditionOutcome(True, _strung(met, ";"))
+
+    def hold(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
+        """Return whether the conditions of a cleanup policy or an exception are met.
+
+        Other than in `check`, `all` comes before `any`, an empty `any` is met, and nothing is evaluated after a
+        decision. Raises as `check` does.
+
+        >>> conditions = compile_conditions({"any": [], "all": []})
+        >>> conditions.hold({}, Runtime()), conditions.check({}, Runtime()).met
+        (True, False)
+        """
+        return all(block.holds(scope, runtime, delete_request=delete_request) for block in self.blocks) and all(
+            each.holds(scope, runtime, delete_request=delete_request) for each in self.listed
+        )
 
 
 def compile_conditions(

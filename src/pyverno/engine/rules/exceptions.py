@@ -79,7 +79,7 @@ class CompiledException:
         if self.conditions is None:
             return True
         try:
-            return self.conditions.check(run.scope, run.runtime, delete_request=run.is_delete).met
+            return self.conditions.hold(run.scope, run.runtime, delete_request=run.is_delete)
         except ExpressionError:
             # Kyverno: pkg/engine/exceptions - a condition that cannot be evaluated leaves the rule in force
             return False

@@ -277,6 +277,7 @@ def type_name(value: Value) -> str:
 
 
 _NUMBERS: Final = frozenset({int, Uint, float})
+_COMPARABLE: Final = (int, float, Uint, bool, bytes)
 _SCALARS: Final = frozenset({str, int, Uint, float, bool, bytes, type(None)})
 
 
@@ -326,18 +327,18 @@ def _equal_parts(left: Value, right: Value, charge: Callable[[int], None] | None
     return bool(left == right)
 
 
-def compare(left: Value, right: Value) -> int:
+def compare(left: Value, right: Value, operator: str = "") -> int:
     """Return -1, 0 or 1 for two ordered values; NaN against a number gives 2 (neither less, equal nor greater).
 
-    Raises EvaluationError for values without an order between them.
+    Raises EvaluationError for values without an order between them; it names the operator where the left one has none.
     """
     left_type, right_type = type(left), type(right)
     if left_type is not right_type:
         if left_type in _NUMBERS and right_type in _NUMBERS:
             return _compare_mixed(left, right)
-        raise no_such_overload()
+        raise lacking(operator, left, *_COMPARABLE) if operator else no_such_overload()
     if left is None or not (left_type in _SCALARS or isinstance(left, Instant)):
-        raise no_such_overload()
+        raise lacking(operator, left, *_COMPARABLE) if operator else no_such_overload()
     if left < right:
         return -1
     if left == right:

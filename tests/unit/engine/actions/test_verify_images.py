@@ -309,6 +309,24 @@ def test_skipped_images_are_recorded_as_such(stage: ImageStage) -> None:
     assert [("skip", skipped), ("skip", f"image skipped, skipped images: {pinned}")] == _said(review)
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"required": False}, []),
+        ({"required": False, "verifyDigest": True}, [("fail", "missing digest for {image}")]),
+        ({"required": True}, [("skip", "image skipped, skipped images: {image}")]),
+    ],
+)
+def test_a_rule_that_verifies_nothing_skips_nothing(
+    stage: ImageStage, fields: JSONObject, expected: list[tuple[str, str]]
+) -> None:
+    """Without attestors only digests are judged; an exclusion counts where images must be verified."""
+    stage.push()
+    settings = {"attestors": [], "mutateDigest": False, "verifyDigest": False, "skipImageReferences": ["*/team/*"]}
+    review = stage.review(stage.policy(**{**settings, **fields}))
+    assert [(status, text.format(image=stage.image())) for status, text in expected] == _said(review)
+
+
 def test_a_digest_does_not_hide_an_image_from_a_rule_about_tags(stage: ImageStage) -> None:
     """A reference with tag and digest is matched by its tag too."""
     digest = stage.push()

@@ -28,6 +28,31 @@ def saying(condition, message):
     ("conditions", "expected"),
     [
         (None, True),
+        ({"any": [], "all": []}, True),
+        ({"any": [FAILS], "all": [FALSE]}, False),
+        ({"any": [TRUE, FAILS], "all": [TRUE]}, True),
+        ({"any": [FALSE], "all": [TRUE]}, False),
+        ({"all": [FALSE, FAILS]}, False),
+        ([{"all": [FALSE]}, {"all": [FAILS]}], False),
+    ],
+)
+def test_conditions_of_cleanup_and_exceptions_end_with_the_decision(conditions, expected):
+    """All of `all` come first; what follows the decision is not evaluated and cannot fail."""
+    compiled = compile_conditions(conditions, blocks=isinstance(conditions, list))
+    assert expected == compiled.hold(SCOPE, Runtime())
+
+
+def test_an_error_in_all_is_reported_before_one_in_any():
+    """The order in which they are evaluated."""
+    other = {**FAILS, "key": "{{ request.missing }}"}
+    with pytest.raises(SubstitutionError, match="missing"):
+        compile_conditions({"any": [FAILS], "all": [other]}).hold(SCOPE, Runtime())
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (None, True),
         ({}, True),
         ([], True),
         ({"any": [], "all": []}, False),

@@ -90,6 +90,10 @@ def test_expressions_have_their_values(text: str, expected: Any) -> None:
         ("size(dyn(duration('1s')))", "no such overload"),
         ("x.none + 1", "no such overload: _+_"),
         ("x.l - 1", "no such overload: _-_"),
+        ("x.l < 1", "no such overload: _<_"),
+        ("x.none >= 1", "no such overload: _>=_"),
+        ("x.a < 'b'", "no such overload"),
+        ("'b' < x.l", "no such overload"),
         ("x.a - dyn('b')", "no such overload"),
         ("dyn('a') * 2", "no such overload"),
         ("x.l * 2", "no such overload: _*_"),
@@ -143,6 +147,22 @@ def test_errors_are_not_absorbed_otherwise(text: str) -> None:
     """Without a deciding value the error is the result."""
     with pytest.raises(EvaluationError):
         value_of(text, x={"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x.exists_one(i, i.a)", "unsupported index type"),
+        ("x.filter(i, i.a)", "unsupported index type"),
+        ("x.map(i, i.a, 1)", "unsupported index type"),
+        ("x.map(i, i.a)", "no such key: a"),
+        ("x.all(i, i.a)", "no such key: a"),
+    ],
+)
+def test_a_loop_reports_the_error_that_remains(text: str, expected: str) -> None:
+    """Each step of `exists_one` and of a filter gives a new result, also an error; elsewhere the first error counts."""
+    with pytest.raises(EvaluationError, match=expected):
+        value_of(text, x=[{}, {"a": True}, [], {"a": True}])
 
 
 def test_the_first_error_is_the_result() -> None:

@@ -251,8 +251,8 @@ def _message(session: CelSession, validation: CelValidation, index: int, problem
             text = session.evaluate(validation.message_program)
         except PyvernoError as error:
             return f"failed to evaluate message expression: {error.message}"
-    if isinstance(text, str) and text.strip():
-        return text.strip()
+    if isinstance(text, str) and text:
+        return text
     found = f"CEL expression validation failed at index {index}"
     return f"{found}: {'; '.join(dict.fromkeys(problems))}" if problems else found
 

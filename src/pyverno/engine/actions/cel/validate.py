@@ -163,7 +163,7 @@ def _message(session: CelSession, validation: CelValidation, index: int) -> str:
         except PyvernoError as error:
             return f"failed to evaluate message expression: {error.message}"
         # Kyverno: the result replaces the message of the policy, also when it is empty
-        message = text.strip() if isinstance(text, str) else ""
+        message = text if isinstance(text, str) else ""
     else:
         message = validation.message
     return message or f"CEL expression validation failed at index {index}"

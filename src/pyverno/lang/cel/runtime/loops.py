@@ -125,21 +125,28 @@ def _visits(items_of: Run, slots: tuple[int, ...], f: Frame) -> Iterable[Value]:
 
 
 def exactly_one_run(range_: Step, slots: tuple[int, ...], predicate: Step) -> Run:
-    """Return a closure for `existsOne`; an error anywhere is the result."""
+    """Return a closure for `existsOne`; an error anywhere is the result, and of several errors the last."""
     items_of, test, cost = range_.run, predicate.run, predicate.cost
 
     def run(f: Frame) -> Value:
         count = 0
+        failed: EvaluationError | None = None
         for _ in _visits(items_of, slots, f):
             f[0] += cost
             if f[0] > f[1]:
                 f[EVALUATION].checkpoint(f)
-            value = test(f)
+            try:
+                value = test(f)
+            except EvaluationError as error:
+                failed = error.copied()  # cel-go: the result of a step replaces what was before, also an error
+                continue
             if value is True:
                 f[0] += 2
                 count += 1
             elif value is not False:
-                raise no_such_overload()
+                failed = no_such_overload()
+        if failed is not None:
+            raise failed
         return count == 1
 
     return run
@@ -151,7 +158,7 @@ def collect_run(
     """Return a closure for `map`, `filter` and `transformList`.
 
     `body` is None for `filter`, which keeps the element; `literal_cost` is the cost of the one-element list that the
-    expansion appends.
+    expansion appends. Of several errors of the predicate the last is the result.
     """
     items_of = range_.run
     test, test_cost = (predicate.run, predicate.cost) if predicate is not None else (None, 0)
@@ -162,16 +169,29 @@ def collect_run(
 
     def run(f: Frame) -> Value:
         result: list[Value] = []
+        failed: EvaluationError | None = None
         for item in _visits(items_of, slots, f):
             f[0] += test_cost
-            value = True if test is None else test(f)
-            if value is True:
-                f[0] += kept_cost
-                result.append(item if transform is None else transform(f))
-            elif value is not False:
-                raise no_such_overload()
             if f[0] > f[1]:
                 f[EVALUATION].checkpoint(f)
+            try:
+                value = True if test is None else test(f)
+            except EvaluationError as error:
+                failed = error.copied()  # as in `existsOne`
+                continue
+            if value is not True:
+                if value is not False:
+                    failed = no_such_overload()
+                continue
+            f[0] += kept_cost
+            if failed is not None:
+                continue
+            try:
+                result.append(item if transform is None else transform(f))
+            except EvaluationError as error:
+                failed = error.copied()
+        if failed is not None:
+            raise failed
         f[EVALUATION].produce(len(result) * ITEM_BYTES)
         return result
 

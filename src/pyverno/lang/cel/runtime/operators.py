@@ -99,7 +99,9 @@ def _equals(resolution: Resolution, args: tuple[Step, ...], cost: int, _folds: b
 
 def _ordered(resolution: Resolution, args: tuple[Step, ...], cost: int, _folds: bool) -> Step:
     texts = _only(resolution, "string", "bytes")
-    run = steps.comparison_run(args[0].run, args[1].run, _ORDERINGS[resolution.function], texts=texts)
+    run = steps.comparison_run(
+        args[0].run, args[1].run, resolution.function, _ORDERINGS[resolution.function], texts=texts
+    )
     return Step(run, cost + 1)
 
 

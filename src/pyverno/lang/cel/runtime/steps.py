@@ -354,7 +354,7 @@ def _size(value: Value) -> int:
     return 1 if size is None else size
 
 
-def comparison_run(left: Run, right: Run, wanted: frozenset[int], *, texts: bool) -> Run:
+def comparison_run(left: Run, right: Run, operator: str, wanted: frozenset[int], *, texts: bool) -> Run:
     """Return a closure for an ordering; `wanted` are the results of `compare` that make it true.
 
     With `texts` the operands are known to be strings or bytes, whose cost follows their size.
@@ -368,6 +368,6 @@ def comparison_run(left: Run, right: Run, wanted: frozenset[int], *, texts: bool
             return below if one < two else same if one == two else above
         if texts:
             f[0] += math.ceil(min(_size(one), _size(two)) * TRAVERSAL) - 1
-        return compare(one, two) in wanted
+        return compare(one, two, operator) in wanted
 
     return run

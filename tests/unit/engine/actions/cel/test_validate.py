@@ -18,6 +18,7 @@ from tests.support.celpolicies import ERROR, ask, kyverno, named, said, validati
         (validations("false", message="no"), ("fail", "no", 0)),
         (validations("false", message="no", messageExpression="'a ' + object.data.key"), ("fail", "a value", 0)),
         (validations("false", message=" no "), ("fail", " no ", 0)),
+        (validations("false", messageExpression="' a '"), ("fail", " a ", 0)),
         (
             validations("false", message="no", messageExpression="''"),
             ("fail", "CEL expression validation failed at index 0", 0),
