@@ -15,16 +15,19 @@ from tests.differential.conditions import (
     compares_durations,
     describes_request,
     fails_at_an_integer,
+    fails_under_projections,
     has_exception_for_other_operations,
     has_foreign_exception,
     has_loop,
     has_pattern,
     has_projection,
+    has_values_of_others,
     have_texts,
     is_later_rule,
     is_unchanged,
     lacks,
     looks_for_parameters,
+    names_a_field_twice,
     ours_fails,
     projects,
     projects_maps_twice,
@@ -243,7 +246,10 @@ CLASSES: tuple[DifferenceClass, ...] = (
         lambda found: (
             found.batch.family == "users"
             and (
-                ("JMESPath query failed: Unknown key" in found.theirs.text and "request." in found.theirs.text)
+                (
+                    re.search("JMESPath query failed: (Unknown key|Invalid type for: <nil>)", found.theirs.text)
+                    and "request." in found.theirs.text
+                )
                 or describes_request(found)
             )
         ),
@@ -269,6 +275,21 @@ CLASSES: tuple[DifferenceClass, ...] = (
         both(
             projects, have_texts(ours=r"^validation error: rule \S+ failed$", theirs=r"^(null|\[.*\]|false|true|\d+)$")
         ),
+    ),
+    DifferenceClass(
+        "fields beside conditions on them",
+        "A strategic merge patch may hold a field and a condition on it",
+        names_a_field_twice,
+    ),
+    DifferenceClass(
+        "values for other policies",
+        "Values of a file count for the policy that they are given for",
+        has_values_of_others,
+    ),
+    DifferenceClass(
+        "objects unchanged after errors under projections",
+        "In JMESPath, an error of a function is an error under `[]`, `[?…]` and `.*` as well",
+        fails_under_projections,
     ),
     DifferenceClass(
         "objects generated with errors under projections",

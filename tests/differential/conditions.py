@@ -18,16 +18,19 @@ __all__ = [
     "compares_durations",
     "describes_request",
     "fails_at_an_integer",
+    "fails_under_projections",
     "has_exception_for_other_operations",
     "has_foreign_exception",
     "has_loop",
     "has_pattern",
     "has_projection",
+    "has_values_of_others",
     "have_texts",
     "is_later_rule",
     "is_unchanged",
     "lacks",
     "looks_for_parameters",
+    "names_a_field_twice",
     "ours_fails",
     "projects",
     "projects_maps_twice",
@@ -119,6 +122,40 @@ def lacks(found: Difference, name: str) -> bool:
         return False
     mine, other = json.loads(found.ours.details), json.loads(found.theirs.details)
     return mine.get("properties", {}).pop(name, None) is not None and mine == other
+
+
+def fails_under_projections(found: Difference) -> bool:
+    """Hold for an object that our rules left as it was, where a rule may have failed under a projection."""
+    return (
+        found.batch.family == "mutate"
+        and found.key.kind == "object"
+        and found.ours != ABSENT
+        and json.loads(found.ours.text) == found.resource
+        and has_projection(json.dumps(found.policy))
+    )
+
+
+def has_values_of_others(found: Difference) -> bool:
+    """Hold where the values file gives another policy a field of the same object."""
+    return any(
+        key.startswith("request.object.")
+        for policy in (found.batch.values or {}).get("policies", ())
+        if policy["name"] != found.key.policy
+        for resource in policy.get("resources", ())
+        if resource["name"] == found.resource_name
+        for key in resource.get("values", {})
+    )
+
+
+def names_a_field_twice(found: Difference) -> bool:
+    """Hold for an object changed by a patch with a field and a condition on it: `labels` beside `(labels)`."""
+    return found.batch.family == "mutate" and found.key.kind == "object" and _has_twins(found.policy.get("spec"))
+
+
+def _has_twins(value: JSON) -> bool:
+    if isinstance(value, dict):
+        return any(f"({key})" in value for key in value) or any(_has_twins(each) for each in value.values())
+    return isinstance(value, list) and any(_has_twins(each) for each in value)
 
 
 def is_unchanged(found: Difference) -> bool:

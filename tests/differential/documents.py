@@ -45,8 +45,10 @@ def _conditional_values(value: JSON, *, is_condition: bool = False) -> list[JSON
 
 def _differs_by(mine: JSON, other: JSON, values: list[JSON]) -> bool:
     """Hold where two values are equal but for leaves that are one of the values in the other one."""
-    if isinstance(mine, dict) and isinstance(other, dict) and mine.keys() == other.keys():
-        return all(_differs_by(each, other[key], values) for key, each in mine.items())
+    if isinstance(mine, dict) and isinstance(other, dict) and mine.keys() <= other.keys():
+        return all(
+            _differs_by(mine[key], each, values) if key in mine else each in values for key, each in other.items()
+        )
     if isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
         return all(_differs_by(one, two, values) for one, two in zip(mine, other, strict=True))
     return mine == other or (not isinstance(other, dict | list) and other in values)

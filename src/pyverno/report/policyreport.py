@@ -41,6 +41,7 @@ _OVERRIDES = {
 }
 _SEVERITIES = frozenset({"critical", "high", "medium", "low", "info"})
 _FAILED = (Status.FAIL, Status.ERROR)
+_BINDINGS = {"MutatingAdmissionPolicy": "mapBinding"}
 _WITH_INDEX = ("ValidatingPolicy", "NamespacedValidatingPolicy")
 OPEN_REPORTS = "openreports.io/v1alpha1"
 _CLI_SCOPE_KIND = "ClusterReport"
@@ -140,7 +141,7 @@ def _cel_properties(result: RuleResult) -> JSONObject:
     """Return the binding that a result belongs to, or the position of the validation that failed."""
     detail = result.detail
     if isinstance(detail, CelDetail | AdmissionDetail) and detail.binding:
-        return {"binding": detail.binding}
+        return {_BINDINGS.get(result.rule.policy.kind, "binding"): detail.binding}
     is_policy = result.rule.policy.kind in _WITH_INDEX
     if isinstance(detail, CelDetail) and is_policy and result.status in _FAILED and detail.position >= 0:
         return {"cel.validationIndex": str(detail.position)}

@@ -83,6 +83,11 @@ def test_a_result_has_all_its_fields() -> None:
         (result(detail=CelDetail(1)), "cel.validationIndex", None),
         (result(kind="ValidatingAdmissionPolicy", detail=CelDetail(0, "bound", ("Deny",))), "binding", "bound"),
         (
+            result(Status.PASS, kind="MutatingAdmissionPolicy", detail=CelDetail(binding="bound")),
+            "mapBinding",
+            "bound",
+        ),
+        (
             result(Status.PASS, kind="ValidatingAdmissionPolicy", detail=CelDetail(binding="bound")),
             "binding",
             "bound",

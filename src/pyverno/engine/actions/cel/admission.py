@@ -396,12 +396,14 @@ class AdmissionMutation(SkippedByException):
             return ()
         changed: JSON = run.resource
         judged = skipped = False
+        detail: CelDetail | None = None
         errors: list[str] = []
         for binding in _in_force(self.bindings, run):
             prefix = "failed to configure binding: "
             try:
                 params = binding.params.find(run)
                 prefix = ""
+                detail = CelDetail(binding=binding.name) if binding.name else None
                 for param in params:
                     found = self._changed(param, changed, run, errors)
                     judged = judged or found is not None
@@ -409,14 +411,14 @@ class AdmissionMutation(SkippedByException):
                     changed = changed if found is None else found
             except PyvernoError as error:
                 if not self.ignores_errors:
-                    detail = CelDetail(-1, binding.name, (_DENY,))
-                    return (Verdict(Status.ERROR, f"{prefix}{error.message}", detail),)
+                    denied = CelDetail(-1, binding.name, (_DENY,))
+                    return (Verdict(Status.ERROR, f"{prefix}{error.message}", denied),)
         if errors:
             return tuple(Verdict(Status.ERROR, text) for text in errors)
         if not judged:
-            return (Verdict(Status.SKIP, self.skipped),) if skipped else ()
+            return (Verdict(Status.SKIP, self.skipped, detail),) if skipped else ()
         patched = None if equal(changed, run.resource) else changed
-        return (Verdict(Status.PASS, "mutation is successfully applied", patched=patched),)
+        return (Verdict(Status.PASS, "mutation is successfully applied", detail, patched=patched),)
 
     def _changed(self, param: JSON, document: JSON, run: Run, errors: list[str]) -> JSON:
         """Return the object after all mutations, or None when the match conditions do not hold.
