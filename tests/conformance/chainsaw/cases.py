@@ -49,6 +49,8 @@ _VERSION: Final = "1.35"
 _NEEDS_NEWER: Final = "/generate-mutating-admission-policy-v1/"
 _NEWER: Final = "1.36"
 """The version of Kubernetes, and the one that has stable MutatingAdmissionPolicies, with scenarios that need them."""
+_NEEDS_KUBELET: Final = ("chainsaw/reports/admission/update",)
+"""Scenarios that wait for pods to be ready, by the ends of their ids; elsewhere pods stay as they are created."""
 _BY_CLOCK: Final = frozenset({"cleanup", "ttl-cleanup"})
 """Labels of scenarios that wait for the clock."""
 _CONFIGURES: Final = tuple(f"{each}/cleanup-empty-replicasets/.chainsaw-test" for each in ("cleanup", "cleanup-dpol"))
@@ -80,7 +82,8 @@ def claim(case: Case, root: Path) -> Claim:
     _leave_out(record)
     definitions = (root / _BUCKET / _DEFINITIONS).resolve()
     there = definitions if definitions.is_dir() else None
-    thread = running_cluster(there, _configuration(record), _NEWER if _NEEDS_NEWER in record["id"] else _VERSION)
+    version = _NEWER if _NEEDS_NEWER in record["id"] else _VERSION
+    thread = running_cluster(there, _configuration(record), version, record["id"].endswith(_NEEDS_KUBELET))
     thread.cluster.replaced.clear()
     thread.cluster.moves_clock = bool(_BY_CLOCK & set(record.get("labels") or ()))
     path = (root / _BUCKET / record["repo"] / record["path"]).resolve()

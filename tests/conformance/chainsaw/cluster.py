@@ -96,8 +96,8 @@ _DUE_SECONDS: Final = 2.0
 class Cluster:
     """A sandbox with the controller in one event loop."""
 
-    def __init__(self, definitions: Path | None, installation: str, version: str) -> None:
-        """Take the folder of further CustomResourceDefinitions, if there is one, the installation and Kubernetes'."""
+    def __init__(self, definitions: Path | None, installation: str, version: str, kubelet: bool) -> None:
+        """Take the folder of further definitions, the installation, the version of Kubernetes, and whether pods run."""
         world = image_world()
         registries = RegistryFlags(allows_http=True, trusted_root=world.trusted_root)
         settings = AdmissionSettings(
@@ -117,7 +117,7 @@ class Cluster:
         self.replaced: set[str] = set()
         """What of the files of the scenario was replaced, because it belongs to images that are signed again."""
         self._has_ttl = "ttl" in installation
-        self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=False, clock=self._now))
+        self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=kubelet, clock=self._now))
         self._installed = PolicySandbox(
             self._sandbox, Observers(), settings, further=tuple(_controllers(installation)), as_installed=True
         )
@@ -366,8 +366,8 @@ class _Thread:
 
 
 @cache
-def running_cluster(definitions: Path | None, installation: str, version: str) -> _Thread:
+def running_cluster(definitions: Path | None, installation: str, version: str, kubelet: bool) -> _Thread:
     """Return the cluster of this process for a kind of installation; it is stopped when the process ends."""
-    thread = _Thread(lambda: Cluster(definitions, installation, version))
+    thread = _Thread(lambda: Cluster(definitions, installation, version, kubelet))
     Finalize(None, thread.close, exitpriority=10)
     return thread

@@ -100,7 +100,10 @@ def _files(context: Context, name: str) -> Iterator[JSONObject]:
             )
         except (OSError, PyvernoError) as error:
             raise ScenarioFailure(f"`{name}` cannot be read: {error}") from None
-        yield from (document.value for document in documents if document.value is not None)
+        for body in (document.value for document in documents if document.value is not None):
+            # a document with items is a list for chainsaw, also without a kind
+            is_list = isinstance(body, dict) and "kind" not in body and isinstance(body.get("items"), list)
+            yield from body["items"] if is_list else (body,)
 
 
 def located(folder: Path, name: str) -> list[Path]:
