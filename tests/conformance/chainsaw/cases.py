@@ -46,7 +46,7 @@ _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
 """What a scenario with scripts may need besides, by its labels."""
 _WORKFLOW: Final = "needs an image and a ConfigMap that upstream's workflow makes with public services"
 _VERSION: Final = "1.35"
-_NEEDS_NEWER: Final = "/generate-mutating-admission-policy-v1/"
+_NEEDS_NEWER: Final = ("/generate-mutating-admission-policy-v1/", "/mutating-admission-policy-reports-v1/")
 _NEWER: Final = "1.36"
 """The version of Kubernetes, and the one that has stable MutatingAdmissionPolicies, with scenarios that need them."""
 _NEEDS_KUBELET: Final = ("chainsaw/reports/admission/update",)
@@ -82,7 +82,7 @@ def claim(case: Case, root: Path) -> Claim:
     _leave_out(record)
     definitions = (root / _BUCKET / _DEFINITIONS).resolve()
     there = definitions if definitions.is_dir() else None
-    version = _NEWER if _NEEDS_NEWER in record["id"] else _VERSION
+    version = _NEWER if any(part in record["id"] for part in _NEEDS_NEWER) else _VERSION
     thread = running_cluster(there, _configuration(record), version, record["id"].endswith(_NEEDS_KUBELET))
     thread.cluster.replaced.clear()
     thread.cluster.moves_clock = bool(_BY_CLOCK & set(record.get("labels") or ()))

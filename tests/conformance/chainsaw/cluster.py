@@ -49,12 +49,15 @@ _NAMESPACE: Final = "kyverno"
 _STANDARD: Final = {"exceptions": ExceptionSettings(enabled=True, namespace="*")}
 _OPENREPORTS: Final = "openreports"
 """The installation whose reports are those of openreports.io."""
+_MUTATING: Final = "standard,mutating-admission-policy-reports"
+"""The installation whose scans evaluate MutatingAdmissionPolicies."""
 
 INSTALLATIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "standard": _STANDARD,
     "default": {"exceptions": ExceptionSettings(enabled=False, namespace="*")},
     "standard,generate-mutating-admission-policy": {**_STANDARD, "generates_mutating": True},
     _OPENREPORTS: _STANDARD,
+    _MUTATING: _STANDARD,
     "standard,ttl": _STANDARD,
     "standard,sigstore-custom-tuf": _STANDARD,
     "standard,force-failure-policy-ignore": {**_STANDARD, "webhooks": Settings(forces_ignore=True)},
@@ -287,15 +290,14 @@ class Cluster:
 
 
 def _controllers(installation: str) -> Iterator[FurtherController]:
+    ours: dict[str, Any] = {_OPENREPORTS: {"uses_openreports": True}, _MUTATING: {"mutating": True}}
+    changes = ours.get(installation)
+
+    def make_reports(access: Access, settings: AdmissionSettings) -> ReportsController:
+        return ReportsController(access, replace(reports_settings(settings), **changes or {}))
+
     for each in CONTROLLERS:
-        if each is REPORTS and installation == _OPENREPORTS:
-            yield replace(REPORTS, make=_make_openreports)
-        else:
-            yield each
-
-
-def _make_openreports(access: Access, settings: AdmissionSettings) -> ReportsController:
-    return ReportsController(access, replace(reports_settings(settings), uses_openreports=True))
+        yield replace(REPORTS, make=make_reports) if each is REPORTS and changes else each
 
 
 def _client_config(config: JSONObject) -> JSONObject:
