@@ -80,4 +80,5 @@ def substitute(value: Any, bindings: Bindings) -> Any:
     if isinstance(value, list):
         return [substitute(item, bindings) for item in value]
     expression = expression_of(value)
-    return value if expression is None else evaluate(expression, None, bindings)
+    # an empty object, because a list of expressions on null is null, whatever its items are
+    return value if expression is None else evaluate(expression, {}, bindings)
