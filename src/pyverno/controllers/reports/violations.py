@@ -22,7 +22,7 @@ _MAX_POLICIES: Final = 10_000
 
 
 class Violations:
-    """Sends events for new failures and errors; `held_back` counts those that were too many."""
+    """Sends events for new failures and errors, on policy and object; `held_back` counts results without events."""
 
     def __init__(self, emit: Callable[[Event], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         """Take a receiver of events, and a clock."""
@@ -46,6 +46,8 @@ class Violations:
             note = f"{resource.kind} {place}: {named}{result.status.value}{message}"
             policy = policy_reference(result.rule.policy)
             self._emit(Event("PolicyViolation", "Resource Passed", note, policy, resource, source=_SOURCE))
+            said = f"policy {result.rule.policy.key}/{rule} {result.status.value}: {result.message}"
+            self._emit(Event("PolicyViolation", "Resource Passed", said, resource, source=_SOURCE))
 
     def _may_tell(self, result: RuleResult) -> bool:
         now, policy = self._clock(), result.rule.policy

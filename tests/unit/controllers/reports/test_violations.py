@@ -16,13 +16,14 @@ def result(status: Status) -> RuleResult:
     return RuleResult(RULE, FailureAction.AUDIT, status, "no latest")
 
 
-def test_a_failure_is_an_event_on_its_policy() -> None:
-    """Related to the object; what passes or is skipped is none."""
+def test_a_failure_is_an_event_on_its_policy_and_on_its_object() -> None:
+    """That of the policy is related to the object; what passes or is skipped is none."""
     sent: list[Event] = []
     Violations(sent.append).note(POD, [result(status) for status in (Status.PASS, Status.SKIP, Status.FAIL)])
-    [event] = sent
+    event, other = sent
     assert ("PolicyViolation", "Pod team/web: [tag] fail; no latest") == (event.reason, event.note)
     assert ("ClusterPolicy", POD, "kyverno-scan") == (event.regarding.kind, event.related, event.source)
+    assert ("policy latest/tag fail: no latest", POD, "kyverno-scan") == (other.note, other.regarding, other.source)
 
 
 def test_a_rule_that_errs_on_every_object_has_one_event_in_ten_minutes() -> None:
@@ -31,10 +32,10 @@ def test_a_rule_that_errs_on_every_object_has_one_event_in_ten_minutes() -> None
     violations = Violations(sent.append, clock=lambda: now[0])
     for _ in range(500):
         violations.note(POD, [result(Status.ERROR)])
-    assert (1, 499) == (len(sent), violations.held_back)
+    assert (2, 499) == (len(sent), violations.held_back)
     now[0] = 601
     violations.note(POD, [result(Status.ERROR)])
-    assert 2 == len(sent)
+    assert 4 == len(sent)
 
 
 def test_a_policy_that_everything_violates_has_a_bounded_number_of_events() -> None:
@@ -43,8 +44,8 @@ def test_a_policy_that_everything_violates_has_a_bounded_number_of_events() -> N
     violations = Violations(sent.append, clock=lambda: now[0])
     for _ in range(1000):
         violations.note(POD, [result(Status.FAIL)])
-    assert 50 == len(sent)
+    assert 100 == len(sent)
     now[0] = 10
     for _ in range(1000):
         violations.note(POD, [result(Status.FAIL)])
-    assert 52 == len(sent)
+    assert 104 == len(sent)
