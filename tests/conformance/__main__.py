@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pyverno.errors import PyvernoError
 from tests.conformance.gaps import GAPS_FILE, read_gaps
-from tests.conformance.runner import BUCKETS, NOT_RUN, run_corpus
+from tests.conformance.runner import BUCKETS, NOT_RUN, has_bucket, run_corpus
 from tests.conformance.summary import make_report
 
 __all__ = ["main"]
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
 def _left_out(corpus: Path, asked: Sequence[str]) -> dict[str, str]:
     """Return why buckets that were asked for are not run."""
     reasons = {name: NOT_RUN.get(name, "") for name in asked}
-    missing = {name: "the corpus has no such folder" for name in asked if not (corpus / name).is_dir()}
+    missing = {name: "the corpus has no such folder" for name in asked if not has_bucket(corpus, name)}
     return {name: why for name, why in {**reasons, **missing}.items() if why}
 
 

@@ -13,19 +13,23 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from tests.conformance import apply_rows, cel_cases, cli_suites, jmespath_cases, table_rows
+from tests.conformance import apply_rows, cel_cases, cli_suites, conversions, jmespath_cases, table_rows
 from tests.conformance.chainsaw import cases as chainsaw_cases
 from tests.conformance.outcome import Case, Claim, NotRun, Outcome, State, distinct
 
-__all__ = ["BUCKETS", "NOT_RUN", "Bucket", "run_case", "run_corpus"]
+__all__ = ["BUCKETS", "NOT_RUN", "Bucket", "has_bucket", "run_case", "run_corpus"]
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """How the cases of a bucket are found below a corpus, and how one of them is judged."""
+    """How the cases of a bucket are found below a corpus, and how one of them is judged.
+
+    `place` is where they are, seen from the corpus, if it is no folder of the bucket's name.
+    """
 
     find: Callable[[Path], Iterable[Case]]
     claim: Callable[[Case, Path], Claim]
+    place: str = ""
 
 
 BUCKETS: dict[str, Bucket] = {
@@ -37,6 +41,7 @@ BUCKETS: dict[str, Bucket] = {
     "jmespath": Bucket(jmespath_cases.find, jmespath_cases.claim),
     "cel": Bucket(cel_cases.find, cel_cases.claim),
     "chainsaw": Bucket(chainsaw_cases.find, chainsaw_cases.claim),
+    "conversions": Bucket(conversions.find, conversions.claim, conversions.PLACE),
 }
 """Buckets that are run, in the order of the report."""
 
@@ -44,12 +49,18 @@ NOT_RUN: dict[str, str] = {}
 """Buckets of a corpus that are not run yet, and why."""
 
 
+def has_bucket(root: Path, name: str) -> bool:
+    """Return whether a corpus has the cases of a bucket."""
+    bucket = BUCKETS.get(name)
+    return (root / (bucket.place or name if bucket is not None else name)).exists()
+
+
 def run_corpus(
     root: Path, buckets: Iterable[str], *, text: str = "", workers: int = 1, is_strict: bool = False
 ) -> Iterator[Outcome]:
     """Yield the outcome of every case whose id contains a text, in the order of the corpus."""
     for name in buckets:
-        if not (root / name).is_dir():
+        if not has_bucket(root, name):
             continue
         cases = [case for case in distinct(BUCKETS[name].find(root)) if text in case.id]
         judge = partial(run_case, root=root, is_strict=is_strict)

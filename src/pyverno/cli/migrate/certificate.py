@@ -39,7 +39,9 @@ class Settings:
     definitions: tuple[JSONObject, ...] = ()
 
 
-def verify(old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings) -> Comparison:
+def verify(
+    old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings, *, judges_deleted: bool = True
+) -> Comparison:
     """Judge generated objects by both sides; raises PyvernoError when a side does not compile."""
     return compare(
         Pair(_engine(old), _engine(new), settings.admit),
@@ -47,7 +49,7 @@ def verify(old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Setti
         seeds=settings.seeds,
         count=settings.objects,
         seed=settings.seed,
-        operations=_operations(new),
+        operations=_operations(new) if judges_deleted else _OPERATIONS[:2],
     )
 
 

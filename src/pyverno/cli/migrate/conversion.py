@@ -18,6 +18,7 @@ from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
 from pyverno.compiler.migration.printer import print_policy
 from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.compiler.migration.validating import DELETION_ERRORS
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document, load_documents
@@ -117,7 +118,8 @@ def convert_document(
 def _verified(document: Document, companion: Companion, settings: Settings) -> Comparison:
     found = companion.conversion
     new = [*companion.new, *found.documents, *([found.remaining] if found.remaining is not None else [])]
-    return verify([*companion.old, document.value], new, settings)
+    codes = {note.code for rule in found.rules for note in rule.notes}
+    return verify([*companion.old, document.value], new, settings, judges_deleted=DELETION_ERRORS not in codes)
 
 
 def _verdict(comparison: Comparison) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.errors import report_error
@@ -23,7 +24,10 @@ from pyverno.kube.yaml.documents import Document, expand_lists
 from pyverno.offline.files import STDIN, read_stdin
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.policies import load_policy_documents
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
+
+if TYPE_CHECKING:
+    from pyverno.cli.migrate.examples import Examples
 
 __all__ = ["MigrateOptions", "run_migrate"]
 
@@ -61,6 +65,10 @@ def run_migrate(options: MigrateOptions) -> int:
         policies, suites = split_suites(options.policies)
         documents = _load(policies, stdin)
         work = _Work(options, stdin, documents)
+        if suites and not options.check:
+            from pyverno.cli.migrate.examples import suite_examples  # most runs have no suites
+
+            work.examples = suite_examples(suites)
         found = _converted(work)
         if options.check:
             return check_folder(found, Path(options.write))
@@ -121,6 +129,7 @@ class _Work:
         self.stdin = stdin
         self.crds = _objects(options.crds)
         self.seeds = _objects(options.seeds)
+        self.examples: Examples | None = None
         self._ready: tuple[SchemaBook, Settings] | None = None
 
     def prepare(self) -> tuple[SchemaBook, Settings]:
@@ -137,6 +146,8 @@ class _Work:
         """Convert one document."""
         options = self.options
         book, settings = self.prepare()
+        if self.examples is not None:
+            settings = replace(settings, seeds=(*settings.seeds, *self.examples.of(document.file)))
         tests = [compile_wildcard(each) for each in options.selected]
         return convert_document(
             document,

@@ -33,10 +33,13 @@ from pyverno.policy.validate import Cel as WrittenCel
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["RulePart", "convert_validate"]
+__all__ = ["DELETION_ERRORS", "RulePart", "convert_validate"]
 
 Roots: TypeAlias = Sequence[tuple[tuple[Target, ...], Reference]]
 _KIND: Final = Cel("request.kind.kind", CelType.STRING)
+DELETION_ERRORS: Final = "deletion-errors"
+"""The code of the note that a rule is an error for every deletion, which its conversion does not repeat."""
+
 _LONG: Final = 110
 _CONNECT_TOO: Final = (*ANY_OPERATION, "CONNECT")
 
@@ -78,6 +81,10 @@ def _refuse_unsupported(validate: Validate) -> None:
     forms = (validate.pattern, validate.any_pattern, validate.deny, validate.foreach or None)
     if all(each is None for each in (*forms, validate.pod_security, validate.cel)):
         raise UnconvertibleError("assert", "validate", "the rule checks nothing since Kyverno 1.19", "remove the rule")
+
+
+def _names_no_operations(rule: Rule) -> bool:
+    return any(not block.resources.operations for block in rule.match.blocks)
 
 
 def _without_braces(text: str) -> str:
@@ -231,7 +238,13 @@ class _Converter:
         return None
 
     def _precondition(self, root: Reference) -> Sequence[Cel]:
-        return [conditions_test(self.rule.preconditions, self._names(root), "preconditions").cel]
+        found = conditions_test(self.rule.preconditions, self._names(root), "preconditions")
+        if found.fails and "DELETE" not in self.frame.scope.operations and _names_no_operations(self.rule):
+            text = (
+                "the old rule is an error on every DELETE, whose request has no object; the policy is not for deletions"
+            )
+            self.notes.append(Note(DELETION_ERRORS, "preconditions", text))
+        return [found.cel]
 
     def _names(self, root: Reference, *, is_old: bool = False) -> Names:
         """Return the names that expressions of the rule can read, entries of its context included."""

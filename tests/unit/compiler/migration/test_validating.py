@@ -121,3 +121,13 @@ def test_only_the_first_rule_that_applies_has_no_equal() -> None:
     written = policy(rule("a", {"spec": {"hostPID": True}}), rule("b", {"spec": {"hostIPC": True}}))
     written["spec"]["applyRules"] = "One"
     assert ["apply-one", "apply-one"] == [each.refused.code for each in convert(written).rules if each.refused]
+
+
+def test_preconditions_that_fail_on_deletions_are_noted() -> None:
+    """The old rule blocks every deletion by its error; a policy for new objects does not."""
+    key = "{{ request.object.metadata.labels.team }}"
+    before = {"all": [{"key": key, "operator": "Equals", "value": "a"}]}
+    written = policy(rule("a", {"metadata": {"labels": {"app": "?*"}}}, kinds=["ConfigMap"], preconditions=before))
+    assert ["deletion-errors"] == [note.code for note in convert(written).rules[0].notes]
+    written["spec"]["rules"][0]["match"]["any"][0]["resources"]["operations"] = ["CREATE"]
+    assert [] == [note.code for note in convert(written).rules[0].notes]
