@@ -16,6 +16,12 @@ from pyverno.kube.yaml.documents import expand_lists, load_documents
 
 LIBRARY = Path(__file__).parents[2] / "policies"
 POLICIES = sorted(path for path in LIBRARY.rglob("clusterpolicy.yaml") if "cel" not in path.parts)
+VOID = {
+    "namespaces/disallow-public-objects": "it refuses all that it matches",
+    "networking/require-policy-types": "the API server fills in what it wants",
+}
+"""Policies of which no object that an API server admits shows two verdicts."""
+
 OBJECTS = 2000
 BOOK = SchemaBook()
 ADMIT = admission_of("1.35")
@@ -54,4 +60,5 @@ def test_every_policy_of_the_library_converts() -> None:
 def test_a_policy_of_the_library_decides_as_before(policy: Path) -> None:
     """On its cases and on 2,000 generated objects; both sides refuse some of them and allow some."""
     lines = [line for found in conversions(policy, is_tested=True) for line in found.lines]
-    assert [("converted (tested)", "")] * len(lines) == [(line.state, line.reason) for line in lines]
+    state = "converted, not tested" if str(policy.parent.relative_to(LIBRARY)) in VOID else "converted (tested)"
+    assert [state] * len(lines) == [line.state for line in lines], [line.reason for line in lines]

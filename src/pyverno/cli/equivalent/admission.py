@@ -196,6 +196,8 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
             changed["spec"] = {**deep_copy(needed), **(changed.get("spec") or {})}
         elif steps[-2:] == ["metadata", "labels"] and "selector" in error.detail:
             _match_template(changed, steps)
+        elif steps[-3:-2] == ["volumeMounts"] and name == "name":
+            _mend_mount(changed, steps)
         elif name == "name":
             _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
@@ -215,6 +217,20 @@ def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         else:
             _remove(changed, steps)
     return changed
+
+
+def _mend_mount(body: JSONObject, steps: list[str | int]) -> None:
+    """Give a Pod the volume that a container mounts."""
+    pod = steps[:-5]
+    named = _at(body, steps)
+    named = named if isinstance(named, str) and named else "a"
+    _set(body, steps, named)
+    volumes = _at(body, [*pod, "volumes"])
+    kept = [each for each in volumes if isinstance(each, dict)] if isinstance(volumes, list) else []
+    if all(each.get("name") != named for each in kept):
+        _set(body, [*pod, "volumes"], [*kept, {"name": named, "emptyDir": {}}])
+    else:
+        _remove(body, steps[:-1])
 
 
 def _match_template(body: JSONObject, steps: list[str | int]) -> None:

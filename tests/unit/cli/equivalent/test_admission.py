@@ -104,3 +104,12 @@ def test_custom_kinds_are_admitted_by_their_definition() -> None:
     admitted = admission_of("1.35", [definition])(body)
     assert admitted is not None
     assert ({"n": 3}, None) == (admitted["spec"], ADMIT(body))
+
+
+def test_a_mount_gets_its_volume() -> None:
+    """Rules for mounts are told apart only by Pods that mount something."""
+    mount = {"name": "v", "mountPath": "/etc", "mountPropagation": "Bidirectional"}
+    admitted = ADMIT(pod(containers=[{"name": "c", "image": "x", "volumeMounts": [mount]}]))
+    assert admitted is not None
+    assert [mount] == admitted["spec"]["containers"][0]["volumeMounts"]
+    assert ["v"] == [each["name"] for each in admitted["spec"]["volumes"]]

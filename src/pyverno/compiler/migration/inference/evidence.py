@@ -142,7 +142,7 @@ class Evidence:
         if self._entry is not None:
             return {"type": "object", "additionalProperties": self._entry.schema()}
         if not self.fields:
-            return {"type": "object", **_ANYTHING}
+            return {"type": "object", "additionalProperties": dict(_ANYTHING)}
         return {"type": "object", "properties": {name: each.schema() for name, each in sorted(self.fields.items())}}
 
 
