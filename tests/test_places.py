@@ -18,6 +18,7 @@ from pyverno.errors import PyvernoError
 LIBRARY = Path(__file__).parents[1] / "policies"
 CORPUS = os.environ.get("PYVERNO_CORPUS", "")
 LEAST = 0.95
+_JUDGING = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
 
 
 def suites(root: Path) -> Iterator[Suite]:
@@ -39,10 +40,10 @@ def places(suite: Suite) -> Iterator[str]:
     except PyvernoError:
         return
     for each in judged:
-        document = each.manifest if each.payload else each.review.resource
+        document = each.manifest if each.payload or each.review.resource is None else each.review.resource
         for result in each.review.results:
-            if result.status is Status.FAIL and result.rule.type is RuleType.VALIDATION and result.target is None:
-                blamed = suite.session.blame(document, result, is_payload=bool(each.payload))
+            if result.status is Status.FAIL and result.rule.type in _JUDGING and result.target is None:
+                blamed = suite.session.blame(document, result, is_payload=bool(each.payload), operation=each.operation)
                 yield "field" if blamed else "object" if blamed == () else "unknown"
 
 

@@ -219,7 +219,8 @@ class Engine:
     def blame(self, request: Request, result: RuleResult) -> tuple[str | int, ...] | None:
         """Return the path of the field that made a rule fail on the object of a request, None when it is not known.
 
-        The rule is evaluated again, so that reviews pay nothing for it. Nothing of this changes a verdict.
+        On DELETE that is the object that goes. The rule is evaluated again, so that reviews pay nothing for it. Nothing
+        of this changes a verdict.
         """
         from pyverno.engine.blame.find import find_blame  # few front doors show places
 
@@ -228,12 +229,13 @@ class Engine:
         policies = (each for each in self.policies.policies if each.info.key == policy.key)
         same = (each for each in policies if each.info.kind == policy.kind)
         rule = next((rule for each in same for rule in each.rules if rule.info.name == name), None)
-        if rule is None or request.object is None:
+        if rule is None or (request.object is None and request.old is None):
             return None
         runtime = Runtime(self.host, Budget(context_bytes=request.settings.context_bytes), request.settings)
         position = result.detail.position if type(result.detail) is CelDetail else -1
         try:
-            return find_blame(self._start(rule, request, base_scope(request, runtime), runtime), position)
+            run = self._start(rule, request, base_scope(request, runtime), runtime)
+            return find_blame(run, position, result.message)
         except (PyvernoError, RecursionError):
             return None  # what failed for lack of facts or time has no field that is at fault
 

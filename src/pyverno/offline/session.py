@@ -214,12 +214,22 @@ class Session:
         policies = tuple(policy for policy in self.policies if policy.info.reads_payloads)
         return self._judge(policies, Request.from_payload(document), (*VALIDATING, *DELETING))
 
-    def blame(self, document: JSON, result: RuleResult, *, is_payload: bool = False) -> tuple[str | int, ...] | None:
-        """Return the path of the field that made a rule fail on a document, None when it is not known."""
+    def blame(
+        self, document: JSON, result: RuleResult, *, is_payload: bool = False, operation: Operation | None = None
+    ) -> tuple[str | int, ...] | None:
+        """Return the path of the field that made a rule fail on a document, None when it is not known.
+
+        `operation` overrides that of the values file, as for `review`.
+        """
         if not isinstance(document, dict) or result.rule.policy.answers:
             return None
-        request = Request.from_payload(document) if is_payload else self.request(document, Operation.CREATE)
-        return self._engine(self.policies).blame(request, result)
+        if is_payload:
+            return self._engine(self.policies).blame(Request.from_payload(document), result)
+        policy = result.rule.policy
+        for own, changes, policies in self._groups(document, operation):
+            if any(each.info.key == policy.key and each.info.kind == policy.kind for each in policies):
+                return self._engine(self.policies).blame(self.request(document, own, changes), result)
+        return None
 
     def check(self, payload: JSON, mode: str) -> Review:
         """Review an authorization request with the policies of its mode (`HTTP`, `Envoy`).

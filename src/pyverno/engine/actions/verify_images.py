@@ -42,7 +42,7 @@ from pyverno.lang.template import Template
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
-__all__ = ["ImageBlock", "ImagesCheck", "VerifyImages"]
+__all__ = ["ImageBlock", "ImagesCheck", "VerifyImages", "object_images"]
 
 _NO_TEXT = "validation error: rule imageVerify failed"
 _NONE_FOUND = regex("no signatures found|no attestation of type")
@@ -103,7 +103,7 @@ class _ImagesAction(SkippedByException):
         if not isinstance(resource, dict):
             return ()
         try:
-            images = _find_images(run, resource, self.extractors)
+            images = object_images(run, resource, self.extractors)
         except ValueSyntaxError as error:
             text = f"failed to instantiate handler: failed to extract images: {error.message}"
             return (Verdict(Status.ERROR, text),)
@@ -407,7 +407,8 @@ def _first_problem(found: SetFinding, of_type: int, path: str, predicate_type: s
     return "; ".join(found.problems) or "attestations verification failed"
 
 
-def _find_images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:
+def object_images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:
+    """Return the images of an object; raises ValueSyntaxError for a reference that is none."""
     settings = run.request.settings
     found = find_images(
         resource,

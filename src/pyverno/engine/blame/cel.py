@@ -1,4 +1,7 @@
-"""The field of the object that a CEL expression is false of: its sub-expression that decided, and what that reads."""
+"""The field of the object that a CEL expression is false of: its sub-expression that decided, and what that reads.
+
+On DELETE that is a field of `oldObject`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ __all__ = ["blamed_expression"]
 
 _Roots = Mapping[str, tuple[Path, ...]]
 _OBJECT: _Roots = {"object": ((),)}
+_DELETED: _Roots = {"oldObject": ((),)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,8 @@ def blamed_expression(program: Program, session: CelSession, document: JSON, tem
         program.evaluate_traced(session.bindings, session.run.runtime, host=session.host, trace=trace)
     visits = [_Visit(node, value) for node, value, _ in trace]
     variables = {each.name: each for each in session.variables}
-    found = _Finder(document, variables, visits, template).why(program.root, 0, _OBJECT)
+    roots = _DELETED if session.run.is_delete else _OBJECT
+    found = _Finder(document, variables, visits, template, roots).why(program.root, 0, roots)
     return deepest(found)
 
 
@@ -50,6 +55,7 @@ class _Finder:
     variables: Mapping[str, CelVariable]
     visits: Sequence[_Visit]
     template: Path
+    objects: _Roots
     depth: int = 0
 
     def why(self, node: ast.Node, start: int, roots: _Roots) -> list[Path]:
@@ -130,8 +136,8 @@ class _Finder:
         if isinstance(operand, ast.Ident):
             if operand.name == "variables" and name in self.variables and self.depth < 20:
                 inner = replace(self, depth=self.depth + 1)
-                return inner.reads(self.variables[name].program.root, _OBJECT)
-            if operand.name == "request" and name == "object":
+                return inner.reads(self.variables[name].program.root, self.objects)
+            if operand.name == "request" and name in self.objects:
                 return [()]
             if operand.name == "images":
                 return [(*self.template, name)]

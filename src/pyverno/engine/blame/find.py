@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyverno.engine.actions.cel.admission import AdmissionValidation
+from pyverno.engine.actions.cel.images import ImageSelection, ImageValidatingCheck, PinDigests, RequiredImages
 from pyverno.engine.actions.cel.validate import CelValidation, ValidatingCheck
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.foreach import ForeachCheck
 from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck, subject_name, subject_of
 from pyverno.engine.actions.pod_security import PodSecurityRule
+from pyverno.engine.actions.verify_images import ImagesCheck, VerifyImages, object_images
 from pyverno.engine.blame.cel import blamed_expression
+from pyverno.engine.blame.images import blamed_image, blamed_text
 from pyverno.engine.blame.paths import Path, common, deepest, exists, parse_dotted, parse_slashed, value_at
-from pyverno.engine.blame.queries import Reader, blamed_condition
+from pyverno.engine.blame.queries import Reader, blamed_condition, judged_object
 from pyverno.engine.cel.session import CelSession
 from pyverno.engine.result import Status
 from pyverno.engine.rule import Binding, Run
@@ -30,15 +33,32 @@ _Roots = Mapping[str, Path]
 _NO_ROOTS: _Roots = {}
 
 
-def find_blame(run: Run, position: int = -1) -> Path | None:
+def find_blame(run: Run, position: int = -1, message: str = "") -> Path | None:
     """Return the path of the field that made the rule of a run fail; None when there is no such field.
 
-    `position` is that of the validation that failed, where it is known.
+    `position` is that of the validation that failed, where it is known, and `message` that of the result.
     """
     action: Any = run.rule.action
+    if isinstance(action, (VerifyImages, ImagesCheck)):
+        return _of_images(action, run, message)
+    if isinstance(action, (ImageValidatingCheck, RequiredImages, PinDigests)):
+        return _of_policy_images(action.selection, run, message)
     if isinstance(action, (ValidatingCheck, AdmissionValidation)):
         return _validation(action, run, position)
     return _check(action, run, _NO_ROOTS, ())
+
+
+def _of_images(action: VerifyImages | ImagesCheck, run: Run, message: str) -> Path | None:
+    document = judged_object(run)
+    found = object_images(run, document, action.extractors) if isinstance(document, dict) else ()
+    images = [image for image in found if any(block.selects(image) for block in action.blocks)]
+    return blamed_image(images, message, document)
+
+
+def _of_policy_images(selection: ImageSelection, run: Run, message: str) -> Path | None:
+    session, _ = selection.open(run)
+    _, infos = selection.found(run, session)
+    return blamed_text(tuple(infos), message, judged_object(run))
 
 
 def _check(action: Any, run: Run, roots: _Roots, bindings: tuple[Binding, ...]) -> Path | None:
@@ -104,12 +124,13 @@ def _foreach(action: ForeachCheck, run: Run, roots: _Roots, bindings: tuple[Bind
 
 def _place_of(places: list[Path], index: int, size: int, element: object, run: Run) -> Path | None:
     """Return the place of one element of a list: one of several places, or an item of the only one."""
-    if len(places) == size and value_at(run.resource, places[index]) == element:
+    document = judged_object(run)
+    if len(places) == size and value_at(document, places[index]) == element:
         return places[index]
     if len(places) == 1:
         item = (*places[0], index)
-        return item if value_at(run.resource, item) == element else places[0]
-    return next((place for place in places if value_at(run.resource, place) == element), None)
+        return item if value_at(document, item) == element else places[0]
+    return next((place for place in places if value_at(document, place) == element), None)
 
 
 def _pod_security(action: PodSecurityRule, run: Run, _roots: _Roots, _bindings: tuple[Binding, ...]) -> Path | None:
@@ -129,7 +150,7 @@ def _validation(action: ValidatingCheck | AdmissionValidation, run: Run, positio
     if validation is None:
         return None
     template = _TEMPLATES.get(run.request.gvk.kind, ("spec", "template", "spec"))
-    return blamed_expression(validation.program, session, run.resource, template)
+    return blamed_expression(validation.program, session, judged_object(run), template)
 
 
 def _failing(validations: tuple[CelValidation, ...], session: CelSession, position: int) -> CelValidation | None:

@@ -20,7 +20,7 @@ from pyverno.lang.template import Template
 from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.value import dataclass, replace
 
-__all__ = ["Reader", "blamed_condition"]
+__all__ = ["Reader", "blamed_condition", "judged_object"]
 
 _HOLE = "\ue000"
 _MOST_TRIED = 1000
@@ -28,6 +28,11 @@ _MOST_TRIED = 1000
 
 _TEMPLATES: Mapping[str, Path] = {"Pod": ("spec",), "CronJob": ("spec", "jobTemplate", "spec", "template", "spec")}
 _CHAINS = frozenset({NodeType.SUBEXPRESSION, NodeType.PIPE, NodeType.INDEX_EXPRESSION})
+
+
+def judged_object(run: Run) -> JSON:
+    """Return the object that the places of a run are in: on DELETE the one that goes."""
+    return run.request.old if run.is_delete else run.resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,13 @@ class Reader:
     bindings: Mapping[str, Binding]
     roots: Mapping[str, Path]
     depth: int = 0
+    is_delete: bool = False
 
     @classmethod
     def of(cls, run: Run, roots: Mapping[str, Path] | None = None, bindings: Iterable[Binding] = ()) -> Reader:
         """Return the reader of a run; `bindings` are further context entries."""
         known = {each.name: each for each in (*run.rule.bindings, *bindings)}
-        return cls(run.resource, run.request.gvk.kind, known, roots or {})
+        return cls(judged_object(run), run.request.gvk.kind, known, roots or {}, is_delete=run.is_delete)
 
     def query(self, query: ExpressionText) -> list[Path]:
         """Return the paths that an expression of its own reads."""
@@ -116,6 +122,8 @@ class Reader:
             case "scope", "images":
                 yield _Place(above="images")
             case "request", "object":
+                yield _Place()
+            case "request", "oldObject" if self.is_delete:
                 yield _Place()
             case "images", _:
                 yield _Place((*_TEMPLATES.get(self.kind, ("spec", "template", "spec")), name))

@@ -10,7 +10,7 @@ import yaml
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.request import Request
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import Status
 from pyverno.kube.yaml.documents import load_documents
 
@@ -169,3 +169,73 @@ def test_the_field_that_decided_is_found(name: str) -> None:
     (result,) = engine.review(request).results
     assert Status.FAIL is result.status, result
     assert expected == engine.blame(request, result)
+
+
+DELETED = {
+    "deny": deny("{any: [{key: '{{ request.oldObject.spec.hostNetwork }}', operator: Equals, value: true}]}"),
+    "deny, by the name of the new object": deny(
+        "{any: [{key: '{{ request.object.spec.hostNetwork }}', operator: Equals, value: true}]}"
+    ),
+    "foreach": (
+        f"{HEAD}    validate: {{foreach: [{{list: 'request.oldObject.spec.hostNetwork', deny: {{conditions: {{any: "
+        "[{key: '{{ element }}', operator: Equals, value: true}]}}}]}\n"
+    ),
+    "CEL": cel("!oldObject.spec.hostNetwork").replace("[CREATE]", "[DELETE]"),
+    "CEL, through a variable": cel(
+        "variables.spec.all(s, !s)", "[{name: spec, expression: '[oldObject.spec.hostNetwork]'}]"
+    ),
+    "CEL, through the request": cel("!request.oldObject.spec.hostNetwork").replace("[CREATE]", "[DELETE]"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DELETED))
+def test_on_delete_the_field_of_the_object_that_goes_is_found(name: str) -> None:
+    """There is no new object."""
+    compilation = compile_documents(load_documents(DELETED[name].replace("[CREATE]", "[DELETE]")))
+    assert () == compilation.errors
+    engine = Engine(PolicySet(compilation.policies))
+    request = Request.from_manifest(POD, operation=Operation.DELETE, old=POD)
+    (result,) = engine.review(request).results
+    assert Status.FAIL is result.status, result
+    assert ("spec", "hostNetwork") == engine.blame(request, result)
+
+
+def images(*, digest: str = "false", required: str = "false") -> str:
+    """A rule that demands digests of images, or their verification."""
+    demands = f"required: {required}, mutateDigest: false, verifyDigest: {digest}"
+    return f"{HEAD}    verifyImages: [{{imageReferences: ['*'], {demands}}}]\n"
+
+
+def image_policy(glob: str, *, digest: str = "false", required: str = "false", valid: str = "true") -> str:
+    """An ImageValidatingPolicy for some images."""
+    return f"""{CEL.replace("ValidatingPolicy", "ImageValidatingPolicy")}
+  matchImageReferences: [{{glob: "{glob}"}}]
+  attestors: [{{name: key, cosign: {{keyless: {{identities: [{{issuer: a, subject: b}}]}}}}}}]
+  validationConfigurations: {{mutateDigest: false, verifyDigest: {digest}, required: {required}}}
+  validations: [{{expression: "{valid}", message: bad images}}]
+"""
+
+
+FIRST = ("spec", "initContainers", 0, "image")
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        pytest.param(images(digest="true"), FIRST, id="a digest"),
+        pytest.param(images(required="true"), FIRST, id="a verification"),
+        pytest.param(image_policy("*latest", digest="true"), (*SIDE, "image"), id="a digest, in CEL"),
+        pytest.param(image_policy("*latest", required="true"), (*SIDE, "image"), id="a verification, in CEL"),
+        pytest.param(image_policy("*latest", valid="false"), (*SIDE, "image"), id="a validation"),
+        pytest.param(image_policy("*", valid="false"), ("spec",), id="a validation of all images"),
+    ],
+)
+def test_the_image_that_a_rule_failed_for_is_found(policy: str, expected: tuple[str | int, ...]) -> None:
+    """By its name in the message; what the images have in common where none is named."""
+    compilation = compile_documents(load_documents(policy))
+    assert () == compilation.errors
+    engine = Engine(PolicySet(compilation.policies))
+    request = Request.from_manifest(POD)
+    results = [each for each in engine.review(request).results if each.status is Status.FAIL]
+    assert results
+    assert [expected] * len(results) == [engine.blame(request, each) for each in results]
