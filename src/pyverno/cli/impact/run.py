@@ -11,6 +11,7 @@ from pyverno.cli.errors import report_error
 from pyverno.cli.impact.changes import Category, Change, differences
 from pyverno.cli.impact.output import Counts, render
 from pyverno.cli.impact.recorded import Recording, read_recordings
+from pyverno.cli.progress import tracked
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.phases import ADMISSION, DELETING
@@ -92,8 +93,7 @@ def _quoted(sources: Sequence[str]) -> str:
 def _policies(sources: Sequence[str]) -> Compilation:
     loaded = load_policy_documents(sources)
     compilation = compile_documents(loaded.documents)
-    for error in (*loaded.errors, *compilation.errors):
-        raise error
+    raise_all((*loaded.errors, *compilation.errors))
     return compilation
 
 
@@ -110,7 +110,8 @@ def _judge(
     )
     judged = matched = 0
     changes: list[Change] = []
-    for request in (*(old.request(body, Operation.CREATE) for body in inputs.manifests), *recording.requests):
+    requests = (*(old.request(body, Operation.CREATE) for body in inputs.manifests), *recording.requests)
+    for request in tracked(requests, len(requests), "requests"):
         judged += 1
         reviews = list(_reviews(old, new, request))
         matched += any(review.results or review.effects for pair in reviews for review in pair)

@@ -15,6 +15,7 @@ from pyverno.cli.migrate.output import check_folder, print_diff, write_folder, w
 from pyverno.cli.migrate.plan import plan_steps, print_steps
 from pyverno.cli.migrate.report import render_report
 from pyverno.cli.migrate.suitefiles import split_suites
+from pyverno.cli.progress import tracked
 from pyverno.compiler import compile_documents
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.errors import Location, PyvernoError, UsageError, raise_all
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MigrateOptions", "run_migrate"]
 
 _DONE, _LEFT, _UNUSABLE = 0, 1, 2
+_TRACKED = "policies converted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +107,7 @@ def _converted(work: _Work) -> list[Conversion]:
     """Convert all documents, in several processes where there is work for them."""
     options, documents = work.options, work.documents
     if options.workers == 1 or len(documents) < options.workers * 2:
-        return [work.convert(document) for document in documents]
+        return [work.convert(document) for document in tracked(documents, len(documents), _TRACKED)]
     # imported for runs over many policies only
     import multiprocessing
     import threading
@@ -117,7 +119,7 @@ def _converted(work: _Work) -> list[Conversion]:
     if forks:
         work.prepare()
     with ProcessPoolExecutor(options.workers, mp_context=context, initializer=_start, initargs=(work,)) as pool:
-        return list(pool.map(_convert_one, documents, chunksize=4))
+        return list(tracked(pool.map(_convert_one, documents, chunksize=4), len(documents), _TRACKED))
 
 
 class _Work:

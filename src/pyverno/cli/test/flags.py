@@ -39,7 +39,11 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         number("--max-mutants", help="Most mutants of one policy, chosen by --seed; 0 = all.", default=0),
         number("--seed", help="Choice of mutants when there are more than --max-mutants.", default=0),
     ),
-    "Writing": (switch("--write", help="Add rows for results that no row checks to the test files, for review."),),
+    "Writing": (
+        switch(
+            "--write", help="Add rows for results that no row checks to the test files; make one where there is none."
+        ),
+    ),
     "Output": (
         value("-o", "--output-format", help="Format of the results, instead of tables.", choices=FORMATS),
         switch("--detailed-results", help="Add messages and differences."),

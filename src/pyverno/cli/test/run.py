@@ -27,6 +27,7 @@ from pyverno.cli.test.suite import ReviewedManifest, Suite, load_suite
 from pyverno.errors import CombinedError, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
+from pyverno.offline.git import is_git_url
 from pyverno.report.problem import Problem, problem_of
 from pyverno.report.table import BOX
 from pyverno.value import dataclass
@@ -97,17 +98,25 @@ def run_tests(options: SuiteOptions) -> int:
         _print(options, "", "Filter errors:", *(f"  Error: {error}" for error in options.selector_errors))
     with ExitStack() as stack:
         try:
-            suites = [
-                suite
-                for source in options.sources
-                for suite in find_suites(source, options.file_name, options.git_branch, stack)
-            ]
+            suites = [suite for source in options.sources for suite in _suites(source, options, stack)]
         except PyvernoError as error:
             _print(options, "", f"Error loading tests: {error}")
             if options.output_format:
                 sys.stdout.write(f"{render((), options.output_format, [problem_of(error)])}\n")
             raise
         return _run(suites, options)
+
+
+def _suites(source: str, options: SuiteOptions, stack: ExitStack) -> list[FoundSuite]:
+    """Return the suites of an argument; with --write a folder without one gets one."""
+    found = find_suites(source, options.file_name, options.git_branch, stack)
+    if found or not options.write or is_git_url(source):
+        return found
+    from pyverno.cli.test.newsuite import make_suite
+
+    path = make_suite(Path(source), options.file_name)
+    _print(options, f"Wrote {path}: a suite of the policies and manifests of its folder")
+    return find_suites(str(path), options.file_name, "", stack)
 
 
 def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:

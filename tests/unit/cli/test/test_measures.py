@@ -189,3 +189,51 @@ def test_write_refuses_results_in_flow_style(cli: Run, folder: Path) -> None:
     ran = cli("test", ".", "--write")
     assert (True, text) == ("rows are added to a list in block style" in ran.err, path.read_text())
     assert 0 != ran.code
+
+
+def test_a_folder_without_a_suite_gets_one_of_its_policies_and_manifests(cli: Run, folder: Path) -> None:
+    """Rows hold the real verdicts, so that the suite passes, also with --strict; a second time nothing is added."""
+    for name, text in {
+        "p/policies/latest.yaml": documents.LATEST,
+        "p/exception.yaml": documents.EXCEPTION,
+        "p/pods/good.yaml": documents.GOOD,
+        "p/pods/bad.yaml": documents.BAD,
+        "p/values.yaml": "a: 1\n",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    ran = cli("test", "p", "--write")
+    assert (0, "") == (ran.code, ran.err)
+    assert "Wrote p/kyverno-test.yaml: " in ran.out
+    [made] = load_documents((folder / "p/kyverno-test.yaml").read_bytes())
+    listed = {name: made.value[name] for name in ("policies", "exceptions", "resources")}
+    assert {
+        "policies": ["policies/latest.yaml"],
+        "exceptions": ["exception.yaml"],
+        "resources": ["pods/bad.yaml", "pods/good.yaml"],
+    } == listed
+    assert {"bad": "skip", "good": "pass"} == {
+        name: each["result"] for each in made.value["results"] for name in each["resources"]
+    }
+    assert 0 == cli("test", "p", "--strict").code
+    before = (folder / "p/kyverno-test.yaml").read_text()
+    assert 0 == cli("test", "p", "--write").code
+    assert before == (folder / "p/kyverno-test.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"pod.yaml": documents.GOOD}, "`p` has no policy, so that --write has nothing to test"),
+        ({"latest.yaml": documents.LATEST}, "`p` has no resource, so that --write has nothing to test"),
+        ({"latest.yaml": documents.LATEST, "torn.yaml": "apiVersion: v1\nkind: [\n"}, "p/torn.yaml:3:1: "),
+    ],
+)
+def test_a_folder_that_makes_no_suite_is_an_error(cli: Run, folder: Path, files: dict[str, str], reason: str) -> None:
+    """And nothing is written."""
+    (folder / "p").mkdir()
+    for name, text in files.items():
+        (folder / "p" / name).write_text(text)
+    ran = cli("test", "p", "--write")
+    assert (1, True) == (ran.code, f"Error: {reason}" in ran.err)
+    assert not (folder / "p/kyverno-test.yaml").exists()
