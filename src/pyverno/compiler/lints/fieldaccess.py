@@ -18,7 +18,12 @@ __all__ = ["Access", "FieldReader", "Types"]
 
 Types: TypeAlias = frozenset[FieldType]
 
-_LITERAL = regex(r"r?\"\"\".*?\"\"\"|r?'''.*?'''|r?'(?:\\.|[^'\\\n])*'|r?\"(?:\\.|[^\"\\\n])*\"|//[^\n]*", re.DOTALL)
+# a literal that is not closed ends with its line, or with the text: it is read once
+_LITERAL = regex(
+    r"r?\"\"\".*?(?:\"\"\"|\Z)|r?'''.*?(?:'''|\Z)"
+    r"|r?'(?:\\.|[^'\\\n])*+'?|r?\"(?:\\.|[^\"\\\n])*+\"?|//[^\n]*",
+    re.DOTALL,
+)
 _NAME = regex(r"(?<![\w.?@])[A-Za-z_]\w*")
 _STEP = regex(r"\s*\.\s*\??\s*([A-Za-z_]\w*)(\s*\()?")
 _MACRO = regex(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap)\(\s*([A-Za-z_]\w*)\s*,")

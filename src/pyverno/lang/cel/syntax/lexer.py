@@ -37,6 +37,7 @@ _TOKEN: Final = regex(
   | (?P<NUM_INT>0x[0-9a-fA-F]+|[0-9]+)
   | (?P<PREFIX>[bBrR][A-Za-z0-9_]*)
   | (?P<ESC_IDENTIFIER>`[A-Za-z0-9_.\-/\ ]+`)
+  | (?P<UNREADABLE>(?s:.))
     )[\t\ \r\n\f]*
     """,
     re.VERBOSE,
@@ -45,10 +46,11 @@ _WORDS: Final = frozenset({"true", "false", "null", "in"})
 # by the number of the group; a prefix is of a text that does not begin
 _KINDS: Final = (
     "", "IDENTIFIER", "OPERATOR", "SPACE", "BYTES", "STRING", "NUM_FLOAT", "NUM_UINT", "NUM_INT", "IDENTIFIER",
-    "ESC_IDENTIFIER",
+    "ESC_IDENTIFIER", "UNREADABLE",
 )  # fmt: skip
 _OPERATOR: Final = _KINDS.index("OPERATOR")
 _SPACE: Final = _KINDS.index("SPACE")
+_UNREADABLE: Final = _KINDS.index("UNREADABLE")
 
 
 class Token(NamedTuple):
@@ -75,11 +77,10 @@ def tokenize(source: Source) -> tuple[Token, ...]:
     position = 0
     new, words = partial(tuple.__new__, Token), _WORDS
     for match in _TOKEN.finditer(text):
-        start, end = match.span()
-        if start != position:
-            break
-        position = end
         group = match.lastindex
+        if group == _UNREADABLE:
+            break  # without it the search would try every later quote, each to the end of the text
+        start, position = match.span()
         if group == _SPACE or group is None:
             continue
         word = match[group]

@@ -71,3 +71,17 @@ def test_the_cel_of_a_rule_is_checked() -> None:
     body = "validate:\n  cel:\n    expressions:\n    - expression: object.spec.hostPid == false"
     [line] = found(policy(rule(body)), "PV105")
     assert "12:35 Pod has no field `hostPid` here: did you mean `hostPID`?" == line
+
+
+@pytest.mark.parametrize("quote", ["'", '"', "'''"])
+def test_a_literal_that_is_not_closed_is_read_once(quote: str) -> None:
+    """A search from each quote in it to the end would take minutes; what it holds is no field."""
+    from pyverno.compiler.lints.fieldaccess import FieldReader
+    from pyverno.compiler.lints.fields import builtin_fields
+    from pyverno.kube.gvk import GVK
+
+    table = builtin_fields()
+    pod = table.type_of(GVK("", "v1", "Pod"))
+    assert pod is not None
+    text = f"object.spec == {quote}" + f"\\{quote[0]}object.sepc" * 20_000
+    assert [] == [*FieldReader(table, frozenset({pod})).unknown(text)]

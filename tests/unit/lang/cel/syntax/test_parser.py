@@ -137,3 +137,12 @@ def test_every_node_has_its_own_id_and_a_place() -> None:
 def test_long_chains_need_no_deep_recursion(text: str, expected: object) -> None:
     """Sums and conjunctions of many terms compile in linear time and run."""
     assert STANDARD.compile(text).evaluate({}) == expected
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_text_that_is_no_token_is_read_once(quote: str) -> None:
+    """However many quotes follow it: a search from each of them to the end would take minutes."""
+    text = quote + f"\\{quote}" * 20_000
+    with pytest.raises(CompileError) as caught:
+        parse(Source(text), MACROS)
+    assert str(caught.value).startswith(f"ERROR: <input>:1:1: Syntax error: token recognition error at: '{quote}")
