@@ -120,6 +120,10 @@ def test_a_release_refuses_upgrades_rolls_back_and_leaves_nothing(tmp_path: Path
                     "the webhook of policies is in place",
                     lambda: "kyverno-policy-validating-webhook-cfg" in names(client, HOOKS[0]),
                 )
+                hooks = [each for path in HOOKS for each in client.get(path).body["items"]]
+                assert {"kyverno:admission-controller"} == {
+                    owner["name"] for each in hooks for owner in each["metadata"]["ownerReferences"]
+                }
                 values = {"policyType": "ClusterPolicy", "validationFailureAction": "Enforce"}
                 releases.install(policies, "baseline", values, timeout=60)
                 until("the policy refuses", lambda: verdicts(client) == (201, 400))

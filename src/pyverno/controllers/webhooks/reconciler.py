@@ -118,6 +118,7 @@ class WebhookReconciler:
         )
         problems: list[StatusError] = []
         async with self._lock:
+            await self.writer.find_owner()
             fixed = (
                 *document_configurations(endpoint, general, self._settings.timeout),
                 *cleanup_configurations(endpoint, general),
@@ -145,6 +146,7 @@ class WebhookReconciler:
     async def _reconcile(self, key: _Key) -> Again | None:
         if key is _Key.RESTORE:
             async with self._lock:
+                await self.writer.find_owner()
                 for wanted, is_fixed in self._written:
                     await self.writer.apply(wanted, is_fixed=is_fixed)
             return None

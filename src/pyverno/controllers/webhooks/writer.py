@@ -2,6 +2,9 @@
 
 An object is written only when it differs, compared without what the API server fills in, and taken away only when all
 of us go. A configuration is never emptied because something could not be read.
+
+Configurations belong to the ClusterRoleBinding of the admission controller: when an installation is deleted without
+its controllers and hooks having a chance to clean up, the garbage collector of the cluster deletes them.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ _RESOURCES: Final = {
     "MutatingWebhookConfiguration": GVR(_GROUP, "v1", "mutatingwebhookconfigurations"),
 }
 _MANAGED: Final = "webhook.kyverno.io/managed-by"
+_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+_BINDING: Final = "kyverno:admission-controller"
 _FILLED_IN: Final[Mapping[str, JSON]] = {
     "failurePolicy": "Fail",
     "matchPolicy": "Equivalent",
@@ -45,6 +50,22 @@ class ConfigurationWriter:
     def __init__(self, client: Client) -> None:
         """Take the client."""
         self._client = client
+        self._owners: list[JSONObject] = []
+
+    async def find_owner(self) -> None:
+        """Look up the binding that configurations belong to; without one, or the right to read it, they have no owner.
+
+        Raises StatusError for any other failure, so that an owner is never dropped because it could not be read.
+        """
+        try:
+            found = await self._client.get(_BINDINGS, _BINDING)
+        except StatusError as error:
+            if error.status not in (403, 404):
+                raise
+            self._owners = []
+            return
+        kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
+        self._owners = [{**kind, "name": _BINDING, "uid": found["metadata"]["uid"]}]
 
     async def apply(self, wanted: JSONObject, *, is_fixed: bool = False) -> bool:
         """Make one configuration what it should be; tell whether anything was written.
@@ -52,17 +73,22 @@ class ConfigurationWriter:
         One that `is_fixed` is left as it is when it is there, but for the authority that it trusts.
         """
         gvr = _RESOURCES[wanted["kind"]]
+        if self._owners:
+            wanted = {**wanted, "metadata": {**wanted["metadata"], "ownerReferences": self._owners}}
         found = await self.find(wanted)
         if found is None:
             await self._client.create(gvr, wanted)
             return True
         if is_fixed:
-            wanted = {**found, "webhooks": [_trusting(hook, wanted) for hook in found.get("webhooks") or ()]}
+            trusting = [_trusting(hook, wanted) for hook in found.get("webhooks") or ()]
+            owned = {"ownerReferences": self._owners} if self._owners else {}
+            wanted = {**found, "metadata": {**found["metadata"], **owned}, "webhooks": trusting}
         if _essence(found) == _essence(wanted):
             return False
         metadata = {**found["metadata"], **wanted["metadata"]}
-        if "annotations" not in wanted["metadata"]:
-            metadata.pop("annotations", None)
+        for optional in ("annotations", "ownerReferences"):
+            if optional not in wanted["metadata"]:
+                metadata.pop(optional, None)
         await self._client.update(gvr, {**wanted, "metadata": metadata})
         return True
 
@@ -113,7 +139,8 @@ def _trusting(hook: JSONObject, wanted: JSONObject) -> JSONObject:
 def _essence(configuration: JSONObject) -> object:
     metadata = configuration["metadata"]
     hooks = [_essential(hook) for hook in configuration.get("webhooks") or ()]
-    return hooks, metadata.get("labels") or {}, metadata.get("annotations") or {}
+    owners = [(owner.get("name"), owner.get("uid")) for owner in metadata.get("ownerReferences") or ()]
+    return hooks, metadata.get("labels") or {}, metadata.get("annotations") or {}, owners
 
 
 def _essential(hook: JSONObject) -> JSONObject:

@@ -39,12 +39,12 @@ def wanted(*, authority: bytes = AUTHORITY, general: Configuration | None = None
     return configurations(sources)[0]
 
 
-def play(scene: Callable[[Client, ConfigurationWriter], Awaitable[None]]) -> None:
+def play(scene: Callable[[Client, ConfigurationWriter], Awaitable[None]], *, controllers: bool = False) -> None:
     """Play a scene in a fresh cluster."""
 
     async def run() -> None:
         async with (
-            Sandbox(SandboxSettings(controllers=False)) as sandbox,
+            Sandbox(SandboxSettings(controllers=controllers, kubelet=False)) as sandbox,
             Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
         ):
             await scene(client, ConfigurationWriter(client))
@@ -108,3 +108,31 @@ def test_all_of_ours_are_taken_away() -> None:
         assert [] == (await client.list(VALIDATING))["items"]
 
     play(scene)
+
+
+def test_configurations_go_with_the_binding_of_an_installation() -> None:
+    """The garbage collector deletes them, and with a new binding they are written with its identity."""
+    bindings = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+    role = {"apiGroup": bindings.group, "kind": "ClusterRole", "name": "view"}
+    binding = {"apiVersion": f"{bindings.group}/v1", "kind": "ClusterRoleBinding", "roleRef": role}
+    binding["metadata"] = {"name": "kyverno:admission-controller"}
+
+    async def scene(client: Client, writer: ConfigurationWriter) -> None:
+        await writer.find_owner()
+        assert [True, False] == [await writer.apply(wanted()) for _ in range(2)]
+        uids = []
+        for _ in range(2):
+            uids.append((await client.create(bindings, binding))["metadata"]["uid"])
+            await writer.find_owner()
+            assert [True, False] == [await writer.apply(wanted()) for _ in range(2)]
+            assert not await writer.apply(wanted(), is_fixed=True)
+            found = await writer.find(wanted())
+            assert found is not None
+            assert [uids[-1]] == [owner["uid"] for owner in found["metadata"]["ownerReferences"]]
+            await client.delete(bindings, "kyverno:admission-controller")
+            async with asyncio.timeout(20):
+                while await writer.find(wanted()) is not None:
+                    await asyncio.sleep(0.02)
+        assert 2 == len({*uids})
+
+    play(scene, controllers=True)
