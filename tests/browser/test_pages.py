@@ -308,3 +308,30 @@ def test_any_property_and_label_can_be_a_facet(visit: Visit) -> None:
     expect(page.get_by_role("group", name="label.team")).to_be_visible()
     page.get_by_label("Add a facet").select_option("rule")
     expect(page.get_by_role("group", name="rule", exact=True).get_by_label("tag")).to_be_visible()
+
+
+def test_an_opened_part_stays_open(visit: Visit) -> None:
+    """When results change, and when the page is opened again; a closed one stays closed."""
+    page = visit.open()
+    figures = page.locator("figure details")
+    figures.locator("summary").click()
+    expect(figures).to_have_attribute("open", "")
+    visit.open()
+    expect(figures).to_have_attribute("open", "")
+    figures.locator("summary").click()
+    visit.open()
+    expect(figures).not_to_have_attribute("open", "")
+
+
+def test_a_board_of_resources_is_a_view_of_resources(visit: Visit) -> None:
+    """With its filter."""
+    page = visit.open()
+    section = page.get_by_role("region", name="Views")
+    section.get_by_text("Import", exact=True).first.click()
+    page.get_by_label("Views or boards").fill(
+        "customBoards: [{name: Objects, namespaces: {list: [data]}, display: resources}]"
+    )
+    section.get_by_role("button", name="Import").click()
+    section.get_by_role("link", name="Objects").click()
+    expect(page.get_by_role("heading", name="Resources", level=1)).to_be_visible()
+    assert page.url.endswith("#/resources?namespace=data")

@@ -15,7 +15,8 @@ from pyverno.ui.live import LiveUpdates
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
 from pyverno.ui.server.inspection import InspectionRoutes, Inspector
-from pyverno.ui.server.metrics import MetricsRoute
+from pyverno.ui.server.metrics import MetricsRoute, read_labels
+from pyverno.ui.server.namespaces import NamespaceSelector
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
@@ -64,6 +65,9 @@ async def serve_ui(
     problems: Sequence[str] = (),
     inspectors: Mapping[str, Inspector] | None = None,
     targets: Sequence[ShownTarget] = (),
+    views: Sequence[View] = (View("Everything that fails", "status=fail"),),
+    namespaces: NamespaceSelector | None = None,
+    metrics_labels: Sequence[str] = (),
 ) -> AsyncIterator[UiServer]:
     """Serve an empty store on a free port; `inspectors` answer for clusters, and `targets` get notifications."""
     path = str(folder / "results.db")
@@ -80,7 +84,7 @@ async def serve_ui(
                     *PolicyReporterRoutes(readers).routes(),
                     *TargetRoutes(targets).routes(),
                     *PlaygroundRoutes(workers).routes(),
-                    *MetricsRoute(readers).routes(),
+                    *MetricsRoute(readers, labels=read_labels(metrics_labels)).routes(),
                     *StaticFiles(web_root()).routes(),
                 ),
                 live=live,
@@ -93,7 +97,8 @@ async def serve_ui(
                 ),
                 base_path=base_path,
                 hosts=LOOPBACK_NAMES,
-                views=[View("Everything that fails", "status=fail")],
+                views=views,
+                namespaces=namespaces,
             )
             runner = web.AppRunner(app, shutdown_timeout=0.1)
             await runner.setup()

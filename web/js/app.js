@@ -54,6 +54,23 @@ async function show() {
   }
 }
 
+/** Parts of the pages that were opened stay open in this session; the playground has its own. */
+function keepOpenParts() {
+  const key = details => `open ${route().name} ${details.dataset.key ?? details.querySelector("summary")?.textContent}`;
+  document.addEventListener("toggle", event => {
+    if (route().name === "playground" || !event.target.matches?.("main details")) return;
+    if (event.target.open) sessionStorage.setItem(key(event.target), "yes");
+    else sessionStorage.removeItem(key(event.target));
+  }, true);
+  new MutationObserver(() => {
+    if (route().name === "playground") return;
+    for (const each of main.querySelectorAll("details:not([data-seen])")) {
+      each.dataset.seen = "yes";
+      if (sessionStorage.getItem(key(each))) each.open = true;
+    }
+  }).observe(main, { childList: true, subtree: true });
+}
+
 function nextTheme(button) {
   const now = localStorage.getItem("theme") ?? "system";
   const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
@@ -79,12 +96,15 @@ document.addEventListener("keydown", event => {
 const button = document.getElementById("theme");
 button.addEventListener("click", () => nextTheme(button));
 setTheme(button);
+keepOpenParts();
 window.addEventListener("hashchange", show);
 try {
   config = await get("config");
 } catch (error) {
   config = { features: ["results", "playground"], problems: [String(error.message ?? error)] };
 }
+if (config.banner) document.querySelector("header").before(h("p.banner", { id: "banner" }, config.banner));
+if (config.hasLogo) document.querySelector(".brand").prepend(h("img", { src: "static/logo", alt: "" }), " ");
 if (config.user) {
   const leave = h("button.quiet", { type: "button", onclick: async () => { await post("../../logout", {}); location.reload(); } }, "Log out");
   button.before(h("span.note", { id: "user" }, config.user), leave);

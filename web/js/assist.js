@@ -20,28 +20,33 @@ function placeOf(text, offset) {
  * Add help to a text field.
  *
  * @param {HTMLTextAreaElement} area
- * @param {HTMLElement} frame what positions are relative to
+ * @param {HTMLElement} frame what scrolls the field
+ * @param {HTMLElement} host the positioned element around the frame, over whose edges a list may reach
  * @param {() => Record<string, string>} context further texts of the request
  * @param {() => void} changed
  */
-export function assist(area, frame, context, changed) {
+export function assist(area, frame, host, context, changed) {
   const id = `completions-${++count}`;
   const list = h("ul.completions", { id, role: "listbox", "aria-label": "Completions", hidden: true });
   const about = h("div.about", { role: "tooltip", hidden: true });
-  frame.append(list, about);
+  host.append(list, about);
+  frame.addEventListener("scroll", () => { if (!list.hidden) placeList(); });
   area.setAttribute("aria-autocomplete", "list");
   area.setAttribute("aria-controls", id);
   let items = [];
   let start = 0;
+  let line = 0;
   let chosen = 0;
   let timer = null;
   let asked = 0;
 
   function place(element, line, column) {
     // style-src forbids attributes, not the object model
-    element.style.top = `${area.offsetTop + PADDING + line * LINE_HEIGHT}px`;
-    const left = area.offsetLeft + PADDING + column * letterWidth(area);
-    element.style.left = `${Math.max(0, Math.min(left, frame.clientWidth + frame.scrollLeft - element.offsetWidth - PADDING))}px`;
+    const own = area.getBoundingClientRect();
+    const around = host.getBoundingClientRect();
+    const left = own.left - around.left + PADDING + column * letterWidth(area) - area.scrollLeft;
+    element.style.top = `${own.top - around.top + PADDING + line * LINE_HEIGHT}px`;
+    element.style.left = `${Math.max(0, Math.min(left, around.width - element.offsetWidth))}px`;
   }
 
   function close() {
@@ -71,10 +76,15 @@ export function assist(area, frame, context, changed) {
     items = found.items.slice(0, 50);
     if (!items.length) return close();
     start = found.start;
+    line = at.line;
     chosen = 0;
     list.hidden = false;
     draw();
-    place(list, at.line, start);
+    placeList();
+  }
+
+  function placeList() {
+    place(list, line, start);
   }
 
   function draw() {

@@ -34,7 +34,8 @@ export function editor(title, text, changed, context = null) {
 
   const frame = h("div.editor", {}, numbers, area);
   // its keys come first: with a list of completions, Tab and Escape belong to the list
-  if (context) assist(area, frame, context, () => { layOut(); changed(area.value); });
+  const element = h("section.writing", {}, h("h2", {}, title), frame);
+  if (context) assist(area, frame, element, context, () => { layOut(); changed(area.value); });
   area.addEventListener("keydown", event => {
     // Tab indents; Escape before it leaves the field as everywhere else
     if (event.key === "Escape") area.dataset.leave = "yes";
@@ -49,7 +50,7 @@ export function editor(title, text, changed, context = null) {
   area.value = text;
   layOut();
   return {
-    element: h("section", {}, h("h2", {}, title), frame),
+    element,
     set,
     /** Put the cursor at a line, and the line into view. */
     goTo(line) {

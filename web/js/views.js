@@ -21,8 +21,14 @@ function keepView(name, query) {
   localStorage.setItem(KEY, JSON.stringify(next));
 }
 
-function link(name, query) {
-  return h("a", { href: `#/results${query ? `?${query}` : ""}` }, name);
+/** A view of this browser is a filter of results, or an address of resources before its `?`. */
+function link(name, query, page = "results") {
+  return h("a", { href: `#/${page}${query ? `?${query}` : ""}` }, name);
+}
+
+/** Page and filter of a view of this browser. */
+function parts(kept) {
+  return kept.startsWith("resources?") ? ["resources", kept.slice("resources?".length)] : ["results", kept];
 }
 
 /** A section with every view, and the import of boards. */
@@ -35,7 +41,7 @@ export async function viewList() {
   async function bringIn() {
     try {
       const { items } = await post("views", { text: text.value });
-      for (const each of items) keepView(each.name, each.query);
+      for (const each of items) keepView(each.name, each.page === "resources" ? `resources?${each.query}` : each.query);
       fill(message, [`${items.length} saved.`, ...items.flatMap(each => each.notes.map(note => `${each.name}: ${note}.`))].join(" "));
       text.value = "";
       draw();
@@ -48,8 +54,8 @@ export async function viewList() {
     const own = ownViews();
     fill(place, h("h2", {}, "Views"),
       h("ul.saved", {},
-        shared.items.map(each => h("li", {}, link(each.name, each.query))),
-        Object.keys(own).sort().map(name => h("li", {}, link(name, own[name]), " ",
+        shared.items.map(each => h("li", {}, link(each.name, each.query, each.page))),
+        Object.keys(own).sort().map(name => h("li", {}, link(name, ...parts(own[name]).reverse()), " ",
           h("button.quiet", { type: "button", "aria-label": `Delete ${name}`, onclick: () => { keepView(name, null); draw(); } }, "×")))),
       h("details", {}, h("summary", {}, "Import"),
         h("form", { onsubmit: event => { event.preventDefault(); bringIn(); } }, text, h("div.tools", {}, h("button", {}, "Import")))), message);

@@ -16,8 +16,9 @@ from urllib.parse import parse_qsl, urlencode
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
+from pyverno.ui.access.identity import Admission
 from pyverno.ui.store.filters import read_filter
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["View", "read_views"]
 
@@ -31,22 +32,48 @@ _LISTS: Final[Mapping[str, str]] = {
 """The lists of a board's filter, and our fields."""
 
 _KNOWN: Final = frozenset(
-    ("name", "title", "namespaces", "sources", "policyReports", "clusterScope", "filter", "renderOptions", "display")
+    (
+        "name",
+        "title",
+        "namespaces",
+        "sources",
+        "policyReports",
+        "clusterScope",
+        "filter",
+        "renderOptions",
+        "display",
+        "accessControl",
+    )
 )
 _MOST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A filter with a name; `query` is as in the address of a page, `notes` say what of a board was left out."""
+    """A filter with a name; `query` is as in the address of a page, `notes` say what of a board was left out.
+
+    `admission` limits who is shown the view; what a person may see of results does not depend on views. With `labels`
+    the view holds the namespaces that have them. `page` is the one it leads to: results or resources.
+    """
 
     name: str
     query: str
     notes: tuple[str, ...] = ()
+    admission: Admission = field(default_factory=Admission)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    page: str = "results"
+
+    def within(self, namespaces: Iterable[str]) -> View:
+        """Return the view of a selector of namespaces (`labels`), given those that have the labels now."""
+        names = ",".join(sorted(namespaces)) or "!*"
+        query = [(key, text) for key, text in parse_qsl(self.query) if key != "namespace"]
+        listed = dict(parse_qsl(self.query)).get("namespace", "")
+        text = f"{listed},{names}" if listed else names
+        return replace(self, query=urlencode([("namespace", text), *query]), labels={})
 
     def to_json(self) -> JSONObject:
         """Return the view as the API writes it."""
-        return {"name": self.name, "query": self.query, "notes": [*self.notes]}
+        return {"name": self.name, "query": self.query, "page": self.page, "notes": [*self.notes]}
 
 
 def read_views(documents: Iterable[Document]) -> list[View]:
@@ -75,7 +102,8 @@ def _views(document: Document) -> Iterator[View]:
     elif isinstance(body, dict) and ("views" in body or "customBoards" in body):
         for item in _items(body, "views", document):
             filters = _mapping(item, "filter", document)
-            yield View(_name(item, document), urlencode({key: _join(each) for key, each in filters.items()}))
+            query = urlencode({key: _join(each) for key, each in filters.items()})
+            yield View(_name(item, document), query, admission=_admission(item, document))
         for item in _items(body, "customBoards", document):
             yield _of_board(_name(item, document), item, document)
         return
@@ -97,8 +125,11 @@ def _of_board(name: str, board: JSONObject, document: Document) -> View:
     notes: list[str] = [f"`{key}` has no meaning here" for key in board if key not in _KNOWN]
     namespaces = _mapping(board, "namespaces", document)
     query["namespace"] = _texts(namespaces.get("list"))
-    if namespaces.get("selector"):
-        notes.append("`namespaces.selector` is left out: name the namespaces, or use a pattern such as `team-*`")
+    wanted = _mapping(namespaces, "selector", document)
+    wanted = _mapping(wanted, "matchLabels", document) or wanted
+    chosen = {key: value for key, value in wanted.items() if isinstance(value, str)}
+    if len(chosen) < len(wanted):
+        notes.append("of `namespaces.selector` only labels with one value are read")
     query["source"] = _texts(_mapping(board, "sources", document).get("list"))
     selector = _mapping(_mapping(board, "policyReports", document), "selector", document)
     labels = selector.get("matchLabels", selector)
@@ -114,7 +145,16 @@ def _of_board(name: str, board: JSONObject, document: Document) -> View:
             query.setdefault(field, []).extend(f"{sign}{text}" for text in _texts(texts))
     if query["namespace"] and _mapping(board, "clusterScope", document).get("enabled") is True:
         query["namespace"].append("-")
-    return View(name, urlencode({key: ",".join(texts) for key, texts in query.items() if texts}), tuple(notes))
+    text = urlencode({key: ",".join(texts) for key, texts in query.items() if texts})
+    shows_objects = _mapping(board, "renderOptions", document).get("resultView") == "resources"
+    page = "resources" if shows_objects or board.get("display") == "resources" else "results"
+    return View(name, text, tuple(notes), _admission(board, document), chosen, page)
+
+
+def _admission(item: JSONObject, document: Document) -> Admission:
+    """Return who is shown a view: `accessControl` with `emails` and `groups`, as Policy Reporter has it."""
+    found = _mapping(item, "accessControl", document)
+    return Admission(tuple(_texts(found.get("emails"))), tuple(_texts(found.get("groups"))))
 
 
 def _check(view: View, document: Document) -> None:

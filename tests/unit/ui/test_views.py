@@ -8,6 +8,7 @@ import pytest
 
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.ui.access.identity import Admission
 from pyverno.ui.views import View, read_views
 
 
@@ -66,14 +67,61 @@ def test_what_a_board_has_and_a_filter_has_not_is_a_note() -> None:
     text = """
     customBoards:
     - name: a
-      namespaces: {selector: {team: blue}}
+      namespaces: {selector: {team: [blue, red]}}
       filter: {include: {resources: [pods.v1]}}
-      accessControl: {groups: [admins]}
+      unknown: 1
     """
     (found,) = views(text)
-    assert ["accessControl", "namespaces.selector", "filter.include.resources"] == [
+    assert ["unknown", "namespaces.selector", "filter.include.resources"] == [
         note.split("`")[1] for note in found.notes
     ]
+
+
+def test_a_board_selects_namespaces_by_labels_and_persons_by_groups() -> None:
+    """Both forms of a selector; the namespaces are those that have the labels when the view is shown."""
+    (found,) = views(
+        "customBoards: [{name: a, namespaces: {list: [x], selector: {matchLabels: {team: blue}}}, "
+        "accessControl: {emails: [ann@example.org], groups: [admins]}}]"
+    )
+    assert ({"team": "blue"}, Admission(("ann@example.org",), ("admins",))) == (found.labels, found.admission)
+    assert "namespace=x%2Ca%2Cb" == found.within(["b", "a"]).query
+    (alone,) = views("customBoards: [{name: a, namespaces: {selector: {team: blue}}, sources: {list: [kyverno]}}]")
+    assert [("namespace", "!*"), ("source", "kyverno")] == parse_qsl(alone.within([]).query)
+
+
+CONFIGURATION = """
+clusters:
+- {name: prod, host: 'http://policy-reporter:8080', skipTLS: true, secretRef: login, basicAuth: {username: u},
+   plugins: [{name: kyverno, host: 'http://kyverno-plugin:8080/api'}], accessControl: {groups: [a]}}
+sources:
+- {name: kyverno, type: status, exceptions: true, excludes: {namespaceKinds: [ReplicaSet], results: [pass]}}
+customBoards:
+- {name: System, namespaces: {list: [kube-system]}, sources: {list: [kyverno]}, clusterScope: {enabled: true},
+   display: results, renderOptions: {dashboardMode: compact, resultView: results}}
+- {name: Team, namespaces: {selector: {team: blue}}, accessControl: {emails: [ann@example.org]}}
+ui: {banner: Prod, logo: {path: '', disabled: false}, displayMode: dark}
+openIDConnect: {enabled: true, discoveryUrl: 'https://login.example', clientId: c, groupClaim: groups}
+server: {port: 8080, cors: true, sessions: {storage: filesystem}}
+"""
+
+
+def test_a_configuration_of_policy_reporters_ui_loads() -> None:
+    """Its boards become views; flags of this server stand for the rest."""
+    system, team = views(CONFIGURATION)
+    assert ("System", [("namespace", "kube-system,-"), ("source", "kyverno")], ()) == (
+        system.name,
+        parse_qsl(system.query),
+        system.notes,
+    )
+    assert ("Team", {"team": "blue"}, ()) == (team.name, team.labels, team.notes)
+
+
+def test_a_board_of_resources_leads_to_resources() -> None:
+    """As its rendering says; else to results."""
+    boards = views(
+        "customBoards: [{name: a, renderOptions: {resultView: resources}}, {name: b, display: resources}, {name: c}]"
+    )
+    assert ["resources", "resources", "results"] == [each.page for each in boards]
 
 
 @pytest.mark.parametrize(

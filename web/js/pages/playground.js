@@ -12,6 +12,7 @@ const TABS = [
   ["policies", "Policies"], ["resources", "Resources"], ["oldResources", "Old resources"], ["clusterResources", "Cluster"],
   ["exceptions", "Exceptions"], ["values", "Values"], ["userInfo", "User"], ["context", "Context"], ["crds", "CRDs"],
 ];
+const VERSIONS = Array.from({ length: 11 }, (_, index) => `1.${37 - index}`);
 const KEY = "playground";
 
 /** The texts to begin with: those of a link, of a link of Kyverno's playground, or the latest of this browser. */
@@ -133,6 +134,7 @@ export async function show(main, { rest, query }) {
   function load(next, notes) {
     for (const [name] of TABS) editors[name].set(next[name] ?? "");
     operation.value = state.operation = next.operation ?? "";
+    version.value = state.kubernetesVersion = next.kubernetesVersion ?? "";
     fill(told, notes.map(text => h("p.note", {}, text)));
     soon();
   }
@@ -141,14 +143,16 @@ export async function show(main, { rest, query }) {
   const stored = storedStates(() => ({ ...state }), load);
   const operation = h("select", { onchange: event => { state.operation = event.target.value; soon(); } },
     ["", "CREATE", "UPDATE", "DELETE", "CONNECT"].map(name => h("option", { value: name, selected: state.operation === name }, name || "automatic")));
+  const version = h("select", { onchange: event => { state.kubernetesVersion = event.target.value; soon(); } },
+    ["", ...VERSIONS].map(name => h("option", { value: name, selected: (state.kubernetesVersion ?? "") === name }, name || "newest")));
   const more = h("div.columns", { hidden: true });
   for (const [name, title] of TABS) {
-    editors[name] = editor(title, state[name] ?? "", text => { state[name] = text; soon(); }, () => ({ crds: state.crds ?? "" }));
+    editors[name] = editor(title, state[name] ?? "", text => { state[name] = text; soon(); }, () => ({ crds: state.crds ?? "", kubernetesVersion: state.kubernetesVersion ?? "" }));
     if (!["policies", "resources"].includes(name)) more.append(editors[name].element);
   }
   fill(main, h("h1", {}, "Playground"),
     h("div.tools", {}, examples,
-      h("label", {}, "Operation ", operation),
+      h("label", {}, "Operation ", operation), h("label", {}, "Kubernetes ", version),
       opener("More inputs", more), opener("Saved and import", stored),
       h("button", { type: "button", onclick: async () => { location.hash = `#/playground/${encodeURIComponent(await toFragment(state))}`; } }, "Share"),
       h("button", { type: "button", onclick: () => save(new Blob([JSON.stringify(state, null, 2)], { type: "application/json" }), "playground.json") }, "Download"),

@@ -43,7 +43,13 @@ _SECTIONS = {
             "--notifications",
             help="Files with targets that changes of results are sent to: our form, or Policy Reporter's.",
         ),
+        value("--banner", help="Text above every page, such as the name of the environment.", metavar="TEXT"),
+        value("--logo", help="Image beside the name of the pages: SVG or PNG.", metavar="FILE"),
         switch("--metrics", help="Serve counts of results for Prometheus at `/metrics`.", key="shows_metrics"),
+        comma_list(
+            "--metrics-labels",
+            help="Labels of these counts: simple, detailed (with rule, kind and name), or names of labels.",
+        ),
         switch(
             "--insecure-no-login",
             help="Allow an address that other machines reach although everybody may read everything.",

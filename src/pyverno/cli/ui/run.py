@@ -29,7 +29,8 @@ from pyverno.ui.notifications.namespaces import NamespaceLabels
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
 from pyverno.ui.server.inspection import InspectionRoutes, Inspector
-from pyverno.ui.server.metrics import MetricsRoute
+from pyverno.ui.server.logo import read_logo
+from pyverno.ui.server.metrics import MetricsRoute, read_labels
 from pyverno.ui.server.namespaces import NamespaceRoutes
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
@@ -69,6 +70,9 @@ class UiOptions:
     retention_days: int = 90
     allows_everybody: bool = False
     shows_metrics: bool = False
+    metrics_labels: tuple[str, ...] = ()
+    banner: str = ""
+    logo: str = ""
     views: tuple[str, ...] = ()
     notifications: tuple[str, ...] = ()
     login: LoginOptions = field(default_factory=LoginOptions)
@@ -154,6 +158,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
         for running in (lead(writer, lambda: _together(work)), follow_announcements(path, live)):
             stack.callback(tasks.create_task(running).cancel)
         door = make_door(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
+        labels = read_labels(options.metrics_labels)
         readings = (notifications.readings,) if notifications else ()
         app = build_app(
             (
@@ -163,7 +168,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
                 *TargetRoutes(notifications.targets() if notifications else ()).routes(),
                 *NamespaceRoutes(NamespaceLabels(clusters)).routes(),
                 *PlaygroundRoutes(workers).routes(),
-                *(MetricsRoute(readers, *readings).routes() if options.shows_metrics else ()),
+                *(MetricsRoute(readers, *readings, labels=labels).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
                 *door.routes,
             ),
@@ -171,6 +176,9 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             problems=source.problems,
             features=(*source.features, *(["targets"] if notifications else [])),
             views=views,
+            banner=options.banner,
+            namespaces=NamespaceLabels(clusters) if clusters else None,
+            logo=read_logo(options.logo) if options.logo else None,
             base_path=options.base_path,
             hosts=_hosts(options),
             door=door.middleware,

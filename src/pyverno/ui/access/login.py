@@ -21,7 +21,7 @@ from pyverno.ui.access.oidc import OidcLogins
 from pyverno.ui.access.sessions import Sessions
 from pyverno.ui.store.scope import SCOPE, Scope
 
-__all__ = ["LoginRoutes", "admit", "known_user"]
+__all__ = ["LoginRoutes", "admit", "is_admitted", "known_user"]
 
 _PERSON: Final[ContextVar[Identity | None]] = ContextVar("person", default=None)
 _LOG: Final = logging.getLogger("pyverno.ui")
@@ -136,6 +136,12 @@ def known_user() -> str:
     """Return the name of the person whose request this is, empty where there is no login."""
     person = _PERSON.get()
     return person.user if person is not None else ""
+
+
+def is_admitted(admission: Admission) -> bool:
+    """Return whether the person of this request belongs to some users and groups; true where there is no login."""
+    person = _PERSON.get()
+    return person is None or admission.allows(person)
 
 
 def _redirect(address: str) -> web.Response:

@@ -14,9 +14,10 @@ from pyverno.ui.notifications.delivery import Delivery, DeliveryError, Target
 from pyverno.ui.notifications.namespaces import NamespaceLabels
 from pyverno.ui.notifications.options import Secrets
 from pyverno.ui.notifications.outbox import Outbox
-from pyverno.ui.notifications.settings import TargetSettings
+from pyverno.ui.notifications.settings import Keepalive, TargetSettings
 from pyverno.ui.notifications.targets.catalog import KINDS
 from pyverno.ui.notifications.targets.opening import open_target
+from pyverno.ui.notifications.targets.webhook import Webhook
 from pyverno.ui.notifications.transport import Transport
 from pyverno.ui.store.writer import Change
 from pyverno.value import replace
@@ -67,6 +68,8 @@ class Dispatcher:
         async with asyncio.TaskGroup() as tasks:
             for target in self._targets:
                 tasks.create_task(self._serve(target))
+                if target.keepalive is not None:
+                    tasks.create_task(self._keep_alive(target, target.keepalive))
 
     async def wake(self, _: Sequence[Change]) -> None:
         """Look at the queue: results changed."""
@@ -76,6 +79,19 @@ class Dispatcher:
     async def queued(self) -> dict[str, int]:
         """Return how many notices wait, by target."""
         return await self._ask(lambda: dict(self._outbox.queued()))
+
+    async def _keep_alive(self, target: TargetSettings, keepalive: Keepalive) -> None:
+        """Send what keeps a webhook alive until cancelled; a failure is shown and tried again after the interval."""
+        while True:
+            try:
+                opened = await self._opened(target)
+                if isinstance(opened, Webhook):
+                    await opened.keep_alive(keepalive.params)
+            except PyvernoError as error:
+                self._open.pop(target.name, None)
+                self._counts.problems[target.name] = error.message
+                _LOG.warning("keepalive failed", extra={"target": target.name, "error": error.message})
+            await asyncio.sleep(keepalive.seconds)
 
     async def _serve(self, target: TargetSettings) -> None:
         while True:
@@ -119,9 +135,9 @@ class Dispatcher:
             _LOG.exception("delivery failed", extra={"target": target.name, "error": type(error).__name__})
             wrong = DeliveryError("internal error: see the log of the server", is_final=True)
             return await self._fail(target, delivery, wrong)
+        await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
         self._counts.sent[target.name] += len(chosen.notices)
         self._counts.problems.pop(target.name, None)
-        await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
         return 60.0 / target.per_minute if chosen.notices else 0.0
 
     async def _choose(self, target: TargetSettings, delivery: Delivery) -> Delivery:

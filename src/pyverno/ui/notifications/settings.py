@@ -25,7 +25,7 @@ from pyverno.ui.notifications.filters import NoticeFilter, read_notice_filter
 from pyverno.ui.notifications.targets.catalog import KINDS, find_kind
 from pyverno.value import dataclass, field
 
-__all__ = ["Layer", "NotificationSettings", "TargetSettings", "read_notifications"]
+__all__ = ["Keepalive", "Layer", "NotificationSettings", "TargetSettings", "read_notifications"]
 
 _GROUP: Final = "policyreporter.kyverno.io/"
 _COMMON: Final = frozenset(
@@ -50,7 +50,7 @@ _COMMON: Final = frozenset(
     )
 )
 _OWN_TOP: Final = ("targets", "egress", "namespace", "target")
-_WITHOUT_MEANING: Final = frozenset(("keepalive", "http2", "delayInSeconds", "synchronize"))
+_WITHOUT_MEANING: Final = frozenset(("http2", "delayInSeconds", "synchronize"))
 _ELSEWHERE: Final = frozenset(("ui",))
 """The kind of Policy Reporter that sends results to its old pages."""
 _GROUPS: Final = ("cluster", "namespace", "policy", "rule", "source", "severity", "kind")
@@ -70,6 +70,14 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class Keepalive:
+    """What a webhook is sent every so many seconds, whether results change or not."""
+
+    seconds: int
+    params: Mapping[str, JSON] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class TargetSettings:
     """One target; `digest` is the window in seconds (0 sends at once), `per_minute` the most deliveries of a minute."""
 
@@ -83,6 +91,7 @@ class TargetSettings:
     digest: int
     group_by: str
     per_minute: int
+    keepalive: Keepalive | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +240,21 @@ def _target(name: str, kind: str, bodies: Sequence[JSONObject], notes: list[str]
             digest=_span("digest", whole.get("digest")),
             group_by=group_by,
             per_minute=_number("rateLimit", whole.get("rateLimit"), found.per_minute),
+            keepalive=_keepalive([each.options.get("keepalive") for each in layers]),
         )
     except PyvernoError as error:
         raise UsageError(f"target `{name}`: {error.message}") from error
+
+
+def _keepalive(written: Sequence[JSON]) -> Keepalive | None:
+    """Return the last `keepalive` that is written; an empty interval turns it off."""
+    for value in reversed(written):
+        if value is not None:
+            body = _mapping("keepalive", value)
+            _check_keys("keepalive", body, ("interval", "params"))
+            seconds = _span("keepalive.interval", body.get("interval"))
+            return Keepalive(seconds, _mapping("keepalive.params", body.get("params"))) if seconds else None
+    return None
 
 
 def _check_keys(name: str, body: JSONObject, known: Sequence[str]) -> None:

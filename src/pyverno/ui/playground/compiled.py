@@ -10,19 +10,27 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from pyverno.compiler import Compilation, compile_documents
+from pyverno.compiler.cel.typechecking import check_types, known_schemas
 from pyverno.compiler.lints.lint import Diagnostic
 from pyverno.compiler.lints.run import lint_documents
+from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.schemas import VERSIONS, schema_set
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
+from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
+from pyverno.policy.cel.policies import CelPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import KNOWN_KINDS
 
-__all__ = ["compile_text", "kinds_of", "lint_texts", "read_documents"]
+__all__ = ["check_version", "compile_text", "kinds_of", "lint_texts", "read_documents"]
 
 _T = TypeVar("_T")
 _MOST_CHARACTERS: Final = 200_000
 """Longer texts are compiled anew each time: what is kept has to fit into the memory of a worker."""
 
 _KEPT: Final = 4
+_CEL_VERSIONS: Final = tuple(each for each in VERSIONS if int(each.partition(".")[2]) >= 27)
+"""Kubernetes versions whose libraries of CEL are known."""
 
 
 def read_documents(text: str, name: str) -> Sequence[Document]:
@@ -44,6 +52,28 @@ def kinds_of(crds: str) -> KindTable:
 def lint_texts(policies: str, crds: str) -> Sequence[Diagnostic]:
     """Return what lints find in policies, given the definitions of custom kinds; raises PyvernoError."""
     return _kept(_lint, policies, crds)
+
+
+def check_version(compilation: Compilation, crds: str, version: str) -> Sequence[PyvernoError]:
+    """Return what of the CEL of policies a Kubernetes version does not know; raises UsageError for an unknown version.
+
+    Fields are those of its schemas, functions those of its libraries.
+    """
+    if version not in _CEL_VERSIONS:
+        raise UsageError(f"`kubernetesVersion` must be one of {', '.join(_CEL_VERSIONS)}")
+    number = int(version.partition(".")[2])
+    schemas = known_schemas(schema_set(version), _definitions(crds))
+    found: list[PyvernoError] = []
+    for item in compilation.items:
+        policy = item.written
+        if item.errors or not isinstance(
+            policy, ValidatingAdmissionPolicy | MutatingAdmissionPolicy | CelPolicy | ClusterPolicy
+        ):
+            continue
+        for each in check_types(policy, schemas, (1, number)).warnings:
+            text = " ".join(each.warning.split())
+            found.append(PyvernoError(f"Kubernetes {version}: {text}", location=each.location, path=each.field_ref))
+    return found
 
 
 def _kept(make: Callable[[str, str], _T], first: str, second: str) -> _T:

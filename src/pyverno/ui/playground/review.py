@@ -25,7 +25,7 @@ from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.report.finding import finding
 from pyverno.report.ruleplaces import RulePlaces
-from pyverno.ui.playground.compiled import compile_text, kinds_of, lint_texts, read_documents
+from pyverno.ui.playground.compiled import check_version, compile_text, kinds_of, lint_texts, read_documents
 from pyverno.ui.playground.explaining import explain_rules, place_of, read_change_wanted
 from pyverno.value import dataclass, field
 
@@ -93,6 +93,12 @@ class _Texts:
                 text = f"{each.code} {each.message}"
                 self.add(PyvernoError(text, location=each.location), each.location.file, each.severity.value)
 
+    def check_version(self, policies: Compilation, version: str) -> None:
+        """Add what a Kubernetes version does not know; the empty text is the newest, which compiling has checked."""
+        if version:
+            for each in check_version(policies, self.texts["crds"], version):
+                self.add(each, "policies", "warning")
+
     def kinds(self) -> KindTable:
         """Return the known kinds, with those of `crds`."""
         return self._try("crds", lambda: kinds_of(self.texts["crds"]), KNOWN_KINDS)
@@ -133,7 +139,8 @@ class _Texts:
 def review_texts(request: JSONObject) -> JSONObject:
     """Review every resource with all policies.
 
-    `request` holds texts by the names of INPUTS, and `operation` (CREATE, UPDATE, DELETE, CONNECT). What cannot be read
+    `request` holds texts by the names of INPUTS, `operation` (CREATE, UPDATE, DELETE, CONNECT), and
+    `kubernetesVersion`, whose fields and functions policies are checked for. What cannot be read
     or compiled, and what lints find, is in `problems`, with line and column; the rest is still reviewed. With `explain`
     (true) every review has `rules`: what each looked at, as lines with places. `change` names one result whose smallest
     change is searched. Raises UsageError for a request of another form.
@@ -143,6 +150,7 @@ def review_texts(request: JSONObject) -> JSONObject:
     explains = change is not None or request.get("explain") is True
     policies, exceptions = texts.compiled("policies"), texts.compiled("exceptions")
     texts.lint()
+    texts.check_version(policies, _read_text(request, "kubernetesVersion"))
     kinds = texts.kinds()
     resources = texts.objects("resources", kinds)
     old = {_key(manifest): manifest for _, manifest in texts.objects("oldResources", kinds)}

@@ -14,9 +14,11 @@ from aiohttp.typedefs import Middleware
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.ui.access.login import known_user
+from pyverno.ui.access.login import is_admitted, known_user
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.errors import errors_as_json
+from pyverno.ui.server.logo import Logo
+from pyverno.ui.server.namespaces import NamespaceSelector
 from pyverno.ui.server.security import add_headers, known_hosts, own_requests
 from pyverno.ui.store.scope import SCOPE
 from pyverno.ui.views import View, read_views
@@ -35,6 +37,9 @@ def build_app(
     problems: Callable[[], Sequence[str]],
     features: Sequence[str],
     views: Sequence[View] = (),
+    banner: str = "",
+    logo: Logo | None = None,
+    namespaces: NamespaceSelector | None = None,
     base_path: str = "",
     hosts: Collection[str] = (),
     door: Middleware | None = None,
@@ -42,8 +47,9 @@ def build_app(
     """Return the application.
 
     `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
-    the filters with names that everybody is shown; with `hosts`, requests for other host names are refused, and `door`
-    lets persons in.
+    the filters with names that everybody is shown, `banner` is a text above every page, and `logo` an image beside the
+    name; `namespaces` finds those of views with labels; with `hosts`, requests for other host names are refused, and
+    `door` lets persons in.
     """
     app = web.Application(client_max_size=_MOST_BYTES)
     if hosts:
@@ -52,8 +58,9 @@ def build_app(
     if door is not None:
         app.middlewares.append(door)
     app.on_response_prepare.append(add_headers)
-    own = _OwnRoutes(live, problems, features, views)
-    for route in (*routes, *own.routes()):
+    look = {"banner": banner, "hasLogo": logo is not None}
+    own = _OwnRoutes(live, problems, features, views=views, look=look, namespaces=namespaces)
+    for route in (*routes, *own.routes(), *(logo.routes() if logo is not None else ())):
         app.router.add_route(route.method, f"{base_path}{route.path}", route.handler)
     if base_path:
         app.router.add_get(base_path, _to_folder)
@@ -73,12 +80,17 @@ class _OwnRoutes:
         live: LiveUpdates,
         problems: Callable[[], Sequence[str]],
         features: Sequence[str],
+        *,
         views: Sequence[View],
+        look: JSONObject,
+        namespaces: NamespaceSelector | None,
     ) -> None:
         self._live = live
         self._problems = problems
         self._features = tuple(features)
         self._views = tuple(views)
+        self._look = look
+        self._namespaces = namespaces
 
     def routes(self) -> Iterable[web.RouteDef]:
         return [
@@ -97,11 +109,23 @@ class _OwnRoutes:
                 "features": list(self._features),
                 "problems": list(self._problems()),
                 "user": known_user(),
+                **self._look,
             }
         )
 
     async def _list_views(self, _: web.Request) -> web.Response:
-        return _json({"items": [view.to_json() for view in self._views]})
+        shown = [view for view in self._views if is_admitted(view.admission)]
+        return _json({"items": [(await self._resolve(view)).to_json() for view in shown]})
+
+    async def _resolve(self, view: View) -> View:
+        """Return a view with the namespaces that its labels select now, as far as this person may see them."""
+        if not view.labels:
+            return view
+        if self._namespaces is None:
+            raise UsageError(f"view `{view.name}` selects namespaces by labels, which needs a cluster")
+        scope = SCOPE.get()
+        found = await self._namespaces.matching(view.labels)
+        return view.within(name for name in found if scope is None or name in scope)
 
     async def _read_views(self, request: web.Request) -> web.Response:
         """Return the views of a text; the page keeps them in the browser."""
@@ -110,7 +134,7 @@ class _OwnRoutes:
         if not isinstance(text, str):
             raise UsageError("expected a JSON object with `text`")
         views = await asyncio.to_thread(lambda: read_views(load_documents(text, file="views")))
-        return _json({"items": [view.to_json() for view in views]})
+        return _json({"items": [(await self._resolve(view)).to_json() for view in views]})
 
     async def _healthy(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")

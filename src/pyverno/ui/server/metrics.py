@@ -1,24 +1,28 @@
 """`/metrics`: the gauges of Policy Reporter, one series for all results that have their labels in common.
 
-The labels are those of its mode `simple`: a series for every object would be too many for Prometheus.
+The labels are those of its mode `simple`, or those that are chosen: with `name` there is a series for every object,
+which may be too many for Prometheus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from aiohttp import web
 
+from pyverno.errors import UsageError
 from pyverno.telemetry.exposition import render_text
 from pyverno.telemetry.instruments import Reading
 from pyverno.ui.store.filters import NO_FILTER
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.reader import Reader
 
-__all__ = ["MetricsRoute"]
+__all__ = ["DETAILED", "SIMPLE", "MetricsRoute", "read_labels"]
 
-_LABELS: Final = ("policy", "status", "severity", "category", "source")
+SIMPLE: Final = ("policy", "status", "severity", "category", "source")
+DETAILED: Final = ("rule", "policy", "kind", "name", "status", "severity", "category", "source")
+_KNOWN: Final = frozenset((*SIMPLE, *DETAILED, "cluster"))
 
 
 Readings = Callable[[], Awaitable[Iterable[Reading]]]
@@ -27,33 +31,50 @@ Readings = Callable[[], Awaitable[Iterable[Reading]]]
 class MetricsRoute:
     """Handler of the route."""
 
-    def __init__(self, readers: ReaderPool, *others: Readings) -> None:
-        """Take the readers of the store, and what gives further metrics."""
+    def __init__(self, readers: ReaderPool, *others: Readings, labels: Sequence[str] = SIMPLE) -> None:
+        """Take the readers of the store, what gives further metrics, and the labels beside `namespace`."""
         self._readers = readers
         self._others = others
+        self._labels = tuple(labels)
 
     def routes(self) -> Iterable[web.RouteDef]:
         """Return the route, relative to the base path."""
         return [web.get("/metrics", self._metrics)]
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        text = await self._readers.ask(_render)
+        text = await self._readers.ask(lambda reader: _render(reader, self._labels))
         for other in self._others:
             text += render_text(await other())
         return web.Response(text=text, content_type="text/plain", charset="utf-8")
 
 
-def _render(reader: Reader) -> str:
+def read_labels(words: Sequence[str]) -> Sequence[str]:
+    """Return the labels of `--metrics-labels`: `simple`, `detailed`, or names; raises UsageError for an unknown one.
+
+    >>> read_labels(["namespace", "policy"])
+    ('policy',)
+    """
+    named = {"": SIMPLE, "simple": SIMPLE, "detailed": DETAILED}.get(",".join(words))
+    if named is not None:
+        return named
+    for each in words:
+        if each not in _KNOWN and each != "namespace":
+            raise UsageError(f"unknown label `{each}`: expected simple, detailed, or {', '.join(sorted(_KNOWN))}")
+    return tuple(each for each in words if each != "namespace")
+
+
+def _render(reader: Reader, labels: Sequence[str]) -> str:
     named: dict[tuple[str, ...], float] = {}
     cluster: dict[tuple[str, ...], float] = {}
-    for namespace, *labels, count in reader.counts(NO_FILTER, ("namespace", *_LABELS)):
+    for namespace, *values, count in reader.counts(NO_FILTER, ("namespace", *labels)):
         if namespace:
-            named[(namespace, *labels)] = count
+            named[(namespace, *values)] = count
         else:
-            cluster[tuple(labels)] = count
+            cluster[tuple(values)] = count
+    own = tuple(labels)
     return render_text(
         (
-            Reading("policy_report_result", "Open results by namespace.", "gauge", ("namespace", *_LABELS), named),
-            Reading("cluster_policy_report_result", "Open results without a namespace.", "gauge", _LABELS, cluster),
+            Reading("policy_report_result", "Open results by namespace.", "gauge", ("namespace", *own), named),
+            Reading("cluster_policy_report_result", "Open results without a namespace.", "gauge", own, cluster),
         )
     )

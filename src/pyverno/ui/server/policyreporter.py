@@ -174,6 +174,7 @@ def _result(stored: StoredResult) -> JSONObject:
         "policy": found.policy,
         "rule": found.rule,
         "status": found.status,
+        "source": stored.collected.source,
         "severity": found.severity,
         "timestamp": stored.changed,
         "properties": dict(found.properties),

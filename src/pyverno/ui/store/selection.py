@@ -135,9 +135,9 @@ class Selector:
         return self._columns.count(self._connection, rows, names)
 
     def combinations(self, chosen: Selected, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return the values of fields that occur together, with the number of results."""
-        columns = ", ".join(f"s.{name}" for name in names)
-        if chosen.on_series is not None:
+        """Return the values of fields that occur together, with the number of results; `name` is that of objects."""
+        columns = ", ".join("o.name" if name == "name" else f"s.{name}" for name in names)
+        if chosen.on_series is not None and "name" not in names:
             where = chosen.on_series
             return self.all(f"SELECT {columns}, s.open FROM series s WHERE {where.sql} AND s.open > 0", where.values)
         where = chosen.sample or chosen.where

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from pyverno.cli.root import run
+from pyverno.cli.ui.run import UiOptions, serving
 from tests.unit.report.test_collected import report
 
 
@@ -59,3 +60,34 @@ async def _first_seen(url: str) -> str:
         (item,) = (await response.json())["items"]
         found: str = item["firstSeen"]
         return found
+
+
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+def test_a_banner_is_part_of_the_configuration(tmp_path: Path) -> None:
+    """And the logo an image, whose script does not run when it is opened by itself."""
+    (tmp_path / "report.yaml").write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail"})))
+    (tmp_path / "logo.svg").write_bytes(SVG)
+    options = UiOptions(
+        files=(str(tmp_path / "report.yaml"),), port=0, banner="Production", logo=str(tmp_path / "logo.svg")
+    )
+
+    async def play() -> tuple[object, ...]:
+        async with serving(options) as url, aiohttp.ClientSession() as session:
+            async with session.get(f"{url}api/v1/config") as response:
+                config = await response.json()
+            async with session.get(f"{url}static/logo") as response:
+                policy = response.headers["Content-Security-Policy"]
+                return config["banner"], config["hasLogo"], await response.read(), "script-src 'self'" in policy
+
+    assert ("Production", True, SVG, True) == asyncio.run(play())
+
+
+@pytest.mark.parametrize("body", [b"GIF89a", b"x" * 300_000])
+def test_a_logo_is_a_small_image(tmp_path: Path, body: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """SVG or PNG."""
+    (tmp_path / "report.yaml").write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail"})))
+    (tmp_path / "logo").write_bytes(body)
+    assert 1 <= run(["ui", str(tmp_path / "report.yaml"), "--port", "0", "--logo", str(tmp_path / "logo")])
+    assert "logo` " in capsys.readouterr().err

@@ -269,3 +269,20 @@ def test_a_store_that_cannot_be_used_for_a_moment_ends_nothing(tmp_path: Path) -
             return known(service)
 
     assert [("opened", "a")] == asyncio.run(play())
+
+
+def test_a_webhook_is_kept_alive(tmp_path: Path) -> None:
+    """With the parameters of the file, though nothing changed; a failure is shown and does not end it."""
+
+    async def play(status: int) -> tuple[object, dict[str, str]]:
+        (tmp_path / str(status)).mkdir()
+        async with Service({"/hook": lambda: web.json_response({}, status=status)}) as service:
+            text = f"webhook: '{service.url('/hook')}', keepalive: {{interval: 1h, params: {{cluster: c}}}}"
+            stage = Stage(tmp_path / str(status), settings(f"targets: [{{name: a, type: webhook, {text}}}]").targets)
+            await stage.until(lambda: bool(service.asked) and (status == 200 or "a" in stage.counts.problems))
+            await stage.close()
+            return json.loads(service.asked[0].body), dict(stage.counts.problems)
+
+    assert ({"cluster": "c"}, {}) == asyncio.run(play(200))
+    body, problems = asyncio.run(play(500))
+    assert ({"cluster": "c"}, ["a"]) == (body, list(problems))

@@ -121,3 +121,32 @@ spec:
 """
     found = review_texts({"policies": policy, "resources": POD})
     assert ["error"] == [each["status"] for each in found["reviews"][0]["results"] if each["rule"] == "call"]
+
+
+@pytest.mark.parametrize(("version", "count"), [("", 0), ("1.37", 0), ("1.27", 1)])
+def test_a_policy_is_checked_for_a_kubernetes_version(version: str, count: int) -> None:
+    """A function that came later is a warning at its line; the review is made all the same."""
+    policy = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations:
+  - expression: isIP('1.2.3.4')
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: b}
+spec: {policyName: p, validationActions: [Deny]}
+"""
+    found = review_texts({"policies": policy, "resources": POD, "kubernetesVersion": version})
+    own = [each for each in found["problems"] if each["message"].startswith("Kubernetes 1.")]
+    assert (count, 1) == (len(own), len(found["reviews"]))
+    assert [("policies", 7, "warning")] * count == [(each["input"], each["line"], each["severity"]) for each in own]
+
+
+def test_an_unknown_kubernetes_version_is_an_error() -> None:
+    """With those that are known."""
+    with pytest.raises(UsageError, match=r"`kubernetesVersion` must be one of 1\.27, "):
+        review_texts({"policies": "", "resources": "", "kubernetesVersion": "1.5"})

@@ -47,6 +47,7 @@ def test_results_have_the_fields_of_policy_reporter(tmp_path: Path) -> None:
         "policy": "p",
         "rule": "r",
         "status": "fail",
+        "source": "kyverno",
         "severity": "high",
         "timestamp": 1_000_000,
         "properties": {"k": "v"},

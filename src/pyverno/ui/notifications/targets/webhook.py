@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from pyverno.kube.json import JSON
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.options import Options
 from pyverno.ui.notifications.transport import Endpoint, Transport
@@ -20,6 +23,10 @@ class Webhook:
     def __init__(self, endpoint: Endpoint) -> None:
         """Take the address."""
         self._endpoint = endpoint
+
+    async def keep_alive(self, params: Mapping[str, JSON]) -> None:
+        """Send what tells the receiver that this server is there."""
+        await self._endpoint.send(dict(params))
 
     async def send(self, delivery: Delivery) -> None:
         """Send the notices; a repeated request has the same `Idempotency-Key`."""
