@@ -27,6 +27,7 @@ _LITERAL = regex(
 _NAME = regex(r"(?<![\w.?@])[A-Za-z_]\w*")
 _STEP = regex(r"\s*\.\s*\??\s*([A-Za-z_]\w*)(\s*\()?")
 _MACRO = regex(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter|transformList|transformMap)\(\s*([A-Za-z_]\w*)\s*,")
+_BRACKET = regex(r"[()\[\]{}]")
 _SAME = frozenset({"filter", "orValue", "or"})
 _UNKNOWN: Types = frozenset({ANY})
 
@@ -48,6 +49,7 @@ class FieldReader:
         self._names: dict[str, Types] = {"object": objects, "oldObject": objects}
         self._variables: dict[str, Types] = {}
         self._lists: dict[int, Types] = {}
+        self._ends: dict[int, int] = {}
 
     def declare(self, name: str, expression: str) -> None:
         """Take a variable of the policy; its type is known where the expression is one chain."""
@@ -55,6 +57,7 @@ class FieldReader:
         root = _NAME.match(text)
         types, end = _UNKNOWN, 0
         if root is not None and root[0] in self._names:
+            self._ends = _closings(text)
             types, end = self._follow(text, root.end(), self._names[root[0]], [])
         self._variables[name] = types if end == len(text) else _UNKNOWN
 
@@ -64,6 +67,7 @@ class FieldReader:
         found: list[Access] = []
         names = dict(self._names)
         self._lists = {}
+        self._ends = _closings(text)
         for token in sorted((*_NAME.finditer(text), *_MACRO.finditer(text)), key=lambda each: each.start()):
             if token.re.groups:
                 # a variable of a macro: an element of the list, where that is known
@@ -83,7 +87,7 @@ class FieldReader:
         while True:
             if text[position : position + 1] == "[":
                 types = frozenset(table.element(each) for each in types)
-                position = _closing(text, position)
+                position = self._ends.get(position, len(text))
                 continue
             step = _STEP.match(text, position)
             if step is None:
@@ -92,7 +96,7 @@ class FieldReader:
                 self._lists[text.index(".", position)] = types
                 if step[1] not in _SAME:
                     return _UNKNOWN, position
-                position = _closing(text, step.end() - 1)
+                position = self._ends.get(step.end() - 1, len(text))
                 continue
             children = [table.child(each, step[1]) for each in types]
             known = frozenset(each for each in children if each is not None)
@@ -102,11 +106,13 @@ class FieldReader:
             types, position = known or _UNKNOWN, step.end(1)
 
 
-def _closing(text: str, start: int) -> int:
-    """Return the position after the bracket that closes the one at `start`."""
-    depth = 0
-    for position in range(start, len(text)):
-        depth += (text[position] in "([{") - (text[position] in ")]}")
-        if not depth:
-            return position + 1
-    return len(text)
+def _closings(text: str) -> dict[int, int]:
+    """Return for each bracket that is closed the position after the one that closes it."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for found in _BRACKET.finditer(text):
+        if found[0] in "([{":
+            opened.append(found.start())
+        elif opened:
+            ends[opened.pop()] = found.end()
+    return ends

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["is_selected", "lint_documents"]
 
+_MOST_CHARACTERS = 100
+"""Findings of a lint in a document whose character is looked up; those after them have the place of their text."""
+
 _IGNORE = regex(r"#\s*pyverno:\s*ignore(?:\[([A-Za-z0-9,\s-]*)\])?")
 
 
@@ -95,15 +98,15 @@ def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Di
         problems = [*lint.check(subject, workspace)]
     except RecursionError:  # nested deeper than any object can be; compiling reports it
         return
-    for problem in problems:
-        diagnostic = _diagnostic(lint, problem, subject)
+    for number, problem in enumerate(problems):
+        diagnostic = _diagnostic(lint, problem, subject, is_exact=number < _MOST_CHARACTERS)
         if text is None or not _is_suppressed(diagnostic, subject.document, text):
             yield diagnostic
 
 
-def _diagnostic(lint: Lint, problem: Problem, subject: Subject) -> Diagnostic:
+def _diagnostic(lint: Lint, problem: Problem, subject: Subject, *, is_exact: bool) -> Diagnostic:
     document = subject.document
-    if problem.offset is None:
+    if problem.offset is None or not is_exact:
         location = document.location(problem.path, key=problem.key)
     else:
         location = document.character(problem.path, problem.offset)

@@ -13,6 +13,7 @@ __all__ = ["find_character"]
 
 _PROPERTIES: Final = regex(r"(?:[&!][^\s]*[ \t]*\n?[ \t]*)+")
 _LINE_END: Final = regex(r"[ \t]*\r?\n")
+_BLANKS: Final = regex(r"[ \t]*")
 _LINE_FEEDS: Final = regex(r"\n*")
 _ESCAPE_LENGTHS: Final = {"x": 4, "u": 6, "U": 10}
 
@@ -103,7 +104,7 @@ def _run(value: str, index: int) -> int:
 
 
 def _in_flow(text: str, position: int, value: str, offset: int, quote: str) -> int | None:
-    index = 0
+    index = plain = 0
     while True:
         character = text[position : position + 1]
         if character == "\\" and quote == '"' and text[position + 1 : position + 2] in ("\n", "\r"):
@@ -111,7 +112,10 @@ def _in_flow(text: str, position: int, value: str, offset: int, quote: str) -> i
             continue
         if index >= offset:
             return position
-        fold = _LINE_END.match(text, position) if value[index] in " \n" else None
+        fold = _LINE_END.match(text, position) if value[index] in " \n" and position >= plain else None
+        if fold is None and character in (" ", "\t") and position >= plain:
+            blanks = _BLANKS.match(text, position)
+            plain = position if blanks is None else blanks.end()  # blanks that end no line are looked at once
         if fold is not None:
             index += _run(value, index)
             if index > offset:

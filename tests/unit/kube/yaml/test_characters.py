@@ -49,3 +49,10 @@ def test_a_document_without_text_has_no_characters() -> None:
     from pyverno.kube.yaml.documents import Document
 
     assert "x:1:1" == str(Document({"a": "b"}, "x").character(("a",), 0))
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_blanks_inside_of_a_line_are_looked_at_once(quote: str) -> None:
+    """A look from each of them to the end of the line would take half a minute."""
+    value = f"a{' ' * 200_000}b"
+    assert "a:1:200006" == str(load_documents(f"a: {quote}{value}{quote}\n", file="a")[0].character(("a",), 200_001))
