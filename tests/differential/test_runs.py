@@ -27,7 +27,8 @@ if "p01" in policies:
 result = {"rule": "v0", "result": "RESULT", "message": "m"}
 subjects = [{"kind": "ConfigMap", "name": resource["metadata"]["name"]} for resource in read("resources.yaml")]
 results = [{**result, "policy": policy, "resources": [subject]} for policy in policies for subject in subjects]
-open("objects/p00-1-mutated.yaml", "w").write("a: 1\\n---\\n\\na: 2\\n---\\n\\n")
+changed = "a: 1\\n---\\n\\na: 2\\n---\\n\\n" if "p00" in policies else "a: 0\\n"
+open("objects/p00-1-mutated.yaml", "w").write(changed)
 print("Mutation has been applied successfully." + json.dumps({"kind": "ClusterReport", "results": results}))
 """
 
@@ -51,7 +52,7 @@ def _standin(folder: Path, result: str) -> Command:
 
 
 def test_results_and_objects_are_read_and_a_policy_that_stops_the_run_is_found(tmp_path: Path) -> None:
-    """A panic costs its policy only; of a changed object the last state counts."""
+    """A panic costs its policy only; of a changed object the last state counts, in the run of its own policy."""
     found = answers_of(_standin(tmp_path, "pass"), _batch("p00", "p01", "p02"))
     assert {
         Key("policy", "p01"): Answer("stops the run", "panic: bad policy"),
