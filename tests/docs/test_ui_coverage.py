@@ -74,9 +74,9 @@ def test_every_row_works_or_has_a_reason() -> None:
 
 
 def test_the_counts_at_the_top_are_those_of_the_rows() -> None:
-    """And at least 93 of 100 rows work."""
+    """And at least 95 of 100 rows work."""
     counts = [state for _, state, _ in rows()]
     works = counts.count("works")
-    assert works >= 0.93 * len(counts)
+    assert works >= 0.95 * len(counts)
     share = 100 * works // len(counts)
     assert f"{works} of {len(counts)} work ({share} %), {len(counts) - works} are left out" in " ".join(TEXT.split())

@@ -17,7 +17,8 @@ _HELP = """Show reports, and a playground for policies, in a browser.
 FILES are files or folders with PolicyReport, ClusterPolicyReport, Report or ClusterReport objects, or the output of
 `pyverno report -o json`. Without files the reports of the cluster of the kubeconfig are followed.
 `pyverno ui check-login` with the flags of a login asks the issuer, and says what is wrong with it.
-`pyverno ui test-target NAME --notifications FILE` sends a sample to one target of the file.
+`pyverno ui test-target NAME --notifications FILE` sends a sample to one target of the file, and
+`pyverno ui send-report NAME [FILES] --notifications FILE` mails the results that the target's filter admits.
 """
 _SECTIONS = {
     "Source": (
@@ -100,6 +101,10 @@ def _ui(files: tuple[str, ...], **flags: Any) -> None:
         from pyverno.cli.ui.checklogin import check_login
 
         raise Exit(check_login(options))
+    if files[:1] == ("send-report",):
+        from pyverno.cli.ui.sendreport import send_report
+
+        raise Exit(send_report(options))
     if files[:1] == ("test-target",):
         from pyverno.cli.ui.testtarget import test_target
 

@@ -23,7 +23,7 @@ from pyverno.ui.notifications.targets.opening import open_target
 from pyverno.ui.notifications.transport import Transport
 from pyverno.ui.store.writer import Change
 
-__all__ = ["test_target"]
+__all__ = ["find_target", "test_target"]
 
 
 def test_target(options: UiOptions) -> int:
@@ -31,10 +31,7 @@ def test_target(options: UiOptions) -> int:
     if not options.notifications or len(options.files) != 2:
         raise UsageError("test-target needs the name of a target and --notifications")
     settings = read_settings(options.notifications)
-    name = options.files[1]
-    target = next((each for each in settings.targets if each.name == name), None)
-    if target is None:
-        raise UsageError(f"there is no target `{name}`: expected {', '.join(each.name for each in settings.targets)}")
+    target = find_target(settings, options.files[1])
     try:
         asyncio.run(_send(options, settings, target))
     except PyvernoError as error:
@@ -42,6 +39,14 @@ def test_target(options: UiOptions) -> int:
         return 1
     sys.stdout.write(f"good: `{target.name}` ({target.kind}) took a sample\n")
     return 0
+
+
+def find_target(settings: NotificationSettings, name: str) -> TargetSettings:
+    """Return the target with a name; raises UsageError with those there are."""
+    target = next((each for each in settings.targets if each.name == name), None)
+    if target is None:
+        raise UsageError(f"there is no target `{name}`: expected {', '.join(each.name for each in settings.targets)}")
+    return target
 
 
 async def _send(options: UiOptions, settings: NotificationSettings, target: TargetSettings) -> None:

@@ -83,7 +83,16 @@ class Mail:
 
     async def send(self, delivery: Delivery) -> None:
         """Send one message to all recipients."""
-        message = self._message(delivery)
+        await self._post(self._message(delivery))
+
+    async def send_page(self, title: str, text: str, page: str, at: int) -> None:
+        """Send a page of HTML, with what it says as text; `at` is in seconds since 1970."""
+        message = self._envelope(title, at)
+        message.set_content(text)
+        message.add_alternative(page, subtype="html")
+        await self._post(message)
+
+    async def _post(self, message: EmailMessage) -> None:
         try:
             await asyncio.to_thread(_send, self._server, message, self._sender, self._recipients)
         except smtplib.SMTPResponseException as error:
@@ -104,15 +113,19 @@ class Mail:
             raise DeliveryError(f"`{self._server.host}` cannot be reached, or does not speak SMTP") from None
 
     def _message(self, delivery: Delivery) -> EmailMessage:
-        message = EmailMessage()
-        message["Subject"] = one_line(f"{self._prefix} {delivery.title}")
-        message["From"] = self._sender
-        message["To"] = ", ".join(self._recipients)
-        message["Date"] = formatdate(delivery.at)
+        message = self._envelope(delivery.title, delivery.at)
         message["Message-ID"] = f"<{delivery.id}@{self._sender.rpartition('@')[2]}>"
-        message["Auto-Submitted"] = "auto-generated"
         message.set_content("\n".join(_text(delivery)))
         message.add_alternative("\n".join(_html(delivery)), subtype="html")
+        return message
+
+    def _envelope(self, title: str, at: int) -> EmailMessage:
+        message = EmailMessage()
+        message["Subject"] = one_line(f"{self._prefix} {title}")
+        message["From"] = self._sender
+        message["To"] = ", ".join(self._recipients)
+        message["Date"] = formatdate(at)
+        message["Auto-Submitted"] = "auto-generated"
         return message
 
 
