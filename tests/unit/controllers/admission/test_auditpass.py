@@ -1,4 +1,4 @@
-"""Policies that only tell are put off when they ask the world, and told of when they have been asked."""
+"""Audit policies that read the cluster are evaluated after the answer, and their results are observed later."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def names(policies: PolicySet) -> list[str]:
 def test_only_policies_that_can_not_change_an_answer_are_put_off(
     path: str, deciding: list[str], telling: list[str]
 ) -> None:
-    """One that denies somewhere, or warns, is asked before; nothing is left out."""
+    """Policies that deny in some namespace, or that warn, are evaluated before the answer; none is left out."""
     overrides = [{"action": "Enforce", "namespaces": ["team"]}]
     some = policy("some", "Audit")
     some["spec"]["rules"][0]["validate"]["failureActionOverrides"] = overrides
@@ -94,7 +94,7 @@ def test_only_policies_that_can_not_change_an_answer_are_put_off(
 def test_the_account_that_changes_objects_is_mutated_only_where_a_policy_says_so(
     username: str, path: str, expected: list[str]
 ) -> None:
-    """By default its changes stay as they are; what it does is judged all the same."""
+    """By default its own changes are not mutated, but validating policies still evaluate them."""
 
     def mutating(name: str, **evaluation: object) -> JSONObject:
         rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
@@ -120,7 +120,7 @@ def test_the_account_that_changes_objects_is_mutated_only_where_a_policy_says_so
 
 
 class Told:
-    """Who is told of what was judged, and of what was not."""
+    """Records the results of finished audits and the number of dropped ones."""
 
     def __init__(self) -> None:
         self.results: list[str] = []
@@ -137,7 +137,7 @@ class Told:
 
 
 class Waiting(OfflineHost):
-    """A world that answers when it is let."""
+    """A Host whose answers wait until the gate opens."""
 
     def __init__(self, gate: threading.Event) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ def put_off(allowed: bool = True) -> AdmissionOutcome:
 
 
 def test_what_was_put_off_is_judged_and_told_of() -> None:
-    """Refused requests, and those for which nothing was put off, are over."""
+    """Requests that were refused, or have no deferred policy, need no audit."""
     told, gate = Told(), threading.Event()
 
     async def run() -> None:
@@ -175,7 +175,7 @@ def test_what_was_put_off_is_judged_and_told_of() -> None:
 
 
 def test_what_finds_no_room_is_counted() -> None:
-    """Nobody waits for it."""
+    """A full queue drops the audit instead of delaying the request."""
     told, gate = Told(), threading.Event()
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""What follows answers in a cluster: reports on what was let through, and work for the background controller."""
+"""What follows an answer in a cluster: reports on allowed requests, and UpdateRequests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check(action: str, key: str) -> JSONObject:
 
 
 class World:
-    """A sandbox with policies at work, and what is in it."""
+    """A sandbox with policies in force, and its client."""
 
     def __init__(self, sandbox: PolicySandbox, client: Client) -> None:
         self.sandbox = sandbox
@@ -70,13 +70,13 @@ class World:
                 await asyncio.sleep(0.01)
 
     async def make(self, gvr: GVR, *bodies: JSONObject) -> None:
-        """Write policies and wait until they are at work."""
+        """Write policies and wait until they are in force."""
         for body in bodies:
             await self.client.create(gvr, body)
         await self.sandbox.settle()
 
     async def work(self) -> list[JSONObject]:
-        """Return the specs of all UpdateRequests, in order of their making, without the context."""
+        """Return the specs of all UpdateRequests in order of creation, without the context."""
         await self.idle()
         found = (await self.client.list(WORK, "kyverno"))["items"]
         assert {"Pending"} >= {each["status"]["state"] for each in found}
@@ -84,7 +84,7 @@ class World:
         return [{key: value for key, value in each["spec"].items() if key != "context"} for each in ordered]
 
     async def results(self) -> list[list[tuple[str, str]]]:
-        """Return policy and result of every report on ConfigMaps that tests make."""
+        """Return policy and result of every report on the ConfigMaps of a test."""
         await self.idle()
         found = (await self.client.list(REPORTS, "default"))["items"]
         ordered = sorted(found, key=lambda each: int(each["metadata"]["resourceVersion"]))
@@ -111,7 +111,7 @@ def in_cluster(act: Callable[[World], Awaitable[None]], **settings: Any) -> None
 
 
 def test_what_was_let_through_is_reported_on() -> None:
-    """Rules that deny and rules that only tell in two reports; a dry run, a denial and a deletion in none."""
+    """Enforce and Audit results are separate reports; a dry run, a denial and a deletion have none."""
 
     async def act(world: World) -> None:
         await world.make(
@@ -135,7 +135,7 @@ def test_what_was_let_through_is_reported_on() -> None:
 
 
 def test_policies_in_cel_are_reported_on_unless_one_of_them_can_deny() -> None:
-    """Whatever they said; kinds of rules and results can be left out."""
+    """Neither the result of an Audit policy nor that of a Deny policy is reported then; settings select the results."""
 
     def validating(name: str, action: str) -> JSONObject:
         about = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
@@ -163,21 +163,21 @@ def test_policies_in_cel_are_reported_on_unless_one_of_them_can_deny() -> None:
 
 
 def test_no_more_reports_are_made_than_allowed() -> None:
-    """The breaker lets them through again when there are fewer."""
+    """The circuit breaker closes again once the cluster has fewer reports."""
 
     async def act(world: World) -> None:
         await world.make(POLICIES, policy("tells", rule("x", validate=check("Audit", "x"))))
         for name in "abcd":
             await world.client.create(CONFIG_MAPS, config_map(name), "default")
             await world.idle()
-            await asyncio.sleep(0.1)  # until the count has followed
+            await asyncio.sleep(0.1)  # until the watch has counted the reports
         assert 2 == len(await world.results())
 
     in_cluster(act, reports=ReportSettings(most=1))
 
 
 def test_policies_that_only_tell_are_asked_after_the_answer_where_that_takes_time() -> None:
-    """What they say is reported and has its events; a policy that can deny is asked before."""
+    """Its result is still reported and has events; an Enforce policy is evaluated before the answer."""
     looked_up = [{"name": "settings", "configMap": {"name": "settings", "namespace": "default"}}]
 
     def asking(name: str, action: str) -> JSONObject:
@@ -207,7 +207,7 @@ def test_policies_that_only_tell_are_asked_after_the_answer_where_that_takes_tim
 
 
 def test_work_follows_requests() -> None:
-    """One request for each policy that makes things, and for each rule that changes existing ones."""
+    """A generating policy has one UpdateRequest, and so has each rule that mutates existing objects."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
     targets = [{"apiVersion": "v1", "kind": "Secret", "name": "one", "namespace": "default"}]
     patch = {"metadata": {"labels": {"a": "b"}}}
@@ -243,7 +243,7 @@ def test_work_follows_requests() -> None:
 
 
 def test_what_a_rule_made_or_copies_is_kept_in_step() -> None:
-    """A change by anybody but the account that does the work; a source that goes takes its copies along."""
+    """A change of the object or its source creates an UpdateRequest; a deleted source deletes its copies."""
     copied = {"apiVersion": "v1", "kind": "Secret", "name": "copy", "namespace": "default"}
     keep = rule("keep", generate={**copied, "synchronize": True, "clone": {"name": "source", "namespace": "default"}})
     labels = {
@@ -288,7 +288,7 @@ def test_what_a_rule_made_or_copies_is_kept_in_step() -> None:
 
 
 def test_the_account_that_does_the_work_sets_nothing_in_motion() -> None:
-    """Its own objects would set rules in motion for ever."""
+    """Objects that the background controller writes would otherwise trigger rules without end."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
     async def act(world: World) -> None:
@@ -314,7 +314,7 @@ def test_the_account_that_does_the_work_sets_nothing_in_motion() -> None:
 
 
 def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
-    """An event says which policy did not get its way."""
+    """An event on the policy reports the refused work."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
     async def act(world: World) -> None:
@@ -335,7 +335,7 @@ def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
 
 
 def test_work_waits_for_room_below_the_threshold() -> None:
-    """It is written when another request is completed, and nothing is lost."""
+    """It is written once another UpdateRequest completes, and none is lost."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
     async def act(world: World) -> None:
@@ -355,7 +355,7 @@ def test_work_waits_for_room_below_the_threshold() -> None:
 
 
 def test_a_controller_that_ends_writes_what_waits_for_room() -> None:
-    """What only its memory holds would be lost; the threshold is exceeded instead."""
+    """Work that only its memory holds would be lost, so it exceeds the threshold instead."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
     names = ["one", "three", "two"]
 
@@ -374,7 +374,7 @@ def test_a_controller_that_ends_writes_what_waits_for_room() -> None:
 
 
 def test_an_entry_of_the_global_context_without_data_says_so() -> None:
-    """By an event and in its status, until it has data."""
+    """An event and the status give the reason until the entry has data."""
     entries = GVR("kyverno.io", "v2", "globalcontextentries")
     call = {"urlPath": "/apis/none.example.com/v1/things", "refreshInterval": "200ms", "retryLimit": 1}
 

@@ -1,4 +1,4 @@
-"""What only the leader does: keeping the webhooks in place, and taking them away when nobody comes after it."""
+"""Duties of the leader: it keeps the webhooks in place, and deletes them when the last replica leaves."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ RESOURCES = "kyverno-resource-validating-webhook-cfg"
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for something that is about to happen."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(30):
         while not await holds():
             await asyncio.sleep(0.05)
 
 
 def test_webhooks_that_somebody_takes_away_or_changes_come_back() -> None:
-    """At once, whatever they are for."""
+    """The watch brings the change, whichever kind of webhook it is."""
 
     async def run() -> None:
         async with (
@@ -70,7 +70,7 @@ def test_webhooks_that_somebody_takes_away_or_changes_come_back() -> None:
 
 
 def test_the_heartbeat_goes_through_the_webhook() -> None:
-    """The time in the lease is the webhook's: it comes also where somebody else writes the lease."""
+    """The webhook writes the time into the lease, also when another client updates the lease."""
 
     async def run() -> None:
         async with (
@@ -86,7 +86,7 @@ def test_the_heartbeat_goes_through_the_webhook() -> None:
 
 
 def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leader whose watches are late would take away the webhook of a policy that it has not heard of."""
+    """A leader with incomplete watches would delete the webhooks of policies that it has not received yet."""
     steps: list[str] = []
     catch_up, register = ClusterState.catch_up, WebhookRegistration.register
 
@@ -111,7 +111,7 @@ def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypa
 def test_a_policy_that_comes_while_webhooks_are_written_is_not_ready_before_its_own_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who waits for it would be told too early."""
+    """Clients that wait for `Ready` would otherwise rely on a webhook that is not registered yet."""
     said: list[object] = []
     register = WebhookRegistration.register
 
@@ -148,7 +148,7 @@ async def _seen(cluster: PolicySandbox, name: str, version: str) -> bool:
 
 
 def named(name: str) -> JSONObject:
-    """Return a policy that everything passes."""
+    """Return a policy that every object passes."""
     match = {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}
     check = {"name": "rule", "match": match, "validate": {"pattern": {"metadata": {"name": "?*"}}}}
     metadata = {"name": name}
@@ -156,7 +156,7 @@ def named(name: str) -> JSONObject:
 
 
 def test_a_configuration_is_changed_and_never_made_anew() -> None:
-    """Between its end and its beginning everything would pass."""
+    """Between a deletion and a creation every request would pass unchecked."""
     notices: list[Notice] = []
 
     async def run() -> None:
@@ -188,7 +188,7 @@ def test_a_configuration_is_changed_and_never_made_anew() -> None:
 
 @asynccontextmanager
 async def leaving(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLeader]]:
-    """Make a replica of the Deployment `us` that has never led, with webhooks and a heartbeat in its cluster."""
+    """Run a replica of the Deployment `us` that has never led, in a cluster with webhooks and a heartbeat."""
     parts, given = Tasks(), AdmissionSettings(namespace="default", deployment="us", server=server)
     async with (
         Sandbox(Settings(controllers=False)) as sandbox,
@@ -210,7 +210,7 @@ async def leaving(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLead
 
 
 def deployment(replicas: int) -> JSONObject:
-    """Return the Deployment that the replica belongs to."""
+    """Return the Deployment of the replica."""
     container = {"name": "a", "image": "a"}
     return {
         "apiVersion": "apps/v1",
@@ -225,7 +225,7 @@ def deployment(replicas: int) -> JSONObject:
 
 
 async def left(client: Client) -> tuple[list[str], bool]:
-    """Return the names of the webhook configurations that are left, and whether the heartbeat is."""
+    """Return the names of the remaining webhook configurations, and whether the heartbeat remains."""
     names = [item["metadata"]["name"] for gvr in (VALIDATING, MUTATING) for item in (await client.list(gvr))["items"]]
     try:
         await client.get(LEASES, "kyverno-health", "default")
@@ -236,7 +236,7 @@ async def left(client: Client) -> tuple[list[str], bool]:
 
 @pytest.mark.parametrize("replicas", [None, 0])
 def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
-    """When the Deployment is gone or scaled to 0: nothing would answer, and with Fail nothing could be written."""
+    """With the Deployment deleted or scaled to 0, webhooks with `Fail` would block every write."""
 
     async def run() -> None:
         async with leaving() as (client, leader):
@@ -250,7 +250,7 @@ def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
 
 @pytest.mark.parametrize("server", ["", "127.0.0.1:9443"])
 def test_a_replica_that_others_come_after_leaves_them(server: str) -> None:
-    """So does one outside of the cluster, which has no Deployment."""
+    """A replica outside of a cluster has no Deployment and leaves them as well."""
 
     async def run() -> None:
         async with leaving(server) as (client, leader):

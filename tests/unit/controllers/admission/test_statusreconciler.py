@@ -1,4 +1,4 @@
-"""The status of policies: written again within seconds, whoever changed it and whatever kept it from being written."""
+"""The status of policies: the controller restores it within seconds after foreign changes and failed writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 
 
 async def until_ready(client: Client) -> None:
-    """Wait until the policy says that it is ready."""
+    """Wait until the policy is `Ready`."""
     async with asyncio.timeout(20):
         while True:
             status: JSONObject = (await client.get(POLICIES, "large")).get("status") or {}
@@ -29,7 +29,7 @@ async def until_ready(client: Client) -> None:
 
 
 def test_a_status_that_somebody_else_changed_is_written_again() -> None:
-    """The policy has not changed, and nobody waits for the next look at everything."""
+    """The restored status does not wait for a change of the policy or for a resync."""
 
     async def run() -> None:
         async with (
@@ -46,7 +46,7 @@ def test_a_status_that_somebody_else_changed_is_written_again() -> None:
 
 
 def test_a_policy_names_what_its_reports_cannot_cover() -> None:
-    """A kind that the reports account may not list: the policy is ready, and its message has the resource."""
+    """The policy stays `Ready`, and its message names the resource that the reports account may not list."""
     account = "system:serviceaccount:kyverno:kyverno-reports-controller"
     settings = AdmissionSettings(reports_account=account)
 

@@ -1,4 +1,4 @@
-"""Admission policies in a cluster: written, kept, handed back, taken away."""
+"""Admission policies in a cluster: created, updated, and deleted when the webhook has to evaluate the policy again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "res
 
 
 def policy(expression: str = "object.metadata.name != 'bad'") -> JSONObject:
-    """Return a policy that asks for its admission policy."""
+    """Return a policy that requests an admission policy."""
     return {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": "ValidatingPolicy",
@@ -50,13 +50,13 @@ async def copies(client: Client) -> list[str]:
 
 
 async def paths(client: Client) -> list[str]:
-    """Return the paths on which the webhook is asked about resources."""
+    """Return the paths of the webhook for resources."""
     found = await client.get(WEBHOOKS, "kyverno-resource-validating-webhook-cfg")
     return [hook["clientConfig"]["url"].partition("/vpol")[2] for hook in found.get("webhooks") or ()]
 
 
 async def refusal(client: Client) -> str:
-    """Return how a bad object is refused."""
+    """Return the error of creating an object that violates the policy."""
     try:
         await client.create(
             CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bad"}}, "default"
@@ -67,7 +67,7 @@ async def refusal(client: Client) -> str:
 
 
 def played(play: Callable[[PolicySandbox, Client], Awaitable[None]], **settings: bool) -> None:
-    """Run a scene in a cluster with policies at work."""
+    """Run a scene in a cluster with policies in force."""
 
     async def run() -> None:
         wanted = AdmissionSettings(port=0, **settings)  # type: ignore[arg-type]  # flags that are on or off
@@ -81,13 +81,13 @@ def played(play: Callable[[PolicySandbox, Client], Awaitable[None]], **settings:
 
 
 async def settled(cluster: PolicySandbox) -> None:
-    """Wait for the second round as well, which follows what the first wrote into status."""
+    """Wait for the first round and for the second, which the status writes of the first trigger."""
     await cluster.settle()
     await cluster.settle()
 
 
 def test_the_api_server_judges_by_the_copy_and_hands_the_policy_back() -> None:
-    """While there is a copy the webhook is not asked; without it the webhook is, and refuses the same."""
+    """The webhook has no path for a copied policy; once the copy is gone the webhook denies the same object."""
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
         await client.create(POLICIES, policy())
@@ -107,7 +107,7 @@ def test_the_api_server_judges_by_the_copy_and_hands_the_policy_back() -> None:
 
 
 def test_a_changed_policy_changes_its_copy_and_a_removed_one_takes_it_along() -> None:
-    """What the API server filled in is no reason to write."""
+    """Fields that the API server defaults cause no write."""
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
         await client.create(POLICIES, policy())
@@ -131,7 +131,7 @@ def test_a_changed_policy_changes_its_copy_and_a_removed_one_takes_it_along() ->
     "status", [{}, {"generated": False}, {"validatingadmissionpolicy": None}, {"generated": "true"}]
 )
 def test_only_a_plain_true_says_that_there_is_a_copy(status: JSONObject) -> None:
-    """Anything else leaves the policy with the webhook."""
+    """Any other value leaves the policy with the webhook."""
     assert not is_generated({"status": status})
 
 
@@ -154,7 +154,7 @@ def mutating_policy(name: str, **spec: object) -> JSONObject:
 
 
 def test_a_policy_that_mutates_becomes_an_admission_policy_when_it_asks() -> None:
-    """Whatever the flag; the webhook does not ask it then, and changes are made once. Not asking any more ends that."""
+    """No flag is needed; until the setting is removed the webhook skips the policy, so a change is made once."""
     group = "admissionregistration.k8s.io"
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
@@ -197,7 +197,7 @@ def test_a_policy_that_mutates_becomes_an_admission_policy_when_it_asks() -> Non
 
 
 def test_with_the_flag_every_policy_that_mutates_says_whether_it_is_copied() -> None:
-    """One that does not ask is told apart from one that was not looked at."""
+    """The condition tells a policy without the setting from one that has not been reconciled yet."""
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
         await client.create(MUTATING, mutating_policy("ours"))
@@ -209,7 +209,7 @@ def test_with_the_flag_every_policy_that_mutates_says_whether_it_is_copied() -> 
 
 
 def test_the_flag_needs_a_cluster_that_has_such_policies() -> None:
-    """The controller does not begin what it cannot do."""
+    """On an older API server the controller skips the copies instead of failing."""
     check_mutating(BUILTIN_KINDS)
     with pytest.raises(UsageError, match="the cluster has no MutatingAdmissionPolicies"):
         check_mutating(KindTable())

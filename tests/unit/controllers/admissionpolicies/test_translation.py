@@ -1,4 +1,4 @@
-"""Policies as admission policies of Kubernetes: what is copied, what cannot be, and what keeps them up to date."""
+"""Translation into admission policies of Kubernetes: what is copied, and which policies cannot be."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compiled(body: JSONObject) -> Compiled:
 def rule(
     *match: JSONObject, exclude: JSONObject | None = None, spec: JSONObject | None = None, **cel: Any
 ) -> Convertible:
-    """Return a ClusterPolicy with one CEL rule that asks for its admission policy."""
+    """Return a ClusterPolicy with one CEL rule that requests an admission policy."""
     written: JSONObject = {
         "name": "rule",
         "match": {"any": list(match)},
@@ -54,7 +54,7 @@ def rule(
 
 
 def cel(kind: str, **spec: Any) -> Convertible:
-    """Return a policy in CEL that asks for its admission policy."""
+    """Return a CEL policy that requests an admission policy."""
     word = "mutating" if kind == "MutatingPolicy" else "validating"
     body = {
         "apiVersion": "policies.kyverno.io/v1",
@@ -94,7 +94,7 @@ def exception(match: JSONObject, **spec: Any) -> PolicyException:
 
 
 def test_a_rule_becomes_a_policy_and_a_binding() -> None:
-    """Names, owner and labels are Kyverno's; what is not written in the rule is not written in the copy."""
+    """Names, owner and labels equal Kyverno's; fields that the rule does not set are absent from the copy."""
     policy, binding = admission_policies(rule(PODS), kinds=BUILTIN_KINDS)
     metadata = {
         "labels": {"app.kubernetes.io/managed-by": "kyverno"},
@@ -122,7 +122,7 @@ def test_a_rule_becomes_a_policy_and_a_binding() -> None:
 
 
 def test_kinds_of_one_group_share_a_rule_where_they_are_asked_about_alike() -> None:
-    """Operations of one block must not reach the kinds of another."""
+    """The operations of one match block must not apply to the kinds of another."""
     created = {"resources": {"kinds": ["Deployment"], "operations": ["CREATE"]}}
     both = {"resources": {"kinds": ["StatefulSet", "DaemonSet"], "operations": ["UPDATE"]}}
     policy, _ = admission_policies(rule(created, both), kinds=BUILTIN_KINDS)
@@ -131,7 +131,7 @@ def test_kinds_of_one_group_share_a_rule_where_they_are_asked_about_alike() -> N
 
 
 def test_excluded_namespaces_are_kept_out_by_their_labels() -> None:
-    """Kyverno's rule about Namespace objects alone would not keep out what is in them."""
+    """Kyverno's own rule excludes the Namespace objects only, not the objects in them."""
     policy, _ = admission_policies(rule(PODS, exclude={"resources": {"namespaces": ["a"]}}), kinds=BUILTIN_KINDS)
     constraints = policy["spec"]["matchConstraints"]
     assert ["namespaces"] == constraints["excludeResourceRules"][0]["resources"]
@@ -141,7 +141,7 @@ def test_excluded_namespaces_are_kept_out_by_their_labels() -> None:
 
 
 def test_a_kind_of_several_resources_is_refused() -> None:
-    """Which Event is meant cannot be said."""
+    """Two API groups have the kind Event, so the kind alone is ambiguous."""
     with pytest.raises(UsageError, match="no unique match for kind Event"):
         admission_policies(rule({"resources": {"kinds": ["Event"]}}), kinds=BUILTIN_KINDS)
 
@@ -168,12 +168,12 @@ def test_a_kind_of_several_resources_is_refused() -> None:
     ],
 )
 def test_what_an_admission_policy_can_not_say_stays_with_us(policy: Convertible, reason: str) -> None:
-    """The reason stands in the status, in Kyverno's words where Kyverno has one."""
+    """The status gives the reason, in Kyverno's words where Kyverno has them."""
     assert f"skip generating ValidatingAdmissionPolicy: {reason}." == obstacle(policy)
 
 
 def test_an_exception_becomes_one_negated_condition() -> None:
-    """It exempts what all its conditions hold for, so they are negated together; names stay distinct."""
+    """An object is exempt when all conditions hold, so they are negated together; names stay distinct."""
     conditions = [{"name": "a", "expression": "1 < 2"}, {"name": "b", "expression": "2 < 3"}]
     exceptions = [
         cel_exception("one", matchConditions=conditions),
@@ -188,14 +188,14 @@ def test_an_exception_becomes_one_negated_condition() -> None:
 
 
 def test_an_exception_without_conditions_exempts_everything() -> None:
-    """Nothing is left of the policy for as long as it is there."""
+    """Without conditions it matches every object, so the policy has no copy while the exception exists."""
     policy = cel("ValidatingPolicy", validations=[{"expression": "true"}])
     found, _ = admission_policies(policy, [cel_exception()], kinds=BUILTIN_KINDS)
     assert [{"name": "exception-e", "expression": "false"}] == found["spec"]["matchConditions"]
 
 
 def test_lists_of_an_exception_are_data() -> None:
-    """A quote in an image does not end the text that it stands in."""
+    """A quote in an image name does not end the string literal in the expression."""
     policy = cel("ValidatingPolicy", validations=[{"expression": "'a' in exceptions.allowedImages"}])
     found, _ = admission_policies(policy, [cel_exception(images=["a' + 'b", 'say "x"'])], kinds=BUILTIN_KINDS)
     assert [{"name": "allowedImages", "expression": "['a\\' + \\'b', 'say \"x\"']"}] == found["spec"]["variables"]
@@ -210,13 +210,13 @@ def test_lists_of_an_exception_are_data() -> None:
     ],
 )
 def test_an_exception_that_can_not_be_written_as_a_condition_keeps_the_policy_with_us(spec: JSONObject) -> None:
-    """Lists under a condition, and exceptions that end."""
+    """Examples are lists together with conditions, and exceptions with an expiry."""
     policy = cel("ValidatingPolicy", validations=[{"expression": "true"}])
     assert obstacle(policy, [cel_exception(**spec)]).startswith("skip generating ValidatingAdmissionPolicy: ")
 
 
 def test_an_exception_from_rules_excludes_resources() -> None:
-    """One with conditions cannot be said."""
+    """An exception with conditions has no counterpart in an admission policy."""
     policy = rule(PODS)
     exempt = exception({"resources": {"kinds": ["Pod"], "names": ["a"]}})
     found, _ = admission_policies(policy, [exempt], kinds=BUILTIN_KINDS)
@@ -226,7 +226,7 @@ def test_an_exception_from_rules_excludes_resources() -> None:
 
 
 def test_a_mutating_policy_keeps_its_failure_policy() -> None:
-    """Its exceptions come before its own conditions; server-side apply has no counterpart."""
+    """Negated exceptions precede its own conditions; a policy with server-side apply has no copy."""
     mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/a'}]"}}]
     own = [{"name": "own", "expression": "true"}]
     policy = cel("MutatingPolicy", mutations=mutations, failurePolicy="Ignore", matchConditions=own)

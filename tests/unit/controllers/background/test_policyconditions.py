@@ -1,4 +1,4 @@
-"""Policies whose work in the background cannot be done have a condition with the reason."""
+"""Policies with failing background work have a condition with the reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULE: JSONObject = {
 
 
 def test_a_policy_shows_why_its_work_is_not_done_until_it_is() -> None:
-    """A missing source and a kind that is not served; the condition of the admission controller stays beside it."""
+    """Reasons are a missing source and a kind that is not served; conditions of the admission controller stay."""
 
     async def act() -> None:
         async with (
@@ -79,7 +79,7 @@ def test_a_policy_shows_why_its_work_is_not_done_until_it_is() -> None:
 
 
 def test_requests_name_their_policy_by_type() -> None:
-    """The namespace tells policies of a namespace from those of the cluster."""
+    """The namespace distinguishes namespaced policies from cluster policies."""
     found = [
         policy_of({"requestType": kind, "policy": key})
         for kind in ("generate", "mutate", "cel-generate", "cel-mutate")

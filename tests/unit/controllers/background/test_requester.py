@@ -30,7 +30,7 @@ def _changing() -> JSONObject:
 
 
 async def _allow(world: World, *verbs: str, resource: str) -> None:
-    """Let the user dev do something."""
+    """Give the user dev a permission."""
     name = f"dev-{resource}-{'-'.join(verbs)}"
     rules = [{"apiGroups": [""], "resources": [resource], "verbs": [*verbs]}]
     await world.client.create(ROLES, {"metadata": {"name": name}, "rules": rules})
@@ -40,7 +40,7 @@ async def _allow(world: World, *verbs: str, resource: str) -> None:
 
 
 async def _messages(world: World, *parts: str) -> None:
-    """Wait until the status of some UpdateRequest has each of these texts."""
+    """Wait until the status of some UpdateRequest contains each of these texts."""
 
     async def are_there() -> bool:
         listed = (await world.client.list(UPDATE_REQUESTS, "kyverno"))["items"]
@@ -51,7 +51,7 @@ async def _messages(world: World, *parts: str) -> None:
 
 
 def test_what_the_requester_may_not_write_is_not_written() -> None:
-    """The request says which permission is missing, and is done once the user has it; a policy without is not bound."""
+    """The request names the missing permission and completes once it is granted; other policies are not restricted."""
 
     async def act(world: World) -> None:
         teams = {"metadata": {"name": "teams"}, "data": {"last": ""}}
@@ -85,7 +85,7 @@ def test_what_the_requester_may_not_write_is_not_written() -> None:
 
 
 def test_another_value_of_the_annotation_writes_nothing() -> None:
-    """A misspelt restriction must not be none."""
+    """A misspelt restriction must not lift the restriction."""
 
     async def act(world: World) -> None:
         await world.apply(POLICIES, _restricted(policy(MADE), "requestor"))

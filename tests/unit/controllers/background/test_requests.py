@@ -1,4 +1,4 @@
-"""UpdateRequests as durable work: nothing is lost, every delay has a reason, and a change is waited for by a watch."""
+"""UpdateRequests as durable work: none is lost, each delay has a reason, and watches wake waiting requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SLOW = Backoff(first=60, longest=60, jitter=0)
 
 @dataclass
 class Script:
-    """A handler that does what it is given, in order; the last outcome stays."""
+    """A handler with scripted outcomes; the last one repeats."""
 
     outcomes: list[Done | Waiting | PyvernoError]
     handled: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Script:
 
 @dataclass
 class Stage:
-    """A cluster in which requests are worked on."""
+    """A cluster in which requests are handled."""
 
     client: Client
     requests: UpdateRequests
@@ -64,7 +64,7 @@ class Stage:
     tasks: list[asyncio.Task[None]]
 
     def begin(self) -> None:
-        """Begin to work on requests."""
+        """Start to handle requests."""
         self.tasks.append(asyncio.create_task(self.requests.leading.run()))
 
     async def create(self, name: str, *, status: JSONObject | None = None, **spec: object) -> JSONObject:
@@ -88,7 +88,7 @@ class Stage:
                 await asyncio.sleep(0.01)
 
     async def until_gone(self, name: str) -> None:
-        """Wait until a request is completed."""
+        """Wait until a request is deleted."""
 
         async def is_gone() -> bool:
             listed = await self.client.list(UPDATE_REQUESTS, "kyverno")
@@ -97,7 +97,7 @@ class Stage:
         await self.until(is_gone)
 
     async def until_handled(self, times: int) -> None:
-        """Wait until the handler was called so often."""
+        """Wait until the handler was called this often."""
 
         async def is_handled() -> bool:
             return len(self.script.handled) >= times
@@ -105,7 +105,7 @@ class Stage:
         await self.until(is_handled)
 
     async def until_state(self, name: str, state: str) -> JSONObject:
-        """Wait until a request is in a state, and return its status."""
+        """Wait until a request reaches a state, and return its status."""
 
         async def is_in_state() -> bool:
             return (await self.status(name)).get("state") == state
@@ -118,7 +118,7 @@ class Stage:
 async def staged(
     *outcomes: Done | Waiting | PyvernoError, backoff: Backoff = QUICK, works: bool = True
 ) -> AsyncIterator[Stage]:
-    """Run a cluster with the definition of requests, and work on them."""
+    """Run a cluster with the definition of UpdateRequest, and handle requests."""
     async with Sandbox(Settings(controllers=False, namespaces=("kyverno",))) as sandbox:
         access = load_kubeconfig(sandbox.kubeconfig)
         sent: list[str] = []
@@ -165,7 +165,7 @@ def run(
 
 
 def test_a_completed_request_costs_one_request_to_the_api_server() -> None:
-    """It is deleted, and its status is never written."""
+    """The request is deleted without a status write."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a", status={"state": "Pending"})
@@ -178,7 +178,7 @@ def test_a_completed_request_costs_one_request_to_the_api_server() -> None:
 
 
 def test_a_request_that_fails_is_retried_until_it_succeeds() -> None:
-    """Ten times and more, with the reason in the status meanwhile."""
+    """It survives more than ten failures, and its status holds the reason."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a")
@@ -189,7 +189,7 @@ def test_a_request_that_fails_is_retried_until_it_succeeds() -> None:
 
 
 def test_the_status_of_a_failed_request_says_why() -> None:
-    """In Kyverno's fields and in a condition."""
+    """Kyverno's fields and a condition hold the reason."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a")
@@ -205,7 +205,7 @@ def test_the_status_of_a_failed_request_says_why() -> None:
 
 
 def test_a_request_of_another_kyverno_is_worked_on_in_every_state_but_skip() -> None:
-    """Failed ones too, because there they would have become Pending again; completed ones are only deleted."""
+    """Kyverno would set failed ones back to Pending; completed ones are only deleted."""
 
     async def scenario(stage: Stage) -> None:
         for state in ("Pending", "Failed", "Completed", "Skip"):
@@ -220,7 +220,7 @@ def test_a_request_of_another_kyverno_is_worked_on_in_every_state_but_skip() -> 
 
 
 def test_a_request_that_nothing_can_work_on_stays_and_says_so() -> None:
-    """One of an unknown type, and one without a handler."""
+    """Examples are an unknown type and a type without a handler; the status gives the reason."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a", requestType="cel-generate")
@@ -231,7 +231,7 @@ def test_a_request_that_nothing_can_work_on_stays_and_says_so() -> None:
 
 
 def test_a_waiting_request_is_woken_by_what_it_waits_for() -> None:
-    """At once, though it would be looked at again only after ten minutes; other objects do not wake it."""
+    """The watch wakes it although its retry is due in ten minutes; other objects do not."""
     waiting = Waiting("the source is missing", (Awaited(MAPS, "default", "source"),))
 
     async def scenario(stage: Stage) -> None:
@@ -249,7 +249,7 @@ def test_a_waiting_request_is_woken_by_what_it_waits_for() -> None:
 
 
 def test_what_came_while_the_request_was_handled_wakes_it_too() -> None:
-    """The watch may have brought the object before the request began to wait."""
+    """The watch may deliver the object before the request starts to wait."""
 
     async def scenario(stage: Stage) -> None:
         began = time.monotonic()
@@ -273,7 +273,7 @@ def test_what_came_while_the_request_was_handled_wakes_it_too() -> None:
 
 
 def test_a_request_for_a_namespace_that_does_not_exist_is_woken_by_it() -> None:
-    """The API server's reason names what is missing."""
+    """The error of the API server names the missing namespace."""
     error = StatusError(404, "NotFound", 'namespaces "late" not found', kind="namespaces", name="late")
 
     async def scenario(stage: Stage) -> None:
@@ -286,7 +286,7 @@ def test_a_request_for_a_namespace_that_does_not_exist_is_woken_by_it() -> None:
 
 
 def test_a_changed_policy_wakes_the_requests_that_failed_for_it() -> None:
-    """And only those."""
+    """Requests of other policies keep waiting."""
 
     async def scenario(stage: Stage) -> None:
         stage.versions["copy"] = "1"
@@ -303,12 +303,12 @@ def test_a_changed_policy_wakes_the_requests_that_failed_for_it() -> None:
 
 
 def test_a_request_that_is_reset_is_tried_at_once() -> None:
-    """The controller's own status write, which the watch brings back, is no reset."""
+    """The controller's own status write, which the watch returns, does not count as a reset."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a")
         await stage.until_state("a", "Failed")
-        await stage.create("later")  # its event follows the one of the status
+        await stage.create("later")  # this event follows the one of the status write
         await stage.until_state("later", "Failed")
         assert ["a", "later"] == stage.script.handled
         await stage.client.patch(
@@ -320,7 +320,7 @@ def test_a_request_that_is_reset_is_tried_at_once() -> None:
 
 
 def test_a_deleted_request_leaves_nothing_to_do() -> None:
-    """A retry that is due much later is forgotten."""
+    """A retry that is scheduled for later is dropped."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a")
@@ -338,7 +338,7 @@ def test_a_deleted_request_leaves_nothing_to_do() -> None:
 
 
 def test_a_deletion_that_is_refused_is_tried_again() -> None:
-    """The request is done, and must not stay for ever."""
+    """Otherwise the completed request would stay in the cluster."""
 
     async def scenario(stage: Stage) -> None:
         path = "/apis/kyverno.io/v2/namespaces/kyverno/updaterequests/a"
@@ -358,7 +358,7 @@ def test_a_deletion_that_is_refused_is_tried_again() -> None:
 
 
 def test_a_quarantined_request_is_tried_when_its_quarantine_ends() -> None:
-    """It is no failure of the loop, which would try it sooner."""
+    """A quarantine is not counted as a failure, whose retry would come sooner."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a")
@@ -370,7 +370,7 @@ def test_a_quarantined_request_is_tried_when_its_quarantine_ends() -> None:
 
 
 def test_at_the_threshold_intake_waits() -> None:
-    """Until a request is completed; none is refused."""
+    """Intake continues when a request completes; no request is refused."""
 
     async def scenario(stage: Stage) -> None:
         await stage.create("a", status={"state": "Skip"})
@@ -390,7 +390,7 @@ def test_at_the_threshold_intake_waits() -> None:
 
 
 def test_the_age_of_the_oldest_request_is_known() -> None:
-    """Whether or not this replica works on it."""
+    """The metric covers the requests of all replicas."""
 
     async def scenario(stage: Stage) -> None:
         assert 0 == stage.requests.oldest_seconds
@@ -407,7 +407,7 @@ def test_the_age_of_the_oldest_request_is_known() -> None:
 
 @pytest.mark.parametrize("shards", [1, 4, 8])
 def test_requests_of_one_policy_and_trigger_share_a_shard(shards: int) -> None:
-    """And others spread over all of them."""
+    """Requests in general spread over all shards."""
 
     def lane(name: str, namespace: str = "shop") -> int:
         spec = UpdateRequestSpec(RequestType.MUTATE, "patch", resource=Trigger("v1", "Pod", namespace, name, "7"))
@@ -418,7 +418,7 @@ def test_requests_of_one_policy_and_trigger_share_a_shard(shards: int) -> None:
 
 
 def test_a_request_that_a_restored_cluster_still_has_is_worked_on_again() -> None:
-    """A completed request that a later list still shows is not; one in the list of an older cluster is."""
+    """A completed request in a later list is ignored; one in the list of a restored cluster is handled."""
     place = "/apis/kyverno.io/v2/namespaces/kyverno/updaterequests"
     body = {**UpdateRequestSpec(RequestType.GENERATE, "copy").to_json("kyverno"), "kind": "UpdateRequest"}
     body["metadata"] = {"name": "a", "namespace": "kyverno", "uid": "1", "resourceVersion": "5"}

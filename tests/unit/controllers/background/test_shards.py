@@ -1,4 +1,4 @@
-"""Replicas share shards: each is worked on by one at a time, and no replica keeps them all."""
+"""Replicas share shards: each shard has one worker at a time, and no replica keeps all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUEST = "pyverno.io/requested-by"
 
 
 class Work:
-    """Notes which replica works on which shard, and whether two ever did at a time."""
+    """Records which replica works on which shard, and whether two replicas ever overlapped."""
 
     def __init__(self) -> None:
         self.now: dict[int, str] = {}
@@ -53,7 +53,7 @@ class _Worker:
 
 @asynccontextmanager
 async def replica(client: Client, work: Work, name: str) -> AsyncIterator[Shards]:
-    """Run one replica; at the end it gives its leases back."""
+    """Run one replica; at the end it releases its leases."""
     shards = Shards(client, work.of(name), name="work", namespace="default", identity=name, retry_seconds=0.05)
     running = asyncio.create_task(shards.run())
     try:
@@ -82,7 +82,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def test_replicas_share_the_shards_and_take_over_those_of_one_that_ends() -> None:
-    """One has all of them, two have half each, and never do two work on the same one."""
+    """One replica holds all shards, two hold half each, and no shard ever has two workers."""
 
     async def run() -> None:
         async with cluster() as client:
@@ -100,7 +100,7 @@ def test_replicas_share_the_shards_and_take_over_those_of_one_that_ends() -> Non
 
 
 def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
-    """Its leases end by themselves."""
+    """Its leases expire."""
 
     async def run() -> None:
         async with cluster() as client:
@@ -108,7 +108,7 @@ def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
             lost = Shards(client, work.of("a"), name="work", namespace="default", identity="a", retry_seconds=0.05)
             running = asyncio.create_task(lost.run())
             await until(lambda: work.counts() == {"a": COUNT})
-            running.cancel()  # its leases are not given back
+            running.cancel()  # its leases are not released
             await asyncio.gather(running, return_exceptions=True)
             async with replica(client, work, "b"):
                 await until(lambda: work.counts() == {"b": COUNT})
@@ -118,7 +118,7 @@ def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
 
 
 def test_a_request_of_a_replica_that_is_gone_moves_no_shard() -> None:
-    """A new holder drops what was asked of the one before it, and goes on working."""
+    """A new holder clears the request to hand over and keeps the shard."""
     leases = GVR("coordination.k8s.io", "v1", "leases")
 
     async def requests(client: Client) -> list[str]:

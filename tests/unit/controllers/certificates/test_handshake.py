@@ -1,4 +1,4 @@
-"""A replica that asks its own port as the API server does: what it complains of, and when it is content again."""
+"""A replica tests its own port as the API server would: the problems it reports, and when they clear."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAF = make_leaf(AUTHORITY, SETTINGS, NOW)
 
 
 def play(scene: Callable[[OwnHandshake, list[bytes], ServerTls, int], Awaitable[None]], name: str) -> None:
-    """Look every few milliseconds at a server with a good leaf; the list is what the API server trusts."""
+    """Check a server with a valid leaf every few milliseconds; the list is the CA bundle of the API server."""
 
     async def run() -> None:
         tls, bundle = ServerTls(LEAF.certificates, LEAF.key), [AUTHORITY.certificates]
@@ -55,7 +55,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_chain_that_holds_and_one_that_does_not(caplog: pytest.LogCaptureFixture) -> None:
-    """While the bundle is another authority's there is a problem, logged once."""
+    """A bundle of another authority is a problem, which is logged once."""
 
     async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
         bundle[0] = OTHER.certificates
@@ -68,7 +68,7 @@ def test_a_chain_that_holds_and_one_that_does_not(caplog: pytest.LogCaptureFixtu
 
 
 def test_a_certificate_for_another_name() -> None:
-    """The chain holds, but the API server asks for another service."""
+    """The chain verifies, but the API server connects to another service name."""
 
     async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
         await until(lambda: "not good for `other.kyverno.svc`: Hostname mismatch" in handshake.problem())
@@ -77,7 +77,7 @@ def test_a_certificate_for_another_name() -> None:
 
 
 def test_a_certificate_that_has_ended() -> None:
-    """A leaf of two years ago."""
+    """The leaf expired two years ago."""
 
     async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
         before = NOW.replace(year=NOW.year - 3)
@@ -90,7 +90,7 @@ def test_a_certificate_that_has_ended() -> None:
 
 @pytest.mark.parametrize("bundle", [b"", b"no certificate", b"\xff"])
 def test_a_bundle_that_is_none(bundle: bytes) -> None:
-    """That is a problem like any other, and the next look is made."""
+    """An unreadable bundle is a problem as well, and the checks continue."""
 
     async def scene(handshake: OwnHandshake, trusted: list[bytes], tls: ServerTls, port: int) -> None:
         trusted[0] = bundle
@@ -104,7 +104,7 @@ def test_a_bundle_that_is_none(bundle: bytes) -> None:
 
 
 def test_nobody_listens() -> None:
-    """The port is closed: it is said, and nothing breaks."""
+    """The closed port is reported as a problem."""
 
     async def run() -> None:
         handshake = OwnHandshake("a", lambda: AUTHORITY.certificates, 0.01)

@@ -1,4 +1,4 @@
-"""Certificates of the webhook: what is made, what is renewed, and what goes on being trusted."""
+"""Certificates of the webhook: created, renewed, and trusted across renewals."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SETTINGS = CertificateSettings()
 
 @pytest.mark.parametrize("algorithm", ["ECDSA", "RSA", "Ed25519"])
 def test_a_leaf_is_trusted_by_its_authority(algorithm: str) -> None:
-    """Whatever the kind of key; the names are those of the service."""
+    """Every key type works; the names are those of the service."""
     settings = CertificateSettings(algorithm=algorithm, server="127.0.0.1:9443")
     authority = make_authority(algorithm, NOW)
     leaf = make_leaf(authority, settings, NOW)
@@ -48,7 +48,7 @@ def test_a_leaf_is_trusted_by_its_authority(algorithm: str) -> None:
 
 
 def test_a_leaf_never_outlives_its_authority() -> None:
-    """A client that checks the chain would refuse it then."""
+    """Clients that verify the chain would refuse it after the authority expires."""
     authority = make_authority("ECDSA", NOW)
     late = NOW + timedelta(days=300)
     leaf = make_leaf(authority, SETTINGS, late)
@@ -56,7 +56,7 @@ def test_a_leaf_never_outlives_its_authority() -> None:
 
 
 def test_what_lasts_long_enough_is_left_alone() -> None:
-    """Up to fifteen days before its end."""
+    """Renewal starts fifteen days before the end."""
     authority = make_authority("ECDSA", NOW)
     leaf = make_leaf(authority, SETTINGS, NOW)
     assert renewed_bundle(authority, SETTINGS, NOW + timedelta(days=349)) is None
@@ -65,7 +65,7 @@ def test_what_lasts_long_enough_is_left_alone() -> None:
 
 
 def test_an_authority_that_is_renewed_still_trusts_old_leaves() -> None:
-    """The key stays and the old certificate stays behind the new one until it ends."""
+    """The key stays, and the bundle keeps the old certificate until it expires."""
     authority = make_authority("ECDSA", NOW)
     late = NOW + timedelta(days=351)
     leaf = make_leaf(authority, CertificateSettings(renew_before_days=1), late)
@@ -80,7 +80,7 @@ def test_an_authority_that_is_renewed_still_trusts_old_leaves() -> None:
 
 
 def test_a_leaf_of_another_service_or_key_is_not_good() -> None:
-    """Nor one that another authority signed."""
+    """A leaf of another authority is invalid as well."""
     authority = make_authority("ECDSA", NOW)
     leaf = make_leaf(authority, SETTINGS, NOW)
     assert not is_good_leaf(leaf, authority, CertificateSettings(service="other"), NOW)
@@ -102,7 +102,7 @@ def test_a_leaf_of_another_service_or_key_is_not_good() -> None:
     ids=["service", "namespace", "second-service", "address", "address-6", "host"],
 )
 def test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good(asked: CertificateSettings) -> None:
-    """A flag was changed, or the Secret was copied from another namespace: it is young, and nobody would trust it."""
+    """After a changed flag or a copied Secret the leaf is young, but clients would refuse its names."""
     authority = make_authority("ECDSA", NOW)
     assert not is_good_leaf(make_leaf(authority, SETTINGS, NOW), authority, asked, NOW)
     assert is_good_leaf(make_leaf(authority, asked, NOW), authority, asked, NOW)
@@ -110,7 +110,7 @@ def test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good(asked: Certific
 
 @pytest.mark.parametrize("data", [{}, {"tls.crt": "!", "tls.key": "!"}, {"tls.crt": "eA==", "tls.key": "eA=="}])
 def test_a_secret_that_holds_no_pair_is_none(data: dict[str, str]) -> None:
-    """It is then made again, or left to its owner."""
+    """It is created again, or left to its owner."""
     assert read_pair({"data": data}) is None
 
 
@@ -123,7 +123,7 @@ def secret_of(name: str, pair: KeyPair, **labels: str) -> JSONObject:
 
 
 def play(scene: Callable[[Client], Awaitable[None]]) -> None:
-    """Play a scene with the Secrets of a sandbox."""
+    """Run a scene with the Secrets of a sandbox."""
 
     async def run() -> None:
         async with (
@@ -136,7 +136,7 @@ def play(scene: Callable[[Client], Awaitable[None]]) -> None:
 
 
 def test_certificates_of_somebody_else_are_served_until_they_end() -> None:
-    """With names of their own, by an authority without a key, and though they end in less than fifteen days."""
+    """They may have other names, no authority key, and less than fifteen days left."""
     now = datetime.now(UTC)
     authority = make_authority("ECDSA", now)
     leaf = make_leaf(authority, CertificateSettings(service="other"), now - timedelta(days=145))
@@ -161,7 +161,7 @@ def test_certificates_of_somebody_else_are_served_until_they_end() -> None:
 
 
 def test_a_manager_that_is_switched_off_makes_nothing() -> None:
-    """What is not there has to be put there by whoever sees to it."""
+    """The administrator has to provide a missing Secret."""
 
     async def scene(client: Client) -> None:
         settings = CertificateSettings(namespace="default", manages=False)

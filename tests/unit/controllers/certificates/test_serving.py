@@ -1,4 +1,4 @@
-"""The certificates that a replica serves: followed by all, renewed by the leader, trusted before they are served."""
+"""Certificates that a replica serves: every replica follows them, the leader renews them, and trust comes first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = CertificateSettings(namespace="default")
 
 
 class _Replica:
-    """Serving certificates, and the bundles that were published for it."""
+    """A serving certificate manager, and the bundles that it published."""
 
     def __init__(self, client: Client) -> None:
         self.published: list[bytes] = []
@@ -32,13 +32,13 @@ class _Replica:
 
     @property
     def leaf(self) -> bytes:
-        """What is served now."""
+        """Return the served certificate."""
         found = self.certificates._leaf
         return b"" if found is None else found.certificates
 
 
 def play(scene: Callable[[Client, _Replica, _Replica], Awaitable[None]]) -> None:
-    """Play a scene with a leader and a follower."""
+    """Run a scene with a leader and a follower."""
 
     async def run() -> None:
         async with (
@@ -67,7 +67,7 @@ async def _until(holds: Callable[[], object]) -> None:
 
 
 def test_replicas_share_a_leaf_and_follow_a_new_one() -> None:
-    """A leaf that is gone is made again by the leader, and nothing has to be published for that."""
+    """The leader replaces a deleted leaf; the bundle stays the same."""
 
     async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
         first = leader.leaf
@@ -82,7 +82,7 @@ def test_replicas_share_a_leaf_and_follow_a_new_one() -> None:
 
 
 def test_a_leaf_that_does_not_name_the_address_that_serves_is_renewed_at_once() -> None:
-    """At the start of a replica and by the leader: it has months to live, but no API server would trust it."""
+    """It has months to live, but the API server would refuse it; a starting replica and the leader both renew it."""
     elsewhere = replace(SETTINGS, server="192.0.2.1:9443", tls_secret=SETTINGS.tls_name, ca_secret=SETTINGS.ca_name)
 
     async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
@@ -90,7 +90,7 @@ def test_a_leaf_that_does_not_name_the_address_that_serves_is_renewed_at_once() 
         moved = ServingCertificates(client, elsewhere, leader._publish)
         await moved.start()
         assert "192.0.2.1" in str(_addresses(moved))
-        # the leader was told of no such address, and what it does not ask for does no harm
+        # the leader has no such address, and extra names in the leaf do no harm
         await _until(lambda: leader.leaf == follower.leaf != first)
         authority = leader.certificates._authority
         assert authority is not None
@@ -114,7 +114,7 @@ def _addresses(certificates: ServingCertificates) -> list[object]:
 
 
 def test_a_new_authority_is_published_before_it_is_served() -> None:
-    """Together with the old one, which replicas still serve; the follower publishes nothing."""
+    """The bundle includes the old authority, which replicas still serve; the follower publishes nothing."""
 
     async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
         before, leaf = leader.certificates.bundle, leader.leaf
@@ -139,7 +139,7 @@ def test_a_new_authority_is_published_before_it_is_served() -> None:
 
 
 def test_when_certificates_end_is_told() -> None:
-    """One series for each Secret, the authority never before its leaf; rounds of the leader are counted."""
+    """Each Secret has one series, and the authority never expires before its leaf; rounds of the leader are counted."""
 
     async def scene(client: Client, leader: _Replica, _: _Replica) -> None:
         metrics = leader.certificates._metrics

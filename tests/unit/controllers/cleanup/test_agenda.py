@@ -1,4 +1,4 @@
-"""The agenda: every key at its time, few at a time, and little memory for each."""
+"""The agenda: it calls every key at its time, bounds the number of keys in work, and needs little memory for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.controllers import FakeClock
 
 
 class Board:
-    """An agenda whose time is that of a clock that tests advance."""
+    """An agenda on a clock that tests advance."""
 
     def __init__(self, max_due: int = 1000) -> None:
         self.clock = FakeClock()
@@ -23,7 +23,7 @@ class Board:
         self.agenda: Agenda[str] = Agenda(self.now, self._call, max_due=max_due, clock=self.clock)
 
     def now(self) -> float | None:
-        """Return the time that entries are compared with."""
+        """Return the time for comparison with entries, None while it is unknown."""
         return None if self.shift is None else self.clock.now() + self.shift
 
     def _call(self, key: str) -> None:
@@ -32,7 +32,7 @@ class Board:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=40))
 def test_every_key_is_called_once_at_the_time_that_was_said_last(puts: list[tuple[str, int]]) -> None:
-    """In order, and never early."""
+    """A later `put` replaces the time of a key; calls come in order and never early."""
     board = Board()
     wanted: dict[str, int] = {}
     for key, when in puts:
@@ -45,7 +45,7 @@ def test_every_key_is_called_once_at_the_time_that_was_said_last(puts: list[tupl
 
 
 def test_a_discarded_key_is_not_called() -> None:
-    """Nor one that is put off."""
+    """A discarded key is not called, even after it was postponed."""
     board = Board()
     for key in "abc":
         board.agenda.put(key, 10)
@@ -58,7 +58,7 @@ def test_a_discarded_key_is_not_called() -> None:
 
 
 def test_only_so_many_keys_are_out() -> None:
-    """The others follow as they come back, in order."""
+    """The other keys follow in order as keys are done."""
     board = Board(max_due=2)
     for number in range(5):
         board.agenda.put(str(number), number)
@@ -71,7 +71,7 @@ def test_only_so_many_keys_are_out() -> None:
 
 
 def test_nothing_is_due_while_the_time_is_unknown() -> None:
-    """And everything that is due comes when it is known."""
+    """Overdue keys are called once the time is known."""
     board = Board()
     board.shift = None
     board.agenda.put("a", 5)
@@ -84,7 +84,7 @@ def test_nothing_is_due_while_the_time_is_unknown() -> None:
 
 
 def test_a_time_that_jumps_is_followed() -> None:
-    """The timer of the old time does not decide."""
+    """After a jump the agenda compares with the new time, not with the timer that it started before."""
     board = Board()
     board.agenda.put("a", 3600)
     board.shift = 3600.0
@@ -94,7 +94,7 @@ def test_a_time_that_jumps_is_followed() -> None:
 
 
 def test_an_entry_takes_few_bytes() -> None:
-    """Less than 300, the key aside, however often it is put off."""
+    """Less than 300 bytes besides the key, also after repeated postponements."""
     keys = [f"key-{number}" for number in range(10_000)]
     board = Board()
     gc.collect()

@@ -1,4 +1,4 @@
-"""What is listed for a policy."""
+"""The objects that a policy lists."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.cleanupstage import cleanup_policy, deleting_policy
 
 
 def listed(body: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return kind, namespace and selector of what is listed."""
+    """Return kind, namespace and selector of the lists for a policy."""
     written = compile_document(Document(body, "")).written
     assert isinstance(written, (CleanupPolicy, DeletingPolicy))
     return [(each.info.kind, each.namespace, each.selector) for each in candidates_of(written, KNOWN_KINDS)]
@@ -26,13 +26,13 @@ def rules(*resources: str, group: str = "", **rest: Any) -> dict[str, Any]:
 
 
 def test_each_kind_is_listed_once_in_one_version() -> None:
-    """However often it is named; subresources are no objects."""
+    """A kind may be named several times; subresources and unknown kinds are left out."""
     kinds = ("Pod", "v1/Pod", "Pod/status", "batch/*/CronJob", "apps/v1/Deployment", "Nothing")
     assert [("Pod", "", ""), ("CronJob", "", ""), ("Deployment", "", "")] == listed(cleanup_policy(kinds=kinds))
 
 
 def test_a_policy_of_a_namespace_sees_nothing_else() -> None:
-    """Kinds of the cluster are left out."""
+    """Cluster-scoped kinds are left out."""
     policy = cleanup_policy(kinds=("Namespace", "Pod"), namespace="team")
     assert [("Pod", "team", "")] == listed(policy)
     deleting = deleting_policy(namespace="team", matchConstraints=rules("pods", "namespaces"))
@@ -40,7 +40,7 @@ def test_a_policy_of_a_namespace_sees_nothing_else() -> None:
 
 
 def test_an_object_selector_is_left_to_the_api_server() -> None:
-    """As a query."""
+    """The list request carries it as a query parameter."""
     expressions = [
         {"key": "tier", "operator": "In", "values": ["a", "b"]},
         {"key": "old", "operator": "NotIn", "values": ["c"]},
@@ -52,7 +52,7 @@ def test_an_object_selector_is_left_to_the_api_server() -> None:
 
 
 def test_objects_that_a_policy_names_are_read_by_name() -> None:
-    """A role may be about these names; a wildcard, or another block without names, is about all."""
+    """A role may be limited to these names; a wildcard, a block without names, or too many names need a whole list."""
 
     def names(*blocks: dict[str, Any]) -> list[str]:
         body = cleanup_policy(match={"any": [{"resources": {"kinds": ["Secret"], **each}} for each in blocks]})
@@ -67,6 +67,6 @@ def test_objects_that_a_policy_names_are_read_by_name() -> None:
 
 
 def test_wildcards_stand_for_what_is_served() -> None:
-    """In groups, versions and resources."""
+    """They match groups, versions and resources that the cluster serves."""
     found = {kind for kind, _, _ in listed(deleting_policy(matchConstraints=rules("*", group="apps")))}
     assert {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "ControllerRevision"} == found

@@ -22,7 +22,7 @@ def _pods() -> KindInfo:
 
 
 def test_deletions_and_failures_are_counted_by_what_caused_them() -> None:
-    """A cleanup policy names the kind, a deleting policy the resource; what is not set is empty."""
+    """A cleanup policy has the kind as label, a deleting policy the resource; unused labels are empty."""
     metrics = Metrics()
     counted = CleanupMetrics(metrics.instruments, lambda: [_pods()])
     counted.count(CLEANUP, _pods(), TARGET, "Orphan", failed=False)
@@ -31,7 +31,7 @@ def test_deletions_and_failures_are_counted_by_what_caused_them() -> None:
     counted.count_ttl(_pods(), "team", failed=False)
     text = "".join(render_text(metrics.read()))
     found = {line.rpartition(" ")[0] for line in text.splitlines() if "_controller_" in line and line[0] != "#"}
-    # a label with an empty value is the same as none
+    # an empty label value equals an absent label
     cleaned = 'policy_name="clean",policy_namespace="team",policy_type="CleanupPolicy"'
     cleaned += ',resource_kind="Pod",resource_namespace="team"'
     deleted = 'policy_name="delete",policy_namespace="",policy_type="DeletingPolicy"'

@@ -1,4 +1,4 @@
-"""What is never deleted."""
+"""Objects that are never deleted."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def kind(api: str, name: str) -> KindInfo:
     ],
 )
 def test_the_reason_to_keep_an_object_is_named(info: KindInfo, metadata: JSONObject, reason: str) -> None:
-    """The empty text is no reason."""
+    """An empty reason means that the object may be deleted."""
     found = reason_to_keep(info, metadata, FILTERS, own_namespace="kyverno")
     assert (reason in found) if reason else not found
 
 
 def test_managed_objects_are_kept_where_that_is_asked_for() -> None:
-    """By `--protectManagedResources` alone."""
+    """Only `--protectManagedResources` keeps them."""
     metadata = {"name": "a", "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "kyverno"}}
     found = [
         reason_to_keep(kind("", "Pod"), metadata, FILTERS, own_namespace="kyverno", protects_managed=protects)

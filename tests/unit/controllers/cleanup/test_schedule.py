@@ -1,4 +1,4 @@
-"""When policies are due: cron lines in time zones, also where clocks change."""
+"""The times of schedules: cron expressions in time zones, across changes of daylight saving time."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def due(schedule: str, after: str, zone: object = UTC) -> str:
         ("*/5 * * * *", UTC, "2026-01-01T00:04:59Z", "2026-01-01T00:05:00Z"),
         ("0 4 * * 1", BERLIN, "2026-01-01T00:00:00Z", "2026-01-05T03:00:00Z"),
         ("0 4 * * *", NEW_YORK, "2026-01-01T00:00:00Z", "2026-01-01T09:00:00Z"),
-        # 02:00 to 03:00 does not exist on this night
+        # 02:00 to 03:00 is skipped in this night
         ("30 2 * * *", BERLIN, "2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"),
         ("0 4 * * *", BERLIN, "2026-03-28T12:00:00Z", "2026-03-29T02:00:00Z"),
-        # 02:00 to 03:00 comes twice on this night, and the policy runs once
+        # 02:00 to 03:00 occurs twice in this night, and the policy runs once
         ("30 2 * * *", BERLIN, "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"),
         ("30 2 * * *", BERLIN, "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"),
         ("0 0 L * *", UTC, "2026-02-01T00:00:00Z", "2026-02-28T00:00:00Z"),
@@ -41,22 +41,22 @@ def due(schedule: str, after: str, zone: object = UTC) -> str:
     ],
 )
 def test_the_next_time_is_that_of_the_zone(schedule: str, zone: object, after: str, expected: str) -> None:
-    """Also in the nights in which clocks change."""
+    """This holds on the nights of daylight saving changes as well."""
     assert expected == due(schedule, after, zone)
 
 
 def test_a_schedule_can_end() -> None:
-    """A year that is over does not come again."""
+    """A schedule for a past year has no next time."""
     assert next_due("0 0 0 1 1 * 2020", read_time("2026-01-01T00:00:00Z") or 0) is None
 
 
 def test_what_only_the_other_parser_reads_is_an_error() -> None:
-    """As in Kyverno, which admits it and cannot run it."""
+    """Kyverno admits such a schedule as well but cannot run it."""
     with pytest.raises(ValueSyntaxError):
         next_due("@every 1h", 0)
 
 
 def test_a_time_that_is_none_is_an_error() -> None:
-    """Rather than a policy that runs at once."""
+    """Otherwise the policy would run at once."""
     with pytest.raises(ValueSyntaxError, match="`yesterday` is no time"):
         read_time("yesterday")

@@ -1,4 +1,4 @@
-"""Policies that delete, at work in a cluster whose clock the tests move."""
+"""Policies that delete, in a cluster whose clock the tests move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scene = Callable[[CleanupStage], Awaitable[None]]
 
 
 def play(scene: Scene, **settings: Any) -> None:
-    """Play a scene with a cluster and a cleanup controller."""
+    """Run a scene with a cluster and a cleanup controller."""
 
     async def run() -> None:
         async with cleaning(**settings) as stage:
@@ -39,7 +39,7 @@ def condition(policy: Any) -> dict[str, Any]:
 
 
 def test_a_policy_deletes_what_it_selects_when_it_is_due() -> None:
-    """Not before, nothing else, and its status says when it ran."""
+    """It deletes nothing earlier and nothing else; its status holds the time of the run."""
 
     async def scene(stage: CleanupStage) -> None:
         for name in ("old", "new"):
@@ -57,7 +57,7 @@ def test_a_policy_deletes_what_it_selects_when_it_is_due() -> None:
 
 
 def test_a_deleting_policy_does_the_same_by_expressions() -> None:
-    """Namespaced ones see their namespace only."""
+    """A namespaced policy covers its own namespace only."""
 
     async def scene(stage: CleanupStage) -> None:
         for namespace in ("default", "team"):
@@ -75,7 +75,7 @@ def test_a_deleting_policy_does_the_same_by_expressions() -> None:
 
 
 def test_missed_times_are_made_up_for_by_one_run(caplog: pytest.LogCaptureFixture) -> None:
-    """An hour of a schedule of every minute is one run, and the next one comes a minute later."""
+    """An hour of missed runs of an every-minute schedule is one run; the next comes a minute later."""
     caplog.set_level(logging.INFO, "pyverno.cleanup")
 
     def runs() -> int:
@@ -93,7 +93,7 @@ def test_missed_times_are_made_up_for_by_one_run(caplog: pytest.LogCaptureFixtur
 
 
 def test_an_object_that_changed_since_it_was_evaluated_is_evaluated_again() -> None:
-    """Between the list and the deletion somebody gives it another label: it stays, or goes in its new version."""
+    """It gets another label between list and deletion: it stays, or is deleted in its new version."""
 
     async def scene(stage: CleanupStage) -> None:
         labels = {"stale": "true"}
@@ -117,7 +117,7 @@ def test_an_object_that_changed_since_it_was_evaluated_is_evaluated_again() -> N
 
 
 def test_a_condition_that_errs_deletes_nothing_and_says_so() -> None:
-    """The others go; the policy is tried again, and its last execution stays what it was."""
+    """Other objects are deleted; the policy is retried, and its last execution time stays."""
 
     async def scene(stage: CleanupStage) -> None:
         await stage.create(pod("plain"))
@@ -144,7 +144,7 @@ def test_a_condition_that_errs_deletes_nothing_and_says_so() -> None:
 
 
 def test_deletions_are_events_where_successes_are() -> None:
-    """Each in the words of its kind of policy; a time to live has none (E5.6, G7.7)."""
+    """Each kind of policy has its own wording; deletions by TTL have no event (E5.6, G7.7)."""
     wanted = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -175,7 +175,7 @@ async def _has_notes(stage: CleanupStage, count: int) -> bool:
 
 
 def test_what_is_protected_stays() -> None:
-    """System namespaces, what resourceFilters filter, and what is being deleted already."""
+    """Examples are system namespaces, objects in `resourceFilters`, and objects that are being deleted."""
     filters = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -207,7 +207,7 @@ def test_what_is_protected_stays() -> None:
 
 
 def test_too_many_objects_wait_for_a_confirmation() -> None:
-    """Nothing is deleted before the annotation says how many."""
+    """Nothing is deleted before the annotation confirms the number."""
 
     async def scene(stage: CleanupStage) -> None:
         for number in range(3):
@@ -226,7 +226,7 @@ def test_too_many_objects_wait_for_a_confirmation() -> None:
 
 
 def test_a_dry_run_deletes_nothing() -> None:
-    """It writes no status either, and tells what it would delete."""
+    """It writes no status either; an event names the object that it would delete."""
 
     async def scene(stage: CleanupStage) -> None:
         await stage.create(pod("a"))
@@ -242,7 +242,7 @@ def test_a_dry_run_deletes_nothing() -> None:
 
 
 def test_context_is_loaded_once_for_a_run() -> None:
-    """However many objects there are."""
+    """The API call of the context is made once, whatever the number of objects."""
 
     async def scene(stage: CleanupStage) -> None:
         for number in range(5):
@@ -268,7 +268,7 @@ def test_context_is_loaded_once_for_a_run() -> None:
 
 @pytest.mark.parametrize("minutes", [-10, 10])
 def test_the_clock_of_this_machine_decides_nothing(minutes: int) -> None:
-    """Ten minutes off, and conditions that ask for the time see the cluster's."""
+    """With a clock ten minutes off, conditions that read the time see that of the cluster."""
 
     async def scene(stage: CleanupStage) -> None:
         stage.clock.move(minutes * 60)

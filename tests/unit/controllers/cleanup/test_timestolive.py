@@ -19,7 +19,7 @@ CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 def play(scene: Scene, **settings: Any) -> None:
-    """Play a scene with a cluster and a cleanup controller."""
+    """Run a scene with a cluster and a cleanup controller."""
 
     async def run() -> None:
         async with cleaning(**settings) as stage:
@@ -34,7 +34,7 @@ def living(name: str, ttl: str, namespace: str = "default", **metadata: Any) -> 
 
 
 def test_an_object_is_deleted_when_its_time_is_over() -> None:
-    """Each at its own time, whatever the kind is; what has no time stays."""
+    """Each object of any kind is deleted at its own time; objects without a TTL stay."""
 
     async def scene(stage: CleanupStage) -> None:
         soon, later = living("soon", "10s"), living("later", "1h")
@@ -54,7 +54,7 @@ def test_an_object_is_deleted_when_its_time_is_over() -> None:
 
 
 def test_a_label_can_be_changed_and_removed() -> None:
-    """What the object says last counts."""
+    """The current label of the object decides."""
 
     async def scene(stage: CleanupStage) -> None:
         longer, saved, sooner = living("longer", "10s"), living("saved", "10s"), living("sooner", "1h")
@@ -70,7 +70,7 @@ def test_a_label_can_be_changed_and_removed() -> None:
 
 
 def test_an_object_made_again_lives_again() -> None:
-    """Its time counts from its own creation."""
+    """Its TTL counts from its own creation."""
 
     async def scene(stage: CleanupStage) -> None:
         for _ in range(2):
@@ -83,7 +83,7 @@ def test_an_object_made_again_lives_again() -> None:
 
 
 def test_a_time_that_cannot_be_read_deletes_nothing() -> None:
-    """The object stays until its label is better."""
+    """The object stays until its label is valid."""
 
     async def scene(stage: CleanupStage) -> None:
         body = living("a", "soon")
@@ -97,7 +97,7 @@ def test_a_time_that_cannot_be_read_deletes_nothing() -> None:
 
 
 def test_the_propagation_policy_is_that_of_the_annotation() -> None:
-    """A word that is none leaves the default."""
+    """An invalid value means the default."""
 
     async def scene(stage: CleanupStage) -> None:
         owner = await stage.create(
@@ -125,7 +125,7 @@ def test_the_propagation_policy_is_that_of_the_annotation() -> None:
 
 @pytest.mark.parametrize("minutes", [-10, 10])
 def test_nothing_is_deleted_early_where_clocks_differ_by_minutes(minutes: int) -> None:
-    """Neither when this machine is behind the cluster, nor when it is ahead of it."""
+    """The clock of this machine may be behind that of the cluster, or ahead of it."""
     clock = MovableClock()
     clock.shift += timedelta(minutes=minutes)
 
@@ -140,7 +140,7 @@ def test_nothing_is_deleted_early_where_clocks_differ_by_minutes(minutes: int) -
 
 
 def test_kinds_without_permission_are_left_alone() -> None:
-    """Only what may be listed, watched and deleted is; a permission that comes later is noticed."""
+    """The account needs list, watch and delete; a permission that is granted later takes effect."""
     account = "system:serviceaccount:kyverno:kyverno-cleanup-controller"
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},
@@ -175,7 +175,7 @@ def test_kinds_without_permission_are_left_alone() -> None:
 
 
 def test_what_is_protected_outlives_its_time() -> None:
-    """Filtered namespaces and what belongs to the controllers; exceptions in the controllers' namespace do not."""
+    """Filtered namespaces and objects of the controllers are protected; PolicyExceptions in their namespace are not."""
     filters = {
         **CONFIG,
         "metadata": {"name": "kyverno", "namespace": "kyverno"},
@@ -202,7 +202,7 @@ def test_what_is_protected_outlives_its_time() -> None:
 
 
 def test_a_dry_run_keeps_everything() -> None:
-    """Whatever is due."""
+    """Objects stay although their TTL has expired."""
 
     async def scene(stage: CleanupStage) -> None:
         await stage.create(living("a", "10s"))
@@ -213,7 +213,7 @@ def test_a_dry_run_keeps_everything() -> None:
 
 
 def test_an_object_that_changes_all_the_time_is_deleted_in_the_end() -> None:
-    """A deletion names a version; one that is old is tried again with the version that the watch brings."""
+    """A deletion with an outdated resource version is repeated with the version that the watch delivers."""
 
     async def scene(stage: CleanupStage) -> None:
         client = stage.controller._client

@@ -1,4 +1,4 @@
-"""Watches of objects with a time to live, and what they bring after a restore."""
+"""Watches of objects with a TTL, and the events after a restore of the cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PODS = BUILTIN_KINDS.find(GVK("", "v1", "Pod"))
 
 
 def test_after_a_restore_every_object_is_looked_at_again() -> None:
-    """An object that was just deleted may be in the backup: its end is due again, though nothing of it changed."""
+    """The backup may contain an object that was just deleted, so unchanged objects are due again."""
     taken: list[str] = []
     pod = {"metadata": {"name": "a", "namespace": "team", "resourceVersion": "7"}}
 

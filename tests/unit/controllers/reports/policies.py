@@ -1,4 +1,4 @@
-"""Policies and objects that the tests of the reports controller share."""
+"""Policies and objects for the tests of the reports controller."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compiled(*bodies: JSONObject) -> Compilation:
 def policy(
     name: str, kind: str = "Pod", *, image: str = "!*:latest", labels: JSONObject | None = None, **spec: object
 ) -> JSONObject:
-    """Return a ClusterPolicy with a rule about images, for pods with autogen."""
+    """Return a ClusterPolicy with a rule on images, for Pods with autogen."""
     path = {"containers": [{"image": image}]}
     rule = {
         "name": "tag",
@@ -36,7 +36,7 @@ def policy(
 
 
 def validating(name: str, *resources: str, operations: tuple[str, ...] = ("CREATE",)) -> JSONObject:
-    """Return a ValidatingPolicy about resources of the core group."""
+    """Return a ValidatingPolicy for resources of the core group."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": list(operations), "resources": list(resources)}
     return {
         "apiVersion": "policies.kyverno.io/v1",
@@ -50,7 +50,7 @@ def validating(name: str, *resources: str, operations: tuple[str, ...] = ("CREAT
 
 
 def exception(policy_name: str, *, background: bool = True) -> JSONObject:
-    """Return an exception for pods."""
+    """Return an exception for Pods."""
     return {
         "apiVersion": "kyverno.io/v2",
         "kind": "PolicyException",
@@ -64,7 +64,7 @@ def exception(policy_name: str, *, background: bool = True) -> JSONObject:
 
 
 def pod(name: str = "web", image: str = "nginx:1", namespace: str = "team") -> JSONObject:
-    """Return a pod."""
+    """Return a Pod."""
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-of-{name}"}
     spec = {"containers": [{"name": "c", "image": image}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -1,4 +1,4 @@
-"""The reports controller with an API server: what it writes, when it writes nothing, and what it may not read."""
+"""The reports controller with an API server: the reports that it writes, needless writes, and forbidden lists."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ _SECONDS = 20.0
 
 @dataclass
 class Stage:
-    """A cluster in which a reports controller runs."""
+    """A cluster with a reports controller."""
 
     sandbox: Sandbox
     client: Client
     controller: ReportsController
 
     async def settle(self) -> None:
-        """Wait until the reports follow from everything that was written."""
+        """Wait until the reports reflect every earlier write."""
         await asyncio.sleep(0.3)
         async with asyncio.timeout(_SECONDS):
             while not self.controller.is_idle:
                 await asyncio.sleep(0.02)
 
     async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
-        """Wait until something holds, and return it."""
+        """Wait until a condition holds, and return its value."""
         async with asyncio.timeout(_SECONDS):
             while not (found := await holds()):
                 await asyncio.sleep(0.05)
@@ -74,7 +74,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(settings: ReportsSettings = SETTINGS, account: str = "") -> AsyncIterator[Stage]:
-    """Run a cluster, and a controller in it, as a user that may do everything or as a service account."""
+    """Run a cluster and a reports controller, with all permissions or those of a service account."""
     async with Sandbox(Settings(kubelet=False)) as sandbox:
         access = load_kubeconfig(sandbox.kubeconfig, environment={})
         async with Client(access, qps=0) as client:
@@ -99,13 +99,13 @@ async def stage(settings: ReportsSettings = SETTINGS, account: str = "") -> Asyn
 
 
 def pod(name: str, image: str = "nginx:1") -> JSONObject:
-    """Return a pod to create."""
+    """Return a Pod to create."""
     spec = {"containers": [{"name": "c", "image": image}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "team"}, "spec": spec}
 
 
 def ephemeral(subject: JSONObject, uid: str, *items: JSONObject) -> JSONObject:
-    """Return an ephemeral report of a Kyverno-compatible writer about a pod."""
+    """Return an ephemeral report on a Pod, as a Kyverno-compatible component writes it."""
     labels = {"uid": uid, "group": "", "version": "v1", "kind": "Pod"}
     name = subject["metadata"]["name"]
     return {
@@ -125,7 +125,7 @@ def ephemeral(subject: JSONObject, uid: str, *items: JSONObject) -> JSONObject:
 
 
 def item(name: str, result: str = "fail", rule: str = "tag", seconds: int = 1) -> JSONObject:
-    """Return a result of a request."""
+    """Return a result of an admission request."""
     timestamp = {"seconds": seconds, "nanos": 0}
     return {"source": "kyverno", "policy": name, "rule": rule, "result": result, "scored": True, "timestamp": timestamp}
 
@@ -137,7 +137,7 @@ def results(report: JSONObject) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("memory", [0, 1])
 def test_objects_that_exist_are_reported(memory: int) -> None:
-    """With their bodies in memory, and with bodies that are read again when they are needed."""
+    """Their bodies stay in memory, or are read again when an evaluation needs them."""
 
     async def check() -> None:
         settings = replace(SETTINGS, scan=ScanSettings(memory_bytes=memory))
@@ -160,7 +160,7 @@ def test_objects_that_exist_are_reported(memory: int) -> None:
 
 
 def test_a_scan_that_finds_nothing_new_writes_nothing() -> None:
-    """Not after a policy that is about something else, and not in a new term."""
+    """A policy for another kind and a new term of the controller write no report again."""
 
     async def check() -> None:
         async with stage() as made:
@@ -186,7 +186,7 @@ def test_a_scan_that_finds_nothing_new_writes_nothing() -> None:
 
 
 def test_ephemeral_reports_are_merged_and_deleted() -> None:
-    """Those of policies for admission only stay; the scan knows better about the others; other tools' are kept."""
+    """Results of admission-only policies stay, the scan replaces the others, and reports of other tools are kept."""
 
     async def check() -> None:
         async with stage() as made:
@@ -210,7 +210,7 @@ def test_ephemeral_reports_are_merged_and_deleted() -> None:
 
 
 def test_a_report_about_a_request_finds_an_object_without_a_uid() -> None:
-    """Requests that create objects have none yet when they are mutated."""
+    """A request to create an object has no uid when it is mutated."""
 
     async def check() -> None:
         async with stage() as made:
@@ -227,7 +227,7 @@ def test_a_report_about_a_request_finds_an_object_without_a_uid() -> None:
 
 
 def test_reports_of_other_tools_are_left_alone() -> None:
-    """Also one that has the name of a report of ours."""
+    """This holds even for a report with the name of one of ours."""
 
     async def check() -> None:
         async with stage() as made:
@@ -252,7 +252,7 @@ def test_reports_of_other_tools_are_left_alone() -> None:
 
 
 def test_a_report_that_somebody_changed_or_deleted_is_written_again() -> None:
-    """The watch of reports brings it."""
+    """The watch of reports delivers the change."""
 
     async def check() -> None:
         async with stage() as made:
@@ -272,7 +272,7 @@ def test_a_report_that_somebody_changed_or_deleted_is_written_again() -> None:
 
 
 def test_reports_go_with_their_object_and_with_their_policy() -> None:
-    """Nothing is left of either."""
+    """Deleting the object or the policy removes its results."""
 
     async def check() -> None:
         async with stage() as made:
@@ -291,7 +291,7 @@ def test_reports_go_with_their_object_and_with_their_policy() -> None:
 
 
 def test_reports_are_openreports_by_flag() -> None:
-    """And then there are no PolicyReports."""
+    """With the flag no PolicyReports are written."""
 
     async def check() -> None:
         async with stage(replace(SETTINGS, uses_openreports=True)) as made:
@@ -304,7 +304,7 @@ def test_reports_are_openreports_by_flag() -> None:
 
 
 def test_without_scans_only_requests_are_reported() -> None:
-    """`--backgroundScan=false`; and without aggregation ephemeral reports stay."""
+    """With `--backgroundScan=false` admission results remain; without aggregation ephemeral reports stay."""
 
     async def check() -> None:
         async with stage(replace(SETTINGS, scans=False)) as made:
@@ -321,7 +321,7 @@ def test_without_scans_only_requests_are_reported() -> None:
 
 
 def test_a_kind_that_may_not_be_listed_is_an_error_of_its_policies() -> None:
-    """In a report about the policy, as one event and as a metric: never "no violations". It goes with its reason."""
+    """The error is a report result, an event and a metric, never "no violations"; it ends with its reason."""
     user = "system:serviceaccount:kyverno:kyverno-reports-controller"
 
     async def check() -> None:
@@ -363,7 +363,7 @@ def test_a_kind_that_may_not_be_listed_is_an_error_of_its_policies() -> None:
 
 
 def test_a_result_that_is_cut_is_written_once() -> None:
-    """A message longer than a report takes is the same result every time, and its report keeps its timestamps."""
+    """A message beyond the limit of reports is cut the same way each time, so the report keeps its timestamps."""
 
     async def check() -> None:
         async with stage() as made:
@@ -373,7 +373,7 @@ def test_a_result_that_is_cut_is_written_once() -> None:
             await made.client.create(CLUSTER_POLICIES, long)
             await made.settle()
             before = (await made.reports())["web"]
-            await asyncio.sleep(1.1)  # timestamps are seconds
+            await asyncio.sleep(1.1)  # timestamps have a resolution of one second
             await made.client.create(CLUSTER_POLICIES, policy("other"))
             await made.settle()
             after = (await made.reports())["web"]

@@ -1,4 +1,4 @@
-"""One object evaluated: what is reported, what it depends on, and which outcomes are shared."""
+"""The evaluation of one object: its results, the data that it depends on, and outcomes that objects share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POD = GVK("", "v1", "Pod")
 
 
 def contexts(*bodies: JSONObject, namespaces: dict[str, JSONObject] | None = None) -> Contexts:
-    """Return contexts that follow the plan for documents."""
+    """Return contexts for the scan plan of these documents."""
     found = compiled(*bodies)
     made = Contexts((namespaces or {}).get)
     made.follow(make_plan(found.policies, found.exceptions, BUILTIN_KINDS))
@@ -37,7 +37,7 @@ def statuses(found: Evaluation) -> list[tuple[str, str]]:
 
 
 def test_objects_with_the_same_results_share_an_outcome() -> None:
-    """Passing and failing ones: that is what makes the memory of a scan small."""
+    """Sharing keeps the memory of a scan small, for passing and for failing objects."""
     made, evaluator = contexts(policy("a")), Evaluator(ReportFilter())
     found = [
         evaluate(pod(name, image), made, evaluator).outcome
@@ -49,7 +49,7 @@ def test_objects_with_the_same_results_share_an_outcome() -> None:
 
 
 def test_what_is_not_to_be_shown_is_not_reported() -> None:
-    """By status and by kind of rule."""
+    """Filters exclude results by status and by kind of rule."""
     made = contexts(policy("a"))
     assert [("a", "pass")] == statuses(evaluate(pod(), made))
     assert [] == statuses(evaluate(pod(), made, Evaluator(ReportFilter(statuses=frozenset({"fail"})))))
@@ -58,7 +58,7 @@ def test_what_is_not_to_be_shown_is_not_reported() -> None:
 
 
 def test_policies_of_a_namespace_that_enforce_are_reported() -> None:
-    """What exists is held against them as against all others, in their own namespace only (ef64527e)."""
+    """The background scan covers their own namespace only, and includes Enforce policies (ef64527e)."""
     rules = policy("a")["spec"]["rules"]
     enforcing = [{**each, "validate": {**each["validate"], "failureAction": "Enforce"}} for each in rules]
     bodies = [
@@ -69,7 +69,7 @@ def test_policies_of_a_namespace_that_enforce_are_reported() -> None:
 
 
 def test_a_config_map_that_is_read_is_remembered() -> None:
-    """The object is evaluated again when it changes."""
+    """A change of the ConfigMap leads to another evaluation."""
     body = policy("a")
     rule = body["spec"]["rules"][0]
     rule["context"] = [{"name": "settings", "configMap": {"name": "settings", "namespace": "team"}}]
@@ -83,7 +83,7 @@ def test_a_config_map_that_is_read_is_remembered() -> None:
 
 
 def test_an_evaluation_that_reads_more_varies_with_time() -> None:
-    """An API call, here one that fails, which is an error and never no result."""
+    """An API call makes the result depend on time; a failing call is an error, never an empty result."""
     body = policy("a")
     rule = body["spec"]["rules"][0]
     rule["context"] = [{"name": "all", "apiCall": {"urlPath": "/api/v1/namespaces/team/pods"}}]
@@ -94,7 +94,7 @@ def test_an_evaluation_that_reads_more_varies_with_time() -> None:
 
 
 def test_an_object_without_a_mutation_fails_its_policy() -> None:
-    """And one that has it passes."""
+    """An object that includes the mutation passes."""
     body = {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": "MutatingPolicy",
@@ -124,14 +124,14 @@ def test_an_object_without_a_mutation_fails_its_policy() -> None:
 
 
 def test_match_conditions_that_leave_an_object_out_give_no_result() -> None:
-    """Of a ValidatingPolicy, as in Kyverno."""
+    """This is Kyverno's behaviour for ValidatingPolicies."""
     body = validating("a", "pods")
     body["spec"]["matchConditions"] = [{"name": "none", "expression": "false"}]
     assert [] == statuses(evaluate(pod(), contexts(body)))
 
 
 def test_a_change_of_policies_replaces_only_the_contexts_that_it_concerns() -> None:
-    """Objects of other kinds stay up to date."""
+    """Evaluations of other kinds stay valid."""
     made = contexts(policy("a"))
     maps = BucketKey(GVR("", "v1", "configmaps"), "team")
     before = made.find(PODS, POD), made.find(maps, GVK("", "v1", "ConfigMap"))
@@ -143,7 +143,7 @@ def test_a_change_of_policies_replaces_only_the_contexts_that_it_concerns() -> N
 
 
 def test_a_change_of_a_namespace_replaces_the_contexts_of_its_objects() -> None:
-    """Unless it is one that says nothing about it."""
+    """A change of its resource version alone replaces none."""
     namespaces: dict[str, JSONObject] = {"team": {"metadata": {"name": "team", "labels": {"tier": "a"}}}}
     made = contexts(policy("a"), namespaces=namespaces)
     before = made.find(PODS, POD)

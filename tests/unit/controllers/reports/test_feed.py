@@ -1,4 +1,4 @@
-"""A feed brings a list page by page, and notes why a resource is not listed."""
+"""A feed lists objects page by page, and records why a resource cannot be listed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Nothing:
 
 
 def refusals(*answers: Any, bound: float) -> list[int | None]:
-    """Return the refusals that a feed notes until one has passed, None for its end."""
+    """Return the refusals that a feed reports until one expires, with None for the end."""
     noted: list[int | None] = []
 
     async def run() -> None:
@@ -68,11 +68,11 @@ def _arrange(script: Script, answers: tuple[Any, ...]) -> None:
 
 
 def test_a_list_that_fails_for_long_is_a_refusal() -> None:
-    """As when the conversion of a custom resource fails: its objects must not look like objects without violations."""
+    """For example, a failing conversion webhook: its objects must not look free of violations."""
     broken = status(500, "InternalError")
     assert [500, None] == refusals(broken, broken, EMPTY, bound=0.05)
 
 
 def test_a_list_that_fails_for_a_moment_is_none() -> None:
-    """The next one brings the objects."""
+    """The next list delivers the objects."""
     assert [] == refusals(status(500, "InternalError"), EMPTY, bound=30.0)

@@ -1,4 +1,4 @@
-"""The compact store: nothing is lost by compression, changes are seen, memory is bounded."""
+"""The compact store: compression is lossless, changes are detected, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GVR_PODS, POD = GVR("", "v1", "pods"), GVK("", "v1", "Pod")
 
 
 def pod(number: int, image: str = "nginx", version: str = "1") -> JSONObject:
-    """Return a pod."""
+    """Return a Pod."""
     uid = str(uuid.UUID(int=number))
     metadata = {"name": f"web-{number}", "namespace": "team", "uid": uid, "resourceVersion": version}
     containers = [{"name": "c", "image": image, "env": [{"name": f"E{each}", "value": "x"} for each in range(40)]}]
@@ -30,7 +30,7 @@ def without_version(body: JSONObject) -> JSONObject:
 
 
 def test_every_object_comes_back_as_it_was_stored() -> None:
-    """Before and after the dictionary of its kind is complete."""
+    """This holds before and after the compression dictionary of its kind is trained."""
     store, bodies = ObjectStore(), [pod(number) for number in range(20)]
     for body in bodies:
         store.put(GVR_PODS, POD, body)
@@ -42,7 +42,7 @@ def test_every_object_comes_back_as_it_was_stored() -> None:
 
 
 def test_only_a_change_is_stored_again() -> None:
-    """A new resource version alone, or other managers of fields, is none."""
+    """A new resource version or new managed fields alone are no change."""
     store = ObjectStore()
     assert store.put(GVR_PODS, POD, pod(1)) is not None
     again = pod(1, version="2")
@@ -54,7 +54,7 @@ def test_only_a_change_is_stored_again() -> None:
 
 
 def test_a_change_makes_an_evaluation_out_of_date() -> None:
-    """What was reported of the object stays known."""
+    """The digest of its reported results is kept."""
     store = ObjectStore()
     _, _, entry = store.put(GVR_PODS, POD, pod(1)) or pytest.fail("new")
     entry.context, entry.outcome, entry.reported = object(), object(), b"digest"
@@ -63,7 +63,7 @@ def test_a_change_makes_an_evaluation_out_of_date() -> None:
 
 
 def test_beyond_its_budget_the_store_keeps_names_instead_of_bodies() -> None:
-    """Changes are still seen, and the memory of removed objects is free again."""
+    """Changes are still detected, and removing objects frees their memory."""
     store = ObjectStore(max_bytes=600)
     entries = [(store.put(GVR_PODS, POD, pod(number)) or pytest.fail("new"))[2] for number in range(40)]
     assert store.bytes < 600 + 500
@@ -78,7 +78,7 @@ def test_beyond_its_budget_the_store_keeps_names_instead_of_bodies() -> None:
 
 
 def test_a_pod_takes_a_few_hundred_bytes() -> None:
-    """Pods resemble each other."""
+    """Pods resemble each other, so they compress well."""
     store = ObjectStore()
     for number in range(200):
         store.put(GVR_PODS, POD, pod(number))
@@ -87,7 +87,7 @@ def test_a_pod_takes_a_few_hundred_bytes() -> None:
 
 @given(st.one_of(st.uuids().map(str), st.text(max_size=40)))
 def test_a_packed_uid_comes_back(uid: str) -> None:
-    """Also one that is no UUID, unless its text has the length of a packed one."""
+    """Other uids survive as well, unless they have the length of a packed one."""
     packed = pack_uid(uid)
     assert len(packed) == 16 or unpack_uid(packed) == uid
     assert len(uid) != 36 or unpack_uid(packed) == uid

@@ -1,4 +1,4 @@
-"""The scan plan: which policies, which kinds, and what a change of policies makes out of date."""
+"""The scan plan: its policies, its kinds, and the evaluations that a policy change invalidates."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def plan(*bodies: JSONObject) -> ScanPlan:
 
 
 def kinds(found: ScanPlan) -> set[str]:
-    """Return the kinds that are followed."""
+    """Return the kinds in a plan."""
     return {info.kind for info in found.kinds}
 
 
 def test_kinds_come_from_rules_with_those_of_autogen() -> None:
-    """Each in one version, the one that the cluster prefers."""
+    """Each kind has one version, the one that the cluster prefers."""
     found = plan(policy("a"))
     expected = {
         "Pod",
@@ -42,12 +42,12 @@ def test_kinds_come_from_rules_with_those_of_autogen() -> None:
 
 
 def test_kinds_come_from_constraints() -> None:
-    """By resource, wherever the policy is written in CEL."""
+    """The constraints of every kind of CEL policy name resources."""
     assert {"ConfigMap", "Secret"} <= kinds(plan(validating("a", "configmaps", "secrets")))
 
 
 def test_a_wildcard_is_about_everything_that_may_be_reported() -> None:
-    """Not about events, which have no reports."""
+    """Events are excluded, because they have no reports."""
     body = validating("a", "*")
     body["spec"]["matchConstraints"]["resourceRules"][0].update(apiGroups=["*"], apiVersions=["*"])
     found = kinds(plan(body))
@@ -56,7 +56,7 @@ def test_a_wildcard_is_about_everything_that_may_be_reported() -> None:
 
 
 def test_policies_that_are_not_scanned_are_left_out() -> None:
-    """Those for admission only, and those that are not to be reported."""
+    """Admission-only policies and policies with reports disabled are excluded."""
     found = plan(
         policy("admission", background=False),
         policy("hidden", labels={"reports.kyverno.io/disabled": ""}),
@@ -66,13 +66,13 @@ def test_policies_that_are_not_scanned_are_left_out() -> None:
 
 
 def test_exceptions_that_are_not_for_background_scans_are_left_out() -> None:
-    """So that what they exempt at admission is reported."""
+    """Objects that they exempt at admission are reported."""
     assert 1 == len(plan(policy("a"), exception("a")).exceptions)
     assert () == plan(policy("a"), exception("a", background=False)).exceptions
 
 
 def test_a_change_concerns_the_policies_that_came_or_went() -> None:
-    """A policy that was compiled once is the same as long as it does not change."""
+    """A compiled policy stays equal until its document changes."""
     one, two = compiled(policy("a")).policies, compiled(policy("b", "ConfigMap")).policies
     before = make_plan(one, (), BUILTIN_KINDS)
     after = make_plan((*one, *two), (), BUILTIN_KINDS)
@@ -83,7 +83,7 @@ def test_a_change_concerns_the_policies_that_came_or_went() -> None:
 
 
 def test_a_change_of_an_exception_concerns_the_policies_that_it_names() -> None:
-    """And no others."""
+    """Other policies stay unchanged."""
     policies = compiled(policy("a"), policy("b")).policies
     before = make_plan(policies, (), BUILTIN_KINDS)
     exempting = compiled(exception("a")).exceptions
@@ -98,7 +98,7 @@ def item(name: str, rule: str = "tag", source: str = "kyverno") -> JSONObject:
 
 
 def test_the_scan_decides_about_the_policies_that_it_evaluates() -> None:
-    """Not about those for admission only, nor about what it does not know."""
+    """It leaves admission-only policies and unknown policies alone."""
     found = plan(policy("a"), policy("admission", background=False), validating("v", "pods"))
     info = BUILTIN_KINDS.by_kind("Pod")[0]
     decided = [found.decides(each, info, "team") for each in (item("a"), item("admission"), item("other"))]
@@ -107,7 +107,7 @@ def test_the_scan_decides_about_the_policies_that_it_evaluates() -> None:
 
 
 def test_the_scan_does_not_decide_about_rules_for_other_operations() -> None:
-    """It evaluates objects as created, and what an update said stays until there is another one."""
+    """It evaluates creations only, so the result of an update stays until the next update."""
     found = plan(
         policy("updated", resources={"operations": ["UPDATE"]}), validating("v", "pods", operations=("UPDATE",))
     )
@@ -117,6 +117,6 @@ def test_the_scan_does_not_decide_about_rules_for_other_operations() -> None:
 
 
 def test_the_scan_decides_that_a_policy_is_not_about_a_kind_any_more() -> None:
-    """A result that was given before the policy changed is out of date."""
+    """The result dates from before the policy changed."""
     found = plan(policy("a", "ConfigMap"))
     assert found.decides(item("a"), BUILTIN_KINDS.by_kind("Pod")[0], "team")

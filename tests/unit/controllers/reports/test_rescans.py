@@ -1,4 +1,4 @@
-"""Rescans: every object once in an interval, and never many at once."""
+"""Rescans: every object once in an interval, spread evenly."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _random_uids() -> list[bytes]:
 
 
 def _similar_uids() -> list[bytes]:
-    """Return uids that end alike, as those of version 1 made on one machine."""
+    """Return uids with equal endings, as version 1 UUIDs of one machine have."""
     return [pack_uid(f"{number:08x}-0000-1000-8000-0242ac110002") for number in range(_COUNT)]
 
 
 @pytest.mark.parametrize("seconds", [0.5, 7.0, 60.0, 3600.0, 86_400.0])
 def test_turns_fill_the_interval(seconds: float) -> None:
-    """Each object is evaluated once in it, since its turn comes once."""
+    """Each object has one turn in an interval, so it is evaluated once."""
     rescans = Rescans.of_interval(seconds)
     assert seconds == pytest.approx(rescans.turns * rescans.pause)
 
@@ -34,7 +34,7 @@ def test_turns_fill_the_interval(seconds: float) -> None:
 @pytest.mark.parametrize("uids", [_random_uids(), _similar_uids()], ids=["random", "similar"])
 @pytest.mark.parametrize("seconds", [60.0, 3600.0])
 def test_no_turn_has_many_objects(uids: list[bytes], seconds: float) -> None:
-    """Not twice as many as there would be in a perfect division, and none has no object."""
+    """No turn has twice the average, and no turn is empty."""
     rescans = Rescans.of_interval(seconds)
     counted = Counter(rescans.turn_of(uid) for uid in uids)
     assert set(range(rescans.turns)) == set(counted)

@@ -1,4 +1,4 @@
-"""The scanner hands on what changed by itself before what a sweep finds."""
+"""The scanner returns changed objects before the results of a sweep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _list(kind: str, *items: JSONObject) -> dict[str, Any]:
 
 
 def test_changes_of_objects_are_urgent_and_results_of_a_sweep_are_not() -> None:
-    """So a changed object does not wait behind the thousands of which a new policy makes reports."""
+    """A changed object does not wait behind thousands of objects that a new policy affects."""
     found: set[tuple[str, bool]] = set()
     expected = {("uid-of-old", False), ("uid-of-web", True)}
 
@@ -40,7 +40,7 @@ def test_changes_of_objects_are_urgent_and_results_of_a_sweep_are_not() -> None:
             plan = make_plan(compiled(validating("a", "pods")).policies, (), BUILTIN_KINDS)
             async with asyncio.timeout(10):
                 while not expected <= found:
-                    scanner.follow(plan)  # without effect until the scanner runs
+                    scanner.follow(plan)  # has no effect until the scanner runs
                     await asyncio.sleep(0.01)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Slices: objects of several namespaces go to a thread together, and each is evaluated with its own context."""
+"""Slices: one thread evaluates objects of several namespaces together, each with its own context."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ POD = GVK("", "v1", "Pod")
 
 
 class NotingEvaluator(Evaluator):
-    """Notes the namespaces that objects and their contexts have."""
+    """Records the namespaces of objects and contexts."""
 
     def __init__(self) -> None:
-        """Begin with nothing noted."""
+        """Start without records."""
         super().__init__(ReportFilter())
         self.seen: list[tuple[str, str]] = []
 
     def evaluate(self, body: JSONObject, context: ScanContext, host: Host, began: float | None = None) -> Evaluation:
-        """Note and evaluate."""
+        """Record the namespaces and evaluate."""
         labels = dict(context.namespace_labels or {})
         self.seen.append((body["metadata"]["namespace"], labels.get("name", "")))
         return super().evaluate(body, context, host, began)
 
 
 def stored(*namespaces: str) -> ObjectStore:
-    """Return a store with two pods in each namespace."""
+    """Return a store with two Pods in each namespace."""
     store = ObjectStore()
     for number, namespace in enumerate(namespace for namespace in namespaces for _ in range(2)):
         body = pod(f"web-{number}")
@@ -45,7 +45,7 @@ def stored(*namespaces: str) -> ObjectStore:
 
 
 def test_pieces_of_several_namespaces_are_evaluated_each_with_its_context() -> None:
-    """All objects come back once, in the order of the pieces, after a thread took them in one go."""
+    """One call of a thread evaluates all objects; each comes back once, in order."""
     names = ("a", "b", "c")
     store, evaluator = stored(*names), NotingEvaluator()
     labels = {name: {"metadata": {"name": name, "labels": {"name": name}}} for name in names}

@@ -1,4 +1,4 @@
-"""Events about violations: one when a result is new, and never a flood."""
+"""Events for violations: one for each new result, at a bounded rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def result(status: Status) -> RuleResult:
 
 
 def test_a_failure_is_an_event_on_its_policy_and_on_its_object() -> None:
-    """That of the policy is related to the object; what passes or is skipped is none."""
+    """The event on the policy refers to the object; passing and skipped results have none."""
     sent: list[Event] = []
     Violations(sent.append).note(POD, [result(status) for status in (Status.PASS, Status.SKIP, Status.FAIL)])
     event, other = sent
@@ -27,7 +27,7 @@ def test_a_failure_is_an_event_on_its_policy_and_on_its_object() -> None:
 
 
 def test_a_rule_that_errs_on_every_object_has_one_event_in_ten_minutes() -> None:
-    """What is held back is counted."""
+    """Suppressed events are counted."""
     now, sent = [0.0], list[Event]()
     violations = Violations(sent.append, clock=lambda: now[0])
     for _ in range(500):
@@ -39,7 +39,7 @@ def test_a_rule_that_errs_on_every_object_has_one_event_in_ten_minutes() -> None
 
 
 def test_a_policy_that_everything_violates_has_a_bounded_number_of_events() -> None:
-    """A burst, and then one every few seconds."""
+    """After a burst there is one event every few seconds."""
     now, sent = [0.0], list[Event]()
     violations = Violations(sent.append, clock=lambda: now[0])
     for _ in range(1000):

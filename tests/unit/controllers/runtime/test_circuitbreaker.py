@@ -1,4 +1,4 @@
-"""A breaker is open while there is too much, and while nobody knows."""
+"""A circuit breaker is open beyond its limit, and while the count is unknown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
 
 @pytest.mark.parametrize(("count", "passes"), [(0, True), (2, True), (3, False), (None, False)])
 def test_nothing_passes_beyond_the_limit_or_without_a_count(count: int | None, passes: bool) -> None:
-    """The limit itself still passes; every question is told of."""
+    """A count at the limit passes; each check is reported."""
     told: list[tuple[str, bool]] = []
     breaker = CircuitBreaker("reports", lambda: count, max_count=2, on_check=lambda *each: told.append(each))
     assert passes is breaker.passes()
@@ -19,7 +19,7 @@ def test_nothing_passes_beyond_the_limit_or_without_a_count(count: int | None, p
 
 
 def test_the_log_is_told_when_it_opens_and_when_it_closes(caplog: pytest.LogCaptureFixture) -> None:
-    """Once each, however often it is asked."""
+    """One line for each change, whatever the number of checks."""
     counts = [5, 5, None, 1, 1]
     breaker = CircuitBreaker("reports", lambda: counts.pop(0), max_count=2)
     with caplog.at_level(logging.WARNING):

@@ -1,4 +1,4 @@
-"""Events about policies: which, in which words, and none that would delay or repeat an answer."""
+"""Events for policies: which results have one, their wording, and no delay or repetition of answers."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def result(
 
 
 def told(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str, str, str, str]]:
-    """Return reason, action, note and what the event is about."""
+    """Return reason, action, note and the name of the regarding object of each event."""
     found = events_of(results, POD, is_allowed=is_allowed)
     return [(each.reason, each.action, each.note, each.regarding.name) for each in found]
 
 
 def test_a_denial_is_told_of_its_policy() -> None:
-    """Once for each rule that failed; the resource is not there, so it gets no event."""
+    """Each failed rule has one event; the denied resource does not exist, so it has none."""
     events = told(result("a", Status.FAIL, "no"), result("b", Status.PASS), is_allowed=False)
     assert [("PolicyViolation", "Resource Blocked", "Pod shop/web: [a] fail (blocked); no", "p")] == events
 
 
 def test_an_audited_failure_is_told_of_the_resource_as_well() -> None:
-    """There for every rule of the policy, also for those that pass."""
+    """The resource has an event for every rule of the policy, also for rules that pass."""
     assert [
         ("PolicyViolation", "Resource Passed", "Pod shop/web: [a] fail; no", "p"),
         ("PolicyViolation", "Resource Passed", "policy p/a fail: no", "web"),
@@ -61,7 +61,7 @@ def test_an_audited_failure_is_told_of_the_resource_as_well() -> None:
 
 
 def test_an_exception_is_told_of_both() -> None:
-    """Of the exception that was used and of the policy that it is from."""
+    """One event is on the exception, one on the policy."""
     assert [
         ("PolicySkipped", "Resource Passed", "resource Pod/shop/web was skipped from policy rule p/a", "e"),
         (
@@ -74,7 +74,7 @@ def test_an_exception_is_told_of_both() -> None:
 
 
 def test_success_is_told_once_a_policy() -> None:
-    """Whether it is told at all says the ConfigMap."""
+    """Each policy has one event, whatever the number of its rules."""
     assert [
         ("PolicyApplied", "Resource Passed", "Pod shop/web: pass", "p"),
         ("PolicyApplied", "Resource Mutated", "Pod shop/web is successfully mutated", "q"),
@@ -86,7 +86,7 @@ def test_success_is_told_once_a_policy() -> None:
 
 
 def test_what_has_no_name_has_no_events() -> None:
-    """An object whose name the API server still makes cannot be referred to."""
+    """An object that only has `generateName` cannot be referenced."""
     nameless = ResourceRef("v1", "Pod", "shop", "")
     assert [] == list(events_of([result("a", Status.FAIL)], nameless, is_allowed=False))
 
@@ -96,20 +96,20 @@ def test_what_has_no_name_has_no_events() -> None:
     [("Web:a", "web-a.ff"), ("system:node-", "system-node-z.ff"), (":a", "a-a.ff"), ("web", "web.ff")],
 )
 def test_names_of_events_are_valid_names(name: str, expected: str) -> None:
-    """Whatever characters the name of the object has."""
+    """The name of the object may have characters that an event name may not."""
     event = Event("PolicyViolation", "Resource Passed", "note", ResourceRef("v1", "Pod", "", name))
     assert expected == event.to_json(255, "host")["metadata"]["name"]
     assert "default" == event.to_json(255, "host")["metadata"]["namespace"]
 
 
 def test_long_notes_are_cut_between_characters() -> None:
-    """The API server takes 1024 bytes."""
+    """The API server accepts 1024 bytes."""
     written = Event("PolicyViolation", "Resource Passed", "é" * 1000, POD).to_json(1, "host")["note"]
     assert "é" * 510 + "..." == written
 
 
 def policy() -> JSONObject:
-    """Return a policy that refuses config maps without an owner."""
+    """Return a policy that denies ConfigMaps without an owner."""
     rule = {
         "name": "owner",
         "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
@@ -125,7 +125,7 @@ def policy() -> JSONObject:
 
 @pytest.mark.parametrize(("omitted", "expected"), [((), ["owners"]), (("PolicyViolation",), [])])
 def test_a_denied_request_leaves_its_event_in_the_cluster(omitted: tuple[str, ...], expected: list[str]) -> None:
-    """A dry run leaves none, nor does a reason that is left out; the event knows the policy's uid."""
+    """A dry run and an omitted reason leave none; the event holds the uid of the policy."""
 
     async def play() -> None:
         settings = AdmissionSettings(events=EventSettings(omitted=omitted))
@@ -153,7 +153,7 @@ def test_a_denied_request_leaves_its_event_in_the_cluster(omitted: tuple[str, ..
 
 
 def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Every lost event is counted; thousands of them must not fill the log."""
+    """Each lost event is counted; thousands of lines would fill the log."""
     lost: list[int] = []
 
     async def play() -> None:

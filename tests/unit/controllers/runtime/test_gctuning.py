@@ -1,4 +1,4 @@
-"""What stays is set aside from collections of garbage, and comes back when the rounds end."""
+"""Long-lived objects are frozen in the garbage collector, and thawed when the rounds end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyverno.controllers.runtime.gctuning import keep_collections_short
 
 
 def test_rounds_end_with_everything_as_it_was() -> None:
-    """While they run objects are set aside; who cancels them has the collector of before."""
+    """Rounds freeze objects while they run; cancelling them restores the collector."""
 
     async def work() -> int:
         rounds = asyncio.ensure_future(keep_collections_short())
@@ -32,7 +32,7 @@ class Ring:
 
 
 def test_garbage_is_collected_before_objects_are_set_aside() -> None:
-    """A cycle that became garbage between two rounds is gone after the next one, and not kept for a full collection."""
+    """A cycle that became garbage between two rounds is freed by the next one."""
 
     async def work() -> weakref.ref[Ring]:
         rounds = asyncio.ensure_future(keep_collections_short(0))

@@ -1,4 +1,4 @@
-"""The port of a controller's probes."""
+"""The probe port of a controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyverno.controllers.runtime.healthport import HealthPort
 
 
 def test_a_controller_is_alive_before_it_is_ready() -> None:
-    """The readiness probe fails with the reason, and nothing else is served."""
+    """The readiness probe fails with the reason; other paths are not served."""
     problems = ["policies are not known yet"]
 
     async def run() -> None:

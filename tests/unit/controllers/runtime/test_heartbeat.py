@@ -1,4 +1,4 @@
-"""The heartbeat of the leader: a lease, its age, and that it goes with the last replica."""
+"""The heartbeat of the leader: a lease and its age, deleted with the last replica."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = datetime(2026, 11, 22, 10, 0, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.time = START
@@ -27,7 +27,7 @@ class Clock:
 
 
 def play(scene: Callable[[Client, Heartbeat, Clock], Awaitable[None]]) -> None:
-    """Play a scene in a fresh cluster."""
+    """Run a scene in a fresh cluster."""
 
     async def run() -> None:
         async with (
@@ -41,7 +41,7 @@ def play(scene: Callable[[Client, Heartbeat, Clock], Awaitable[None]]) -> None:
 
 
 def test_a_beat_makes_the_lease_and_then_moves_its_time() -> None:
-    """With the label by which the webhook is asked about it."""
+    """The lease has the label that the webhook selects."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
         for minutes in (0, 1):
@@ -56,7 +56,7 @@ def test_a_beat_makes_the_lease_and_then_moves_its_time() -> None:
 
 
 def test_a_lease_is_young_for_a_hundred_seconds() -> None:
-    """One that is not there, or says no time, tells nothing good."""
+    """A missing or invalid time is a problem as well."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
         assert "the lease kyverno-health has no valid time" == await heartbeat.problem()
@@ -74,7 +74,7 @@ def test_a_lease_is_young_for_a_hundred_seconds() -> None:
 
 
 def test_its_controller_notifies_after_every_beat_also_one_that_failed() -> None:
-    """Webhooks must be looked after then, too."""
+    """The notification triggers the reconcile of webhooks, which a failed beat must not prevent."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
         lost = Heartbeat(client, "nowhere", seconds=0.01, now=clock)
@@ -91,7 +91,7 @@ def test_its_controller_notifies_after_every_beat_also_one_that_failed() -> None
 
 
 def test_the_lease_is_taken_away_whether_it_is_there_or_not() -> None:
-    """That of Kyverno's own start as well."""
+    """Removing an absent lease is no error."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:
         await heartbeat.remove()

@@ -1,4 +1,4 @@
-"""The metrics of a controller while it runs, against a sandbox."""
+"""The metrics of a controller during its run, against a sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG_MAPS = GVR("", "v1", "configmaps")
 
 
 def test_counting_begins_as_the_config_map_says() -> None:
-    """Without one by default; every question to the API server is counted."""
+    """Without the ConfigMap defaults apply; every API request is counted."""
 
     async def work() -> Metrics:
         metrics = Metrics()
@@ -47,7 +47,7 @@ def test_counting_begins_as_the_config_map_says() -> None:
 
 
 def test_counters_begin_anew_after_the_interval() -> None:
-    """With the settings of that moment."""
+    """The new counters use the settings of that moment."""
 
     async def work() -> None:
         begun = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The port of the metrics: plain, or with certificates of its own in a sandbox."""
+"""The metrics port: plain, or over TLS with its own certificates in a sandbox."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TEXT = b"# TYPE a counter\na_total 1.0\n"
 
 
 async def text() -> list[bytes]:
-    """Return what is served."""
+    """Return the body of a response."""
     return [TEXT[:5], TEXT[5:]]
 
 
 def test_metrics_are_text_at_their_path() -> None:
-    """And nothing is anywhere else."""
+    """Other paths are not served."""
 
     async def run() -> None:
         async with MetricsPort(text, "127.0.0.1", 0) as port, aiohttp.ClientSession() as session:
@@ -41,7 +41,7 @@ def test_metrics_are_text_at_their_path() -> None:
 
 
 def test_a_port_that_is_taken_is_told() -> None:
-    """Before any work begins."""
+    """The error appears before any work starts."""
 
     async def run() -> None:
         async with MetricsPort(text, "127.0.0.1", 0) as port:
@@ -53,7 +53,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 
 def test_with_certificates_metrics_are_read_by_https() -> None:
-    """The Secrets are made; who trusts the authority reads by the names of the services and the address."""
+    """The Secrets are created; clients that trust the authority connect by service name or address."""
 
     async def run() -> None:
         async with Sandbox(Settings(namespaces=("kyverno",))) as sandbox:

@@ -1,4 +1,4 @@
-"""What is to be written is written, however long the API server is away; what is not is told of."""
+"""Writes survive outages of the API server; writes that are given up are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyverno.kube.status import StatusError
 
 
 class Desk:
-    """Writes what it is given, after as many refusals as it is told to make."""
+    """Records writes; the first ones raise the given errors."""
 
     def __init__(self, *refusals: Exception) -> None:
         self.refusals = list(refusals)
@@ -50,7 +50,7 @@ def work(desk: Desk, act: Callable[[Outbox[str]], Awaitable[None]], **settings: 
 
 
 def test_an_item_is_tried_until_the_server_is_back() -> None:
-    """Neither an outage nor a server that asks to come back later loses anything."""
+    """It survives an outage, a 503 and a conflict."""
     desk = Desk(
         HostError("away"), StatusError(503, "ServiceUnavailable", "later"), StatusError(409, "Conflict", "again")
     )
@@ -65,7 +65,7 @@ def test_an_item_is_tried_until_the_server_is_back() -> None:
 
 
 def test_a_refusal_that_will_not_change_is_told_at_once() -> None:
-    """Others go on."""
+    """Other items are still written."""
     desk = Desk(StatusError(403, "Forbidden", "you may not"))
 
     async def act(box: Outbox[str]) -> None:
@@ -78,7 +78,7 @@ def test_a_refusal_that_will_not_change_is_told_at_once() -> None:
 
 
 def test_patience_ends() -> None:
-    """What is too old is told of with the last reason."""
+    """The item is reported with its last error."""
     desk = Desk(*[HostError("away")] * 50)
 
     async def act(box: Outbox[str]) -> None:
@@ -90,7 +90,7 @@ def test_patience_ends() -> None:
 
 
 def test_a_full_box_takes_nothing_more() -> None:
-    """Who puts something in never waits, but is told."""
+    """`put` reports the item as lost instead of blocking."""
     desk = Desk()
     desk.gate.clear()
 
@@ -105,7 +105,7 @@ def test_a_full_box_takes_nothing_more() -> None:
 
 
 def test_a_box_holds_no_more_bytes_than_it_may() -> None:
-    """Large requests must not fill the memory; one alone is taken however large it is, and room comes back."""
+    """A single oversized item is accepted, and written items free their bytes."""
     desk = Desk()
     desk.gate.clear()
     weights = {"large": 11, "a": 4, "b": 6, "c": 1}
@@ -116,7 +116,7 @@ def test_a_box_holds_no_more_bytes_than_it_may() -> None:
         await box.flush(10)
         desk.gate.clear()
         assert [True, True] == [box.put("a"), box.put("b")]
-        await asyncio.sleep(0)  # what is being written is held as well
+        await asyncio.sleep(0)  # an item in work counts as well
         assert not box.put("c")
         desk.gate.set()
         await box.flush(10)
@@ -136,7 +136,7 @@ def test_a_box_holds_no_more_bytes_than_it_may() -> None:
 
 
 def test_what_is_left_at_the_end_is_told_of() -> None:
-    """What is being written as well as what waits."""
+    """Both the item in work and waiting items are reported."""
     desk = Desk()
     desk.gate.clear()
 
@@ -151,7 +151,7 @@ def test_what_is_left_at_the_end_is_told_of() -> None:
 
 
 def test_a_mistake_of_ours_costs_one_item() -> None:
-    """The writer goes on."""
+    """The writer continues after an unexpected exception."""
     desk = Desk(ValueError("oops"))
 
     async def act(box: Outbox[str]) -> None:

@@ -1,4 +1,4 @@
-"""What our own Deployment says: whether replicas are being replaced, and whether nobody comes after us."""
+"""The Deployment of this replica: whether a rollout is in progress, and whether its last replica is leaving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def deployment(replicas: int | None, running: int, **metadata: Any) -> dict[str,
 
 
 def asked(answer: Any) -> tuple[bool, bool]:
-    """Return whether it is rolling and whether it is going."""
+    """Return whether a rollout is in progress and whether the Deployment is going away."""
 
     async def run() -> tuple[bool, bool]:
         async with serving() as (script, client):
@@ -45,12 +45,12 @@ def asked(answer: Any) -> tuple[bool, bool]:
     ],
 )
 def test_the_deployment_tells(answer: Any, expected: tuple[bool, bool]) -> None:
-    """More replicas than wanted, none wanted, being deleted, gone."""
+    """Cases are surplus replicas, zero replicas, a deletion and a missing Deployment."""
     assert expected == asked(answer)
 
 
 def test_what_we_may_not_see_is_neither_rolling_nor_gone() -> None:
-    """Nothing is taken away because a permission is missing; nothing waits for ever either.
+    """A missing permission deletes no webhook and blocks no startup.
 
     Register: eb49d4c4.
     """
@@ -71,7 +71,7 @@ def test_what_we_may_not_see_is_neither_rolling_nor_gone() -> None:
 
 
 def test_outside_of_a_cluster_there_is_no_deployment() -> None:
-    """Nothing is asked."""
+    """No request is sent."""
 
     async def run() -> None:
         async with serving() as (script, client):

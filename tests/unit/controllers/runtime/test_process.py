@@ -1,4 +1,4 @@
-"""A controller as a process: what is served lasts longer than the work, and signals end both."""
+"""A controller process: its servers outlive the work, and signals end both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyverno.controllers.runtime.process import run_process
 
 
 class Noted(AbstractAsyncContextManager[None]):
-    """A service that notes when it begins and ends."""
+    """A service that records its start and its end."""
 
     def __init__(self, told: list[str]) -> None:
         self._told = told
@@ -29,7 +29,7 @@ class Noted(AbstractAsyncContextManager[None]):
 
 
 def test_a_signal_ends_the_work_and_then_what_is_served() -> None:
-    """The work is told by its event, and has the time that it takes."""
+    """The work receives the stop event and may take its time."""
     told: list[str] = []
 
     async def work(stop: asyncio.Event) -> None:
@@ -43,7 +43,7 @@ def test_a_signal_ends_the_work_and_then_what_is_served() -> None:
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    """Also work that does not listen; what is served ends in order all the same."""
+    """Even work that ignores the event ends; servers still shut down in order."""
     told: list[str] = []
 
     async def work(stop: asyncio.Event) -> None:
@@ -58,7 +58,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
 
 
 def test_what_the_work_raises_is_raised() -> None:
-    """After what is served has ended."""
+    """The error is raised after the servers have ended."""
     told: list[str] = []
 
     async def work(stop: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""The port of profiles: on this machine only, in forms that tools open, one at a time."""
+"""The profiling port: loopback only, standard formats, one profile at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyverno.controllers.runtime.profiling import ProfilingPort
 
 
 def ask(scene: Callable[[aiohttp.ClientSession, str], Awaitable[None]], address: str = "") -> None:
-    """Play a scene with a port that nobody else has."""
+    """Run a scene with a port of its own."""
 
     async def run() -> None:
         async with ProfilingPort(address, 0) as profiling, aiohttp.ClientSession() as session:
@@ -24,14 +24,14 @@ def ask(scene: Callable[[aiohttp.ClientSession, str], Awaitable[None]], address:
 
 
 async def text(session: aiohttp.ClientSession, url: str, status: int = 200) -> str:
-    """Return the text of an answer."""
+    """Return the text of a response."""
     async with session.get(url) as reply:
         assert status == reply.status
         return await reply.text()
 
 
 def test_a_sampled_profile_is_collapsed_stacks() -> None:
-    """Thread and functions with semicolons between them, and how often they were seen."""
+    """Each line has a thread, its functions separated by semicolons, and the number of samples."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
         lines = (await text(session, f"{url}/cpu?seconds=0.05")).splitlines()
@@ -46,7 +46,7 @@ def test_a_sampled_profile_is_collapsed_stacks() -> None:
 
 
 def test_a_profile_of_calls_is_for_pstats_or_for_people() -> None:
-    """The first is what `python -m pstats` loads."""
+    """`python -m pstats` loads the first format."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
         async with session.get(f"{url}/cpu?seconds=0.01&format=pstats") as reply:
@@ -58,7 +58,7 @@ def test_a_profile_of_calls_is_for_pstats_or_for_people() -> None:
 
 
 def test_the_heap_tells_lines_and_stops_to_trace() -> None:
-    """Tracing slows everything down, so it ends with the answer."""
+    """Tracing slows down the process, so it ends with the response."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
         first = (await text(session, f"{url}/heap?seconds=0.01")).splitlines()[0]
@@ -69,7 +69,7 @@ def test_the_heap_tells_lines_and_stops_to_trace() -> None:
 
 
 def test_where_threads_and_tasks_are_and_what_objects_there_are() -> None:
-    """As text."""
+    """All of these are plain text."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
         assert "thread MainThread\n" in await text(session, f"{url}/threads")
@@ -90,7 +90,7 @@ def test_where_threads_and_tasks_are_and_what_objects_there_are() -> None:
     ],
 )
 def test_what_can_not_be_made_is_refused(path: str, status: int) -> None:
-    """With a text that says why."""
+    """The response gives the reason."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
         assert await text(session, url + path, status)
@@ -99,7 +99,7 @@ def test_what_can_not_be_made_is_refused(path: str, status: int) -> None:
 
 
 def test_one_profile_is_made_at_a_time() -> None:
-    """Two would measure each other."""
+    """Concurrent profiles would measure each other."""
 
     async def run() -> None:
         async with ProfilingPort("", 0) as profiling, aiohttp.ClientSession() as session:
@@ -110,6 +110,6 @@ def test_one_profile_is_made_at_a_time() -> None:
 
 
 def test_without_an_address_nobody_else_is_answered() -> None:
-    """Loopback, whatever the flag's default is upstream."""
+    """The default is loopback, unlike upstream."""
     assert "127.0.0.1" == ProfilingPort()._address
     assert "0.0.0.0" == ProfilingPort("0.0.0.0")._address  # noqa: S104 - said on purpose

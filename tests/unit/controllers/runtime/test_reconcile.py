@@ -1,4 +1,4 @@
-"""One loop for all controllers: from changes to keys, from keys to reconciles, from failures to retries."""
+"""The reconcile loop of all controllers: changes become keys, keys become reconciles, failures become retries."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ STEADY = Backoff(first=1, longest=8, jitter=0)
 
 
 class Recorder:
-    """A reconciler that notes its keys; `outcome` says what comes of each."""
+    """A reconciler that records its keys; `outcome` yields its result for each key."""
 
     def __init__(self, outcome: Callable[[str], Again | None] = lambda key: None) -> None:
         self.seen: list[str] = []
         self._outcome = outcome
 
     async def reconcile(self, key: object) -> Again | None:
-        """Note the key."""
+        """Record the key."""
         self.seen.append(str(key))
         return self._outcome(str(key))
 
 
 def named(name: str, **metadata: object) -> JSONObject:
-    """Return an object."""
+    """Return an object with this name."""
     return {"metadata": {"name": name, **metadata}}
 
 
 def test_every_key_is_reconciled_at_the_start() -> None:
-    """Whatever happened before the run; additions before it are part of that."""
+    """Keys that were added before the start are included."""
 
     async def run() -> None:
         clock, found = FakeClock(), Recorder()
@@ -61,7 +61,7 @@ def test_every_key_is_reconciled_at_the_start() -> None:
 
 
 def test_changes_of_watched_objects_and_of_what_they_own_bring_their_keys() -> None:
-    """An own object by its name, a child by its owner."""
+    """A watched object has its own name as key, an owned object that of its owner."""
 
     async def run() -> None:
         clock, found, policies, copies = FakeClock(), Recorder(), MemoryObjects(), MemoryObjects()
@@ -91,7 +91,7 @@ def test_changes_of_watched_objects_and_of_what_they_own_bring_their_keys() -> N
 
 
 def test_a_shared_watch_is_heard_once_in_every_term() -> None:
-    """Its owner runs it; a second term does not listen twice."""
+    """Its owner runs the informer; a second term does not subscribe again."""
 
     async def run() -> None:
         clock, found, objects = FakeClock(), Recorder(), MemoryObjects()
@@ -107,7 +107,7 @@ def test_a_shared_watch_is_heard_once_in_every_term() -> None:
 
 
 def test_a_burst_of_changes_is_one_reconcile() -> None:
-    """Keys settle before they are worked on, and the controller is not idle meanwhile."""
+    """Keys settle before they are reconciled, and the controller is busy meanwhile."""
 
     async def run() -> None:
         clock, found = FakeClock(), Recorder()
@@ -126,7 +126,7 @@ def test_a_burst_of_changes_is_one_reconcile() -> None:
 
 
 def test_what_fails_is_retried_for_ever_and_shown_until_it_succeeds() -> None:
-    """With growing delays, counted by metric, while other keys go on."""
+    """Delays grow and a metric counts retries, while other keys continue."""
 
     async def run() -> None:
         clock, metrics, problems = FakeClock(), CountedMetrics(), ["away", "away", "away"]
@@ -157,7 +157,7 @@ def test_what_fails_is_retried_for_ever_and_shown_until_it_succeeds() -> None:
 
 
 def test_a_bug_in_one_key_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged with its trace and retried."""
+    """The exception is logged with its traceback, and the key is retried."""
 
     async def run() -> None:
         clock, metrics = FakeClock(), CountedMetrics()
@@ -179,7 +179,7 @@ def test_a_bug_in_one_key_stops_no_other(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_key_is_given_up_after_its_retries_until_it_is_added_again() -> None:
-    """Where a limit is set; the failure stays visible and the drop is counted."""
+    """With a limit the failure stays visible and the drop is counted."""
 
     async def run() -> None:
         clock, metrics = FakeClock(), CountedMetrics()
@@ -208,7 +208,7 @@ def test_a_key_is_given_up_after_its_retries_until_it_is_added_again() -> None:
 
 
 def test_a_reconcile_can_ask_for_the_next_one() -> None:
-    """After a time that is no work left (a schedule), or as work that is still to be done."""
+    """A scheduled reconcile leaves the controller idle; a pending one keeps it busy."""
 
     async def run() -> None:
         clock, answers = FakeClock(), [None, Again(3600), Again(5, is_pending=True)]
@@ -225,7 +225,7 @@ def test_a_reconcile_can_ask_for_the_next_one() -> None:
 
 
 def test_a_resync_brings_every_key_again() -> None:
-    """Also those of which no watch told."""
+    """The resync includes keys without a watch event."""
 
     async def run() -> None:
         clock, found, keys = FakeClock(), Recorder(), ["a"]
@@ -240,7 +240,7 @@ def test_a_resync_brings_every_key_again() -> None:
 
 
 def test_several_workers_never_share_a_key() -> None:
-    """They work on different keys at the same time."""
+    """Different keys are reconciled concurrently."""
 
     async def run() -> None:
         clock, in_work, most = FakeClock(), list[str](), 0
@@ -267,7 +267,7 @@ def test_several_workers_never_share_a_key() -> None:
 
 
 def test_nothing_is_reconciled_before_the_controller_is_prepared() -> None:
-    """What it needs first is tried until it is there."""
+    """A failing preparation is retried."""
 
     async def run() -> None:
         clock, found, problems = FakeClock(), Recorder(), ["not yet"]
@@ -293,7 +293,7 @@ def test_nothing_is_reconciled_before_the_controller_is_prepared() -> None:
 
 
 def test_a_key_without_room_is_counted_and_comes_with_the_resync() -> None:
-    """The queue has an end."""
+    """The queue has a maximum depth."""
 
     async def run() -> None:
         clock, found, metrics = FakeClock(), Recorder(), CountedMetrics()
@@ -314,7 +314,7 @@ def test_a_key_without_room_is_counted_and_comes_with_the_resync() -> None:
 
 
 def test_a_new_term_begins_without_the_failures_of_the_last() -> None:
-    """And reconciles every key again."""
+    """Every key is reconciled again."""
 
     async def run() -> None:
         clock, problems = FakeClock(), ["away"]

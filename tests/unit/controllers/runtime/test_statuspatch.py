@@ -1,4 +1,4 @@
-"""The patch of a status: only what differs, and documents stay as they were."""
+"""The patch of a status: it has only the differences, and leaves both documents unchanged."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def in_condition_status(found: JSONObject) -> JSONObject:
 
 @pytest.mark.parametrize("place", [in_list, in_condition_status])
 def test_a_condition_that_did_not_change_keeps_its_time(place: object) -> None:
-    """The time is that of the last transition: a status that says nothing new needs no patch."""
+    """`lastTransitionTime` stays, so an equal status needs no patch."""
     assert callable(place)
     assert None is status_patch(place(condition("True", BEFORE)), place(condition("True", AFTER)))
 
 
 def test_a_condition_that_changed_has_the_new_time() -> None:
-    """A transition shows its own time."""
+    """The transition has its own time."""
     wanted = in_list(condition("False", AFTER))
     assert {"status": wanted} == status_patch(in_list(condition("True", BEFORE)), wanted)
 
 
 @pytest.mark.parametrize("place", [in_list, in_condition_status])
 def test_neither_status_is_changed(place: object) -> None:
-    """Documents are read-only: callers keep what they wanted to compare it with what the watch brings."""
+    """Documents are read-only: callers compare the wanted status with watch events later."""
     assert callable(place)
     found, wanted = place(condition("True", BEFORE)), place(condition("True", AFTER))
     before = encode(found), encode(wanted)

@@ -1,4 +1,4 @@
-"""Parts of a controller: one that ends by itself ends all."""
+"""Tasks of a controller: when one ends by itself, all end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def _end() -> None:
 
 
 def test_parts_run_until_we_are_told_to_stop() -> None:
-    """Then they are cancelled, and nothing is wrong."""
+    """They are then cancelled without an error."""
 
     async def play() -> None:
         parts, stop = Tasks(), asyncio.Event()
@@ -42,7 +42,7 @@ def test_parts_run_until_we_are_told_to_stop() -> None:
 
 @pytest.mark.parametrize(("work", "reason"), [(_break, "nothing to be done"), (_end, "it had nothing more to do")])
 def test_a_part_that_ends_by_itself_ends_all(work: object, reason: str) -> None:
-    """With what it died of, if it died of anything."""
+    """The error holds the reason, if there is one."""
     assert callable(work)
 
     async def play() -> None:

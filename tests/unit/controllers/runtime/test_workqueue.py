@@ -1,4 +1,4 @@
-"""Keys are worked on once, one at a time, and later where they fail."""
+"""Each key is worked on once and by one worker at a time, and again later when it fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STEADY = Backoff(first=1, longest=4, jitter=0)
 
 
 def test_equal_keys_are_one() -> None:
-    """However often a key is added before it is taken."""
+    """A key that is added several times is taken once."""
 
     async def run() -> None:
         queue: WorkQueue[str] = WorkQueue()
@@ -24,7 +24,7 @@ def test_equal_keys_are_one() -> None:
 
 
 def test_a_key_in_work_comes_again_only_afterwards() -> None:
-    """No two workers have the same key at a time, and no addition is lost."""
+    """Two workers never have the same key at a time, and no addition is lost."""
 
     async def run() -> None:
         queue: WorkQueue[str] = WorkQueue()
@@ -43,7 +43,7 @@ def test_a_key_in_work_comes_again_only_afterwards() -> None:
 
 
 def test_urgent_keys_come_first() -> None:
-    """Also one that waited already, that was delayed, or that became urgent while it was worked on."""
+    """Keys may become urgent while they wait, while they are delayed and while they are worked on."""
 
     async def run() -> None:
         clock = FakeClock()
@@ -66,7 +66,7 @@ def test_urgent_keys_come_first() -> None:
 
 
 def test_urgent_keys_do_not_starve_the_others() -> None:
-    """Changes that never end leave every fifth turn to the key that waits longest."""
+    """Every fifth turn goes to the key that has waited longest."""
 
     async def run() -> None:
         queue: WorkQueue[str] = WorkQueue()
@@ -83,7 +83,7 @@ def test_urgent_keys_do_not_starve_the_others() -> None:
 
 
 def test_a_full_queue_refuses_new_keys_only() -> None:
-    """Keys that wait already, or have failed, keep their room."""
+    """Waiting and failed keys keep their places."""
 
     async def run() -> None:
         queue: WorkQueue[str] = WorkQueue(max_depth=2, backoff=STEADY, clock=FakeClock())
@@ -99,7 +99,7 @@ def test_a_full_queue_refuses_new_keys_only() -> None:
 
 
 def test_of_two_delays_the_earlier_counts() -> None:
-    """And what is worked on now is not worked on again for it."""
+    """The later delay does not bring the key again."""
 
     async def run() -> None:
         clock = FakeClock()
@@ -118,7 +118,7 @@ def test_of_two_delays_the_earlier_counts() -> None:
 
 
 def test_a_time_to_look_again_is_no_work_left() -> None:
-    """A schedule of tomorrow does not keep a controller busy; a retry does."""
+    """A schedule for tomorrow leaves the controller idle; a retry does not."""
 
     async def run() -> None:
         clock = FakeClock()
@@ -132,7 +132,7 @@ def test_a_time_to_look_again_is_no_work_left() -> None:
 
 
 def test_delays_of_retries_grow_to_a_bound_and_begin_anew_after_success() -> None:
-    """Each failure doubles the delay."""
+    """Each failure doubles the delay up to the bound."""
 
     async def run() -> None:
         queue: WorkQueue[str] = WorkQueue(clock=FakeClock(), backoff=STEADY)
@@ -144,19 +144,19 @@ def test_delays_of_retries_grow_to_a_bound_and_begin_anew_after_success() -> Non
 
 
 def test_jitter_spreads_retries() -> None:
-    """Many keys that fail at once do not come back at once."""
+    """Keys that fail at the same time are not retried at the same time."""
     delays = {Backoff(first=1, jitter=0.5).delay(1) for _ in range(20)}
     assert len(delays) > 1
     assert all(0.5 <= delay <= 1.5 for delay in delays)
 
 
 def test_many_failures_in_a_row_keep_the_longest_delay() -> None:
-    """The power does not overflow."""
+    """The exponent does not overflow."""
     assert 4 == STEADY.delay(10_000)
 
 
 def test_sleep_ends_with_its_clock() -> None:
-    """A reconciler that waits can be tested without waiting."""
+    """A test can advance the clock instead of waiting."""
 
     async def run() -> None:
         clock = FakeClock()

@@ -1,4 +1,4 @@
-"""What a replica knows of its cluster: everything that is there, or it says that it does not."""
+"""The cluster state of a replica: it is complete, or the replica reports that it is not."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def cluster(*, defined: bool = True) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def replica(client: Client) -> AsyncIterator[ClusterState]:
-    """Make what one replica knows; it has learnt nothing yet."""
+    """Yield the cluster state of one replica before its start."""
     parts, settings = Tasks(), AdmissionSettings()
     hosts = HostFactory(client, settings.hosts, KindTable)
     world = ClusterState(client, settings.state, hosts, parts.start)
@@ -70,14 +70,14 @@ async def replica(client: Client) -> AsyncIterator[ClusterState]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that is about to happen."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(20):
         while not holds():
             await asyncio.sleep(0.02)
 
 
 def without_policies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let discovery leave out the policies in CEL, as it does when an API is late."""
+    """Make discovery omit the CEL policies, as it does while their API is late."""
 
     async def late(client: Client) -> Served:
         served = await find_served(client)
@@ -88,7 +88,7 @@ def without_policies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def play(scene: Callable[[Client], Awaitable[None]], *, defined: bool = True) -> None:
-    """Play a scene in a fresh cluster."""
+    """Run a scene in a fresh cluster."""
 
     async def run() -> None:
         async with cluster(defined=defined) as client:
@@ -98,7 +98,7 @@ def play(scene: Callable[[Client], Awaitable[None]], *, defined: bool = True) ->
 
 
 def test_policies_whose_api_discovery_leaves_out_are_known_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their definition is there: a replica that does not watch them would let everything through."""
+    """Their CRD exists: a replica without watches of them would allow every request."""
     without_policies(monkeypatch)
 
     async def scene(client: Client) -> None:
@@ -112,7 +112,7 @@ def test_policies_whose_api_discovery_leaves_out_are_known_all_the_same(monkeypa
 
 
 def test_a_kind_that_has_just_been_defined_stops_everything_until_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The set without it would say that no policy matches."""
+    """The policy set without the new kind would yield "no policy matches"."""
     may_list = asyncio.Event()
     listing = Client.list
 
@@ -145,7 +145,7 @@ def test_a_kind_that_has_just_been_defined_stops_everything_until_it_is_known(mo
 
 
 def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
-    """Its watch would be stale for ever, and the replica never ready again."""
+    """Otherwise its watch would stay stale, and the replica would never be ready again."""
 
     async def scene(client: Client) -> None:
         await client.create(POLICIES, POLICY)
@@ -161,7 +161,7 @@ def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
 
 
 def test_whoever_takes_over_waits_for_what_is_there_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A watch that is late would take the webhooks of a policy away again."""
+    """A late watch would lead to the deletion of a policy's webhooks."""
     may_watch = asyncio.Event()
     listing, streaming = Client.list, Client.stream
     asked: list[GVR] = []
@@ -192,7 +192,7 @@ def test_whoever_takes_over_waits_for_what_is_there_already(monkeypatch: pytest.
 
 
 def test_a_cluster_without_our_definitions_is_not_served() -> None:
-    """The text says what to do."""
+    """The error names the remedy."""
 
     async def scene(client: Client) -> None:
         async with replica(client) as world:
@@ -203,7 +203,7 @@ def test_a_cluster_without_our_definitions_is_not_served() -> None:
 
 
 def test_what_we_may_not_read_is_told() -> None:
-    """A replica that waits in silence for ever cannot be helped."""
+    """Without the reason a waiting replica could not be repaired."""
 
     async def run() -> str:
         async with serving() as (script, client):

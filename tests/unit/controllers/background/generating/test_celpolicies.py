@@ -1,4 +1,4 @@
-"""GeneratingPolicies in a cluster: their objects follow trigger, source and policy, and are found again."""
+"""GeneratingPolicies in a cluster: generated objects follow trigger, source and policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPORTS = GVR("reports.kyverno.io", "v1", "clusterephemeralreports")
 
 
 def policy(expression: str, *, condition: str = "true", operations: tuple[str, ...] = ("CREATE",), **how: Any) -> Any:
-    """Return a policy about labelled namespaces."""
+    """Return a policy that matches labelled namespaces."""
     resource = {"apiGroups": [""], "apiVersions": ["v1"], "operations": list(operations), "resources": ["namespaces"]}
     selector = {"matchExpressions": [{"key": "zones", "operator": "Exists"}]}
     return {
@@ -40,7 +40,7 @@ def made(name: str = "'zone'", value: str = "object.metadata.labels.zones") -> s
 
 
 def test_objects_follow_the_trigger_and_end_with_it() -> None:
-    """A changed label changes the data or the name; without the label nothing is generated any more."""
+    """A changed label changes the data or the name; removing the label ends the generation."""
 
     async def act(world: World) -> None:
         await world.apply(POLICIES, policy(made("object.metadata.labels.zones")))
@@ -60,7 +60,7 @@ def test_objects_follow_the_trigger_and_end_with_it() -> None:
 
 
 def test_an_edit_is_undone_and_the_end_of_the_policy_is_that_of_its_objects() -> None:
-    """An object that exists already and that no policy generated is left alone."""
+    """An existing object that no policy generated is left alone."""
 
     async def act(world: World) -> None:
         own = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "zone"}, "data": {"mine": "yes"}}
@@ -86,7 +86,7 @@ def test_an_edit_is_undone_and_the_end_of_the_policy_is_that_of_its_objects() ->
 
 
 def test_what_is_generated_is_reported_for_the_trigger() -> None:
-    """The report names the object."""
+    """The result names the generated object."""
 
     async def act(world: World) -> None:
         await world.apply(POLICIES, policy(made()))

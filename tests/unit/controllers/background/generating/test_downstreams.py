@@ -1,4 +1,4 @@
-"""Generated objects as their labels and annotation describe them."""
+"""Generated objects, decoded from their labels and annotation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFIX = "generate.kyverno.io/"
 
 
 def downstream(said: str | None = None, **labels: str) -> Any:
-    """Return a generated Secret with some labels and the annotation of its last change."""
+    """Return a generated Secret with these labels and the annotation of its last change."""
     assert SECRET is not None
     common = {
         "app.kubernetes.io/managed-by": "kyverno",
@@ -35,7 +35,7 @@ def downstream(said: str | None = None, **labels: str) -> Any:
 
 
 def test_the_annotation_names_what_labels_leave_out() -> None:
-    """The name of the trigger, the source of a copy, and what the end of the policy means."""
+    """It holds the name of the trigger, the source of a copy, and whether the object is deleted with its policy."""
     said = (
         '{"trigger":"Namespace/team","source":"default/Secret/pull","onPolicyDeletion":"delete","policyGeneration":3}'
     )
@@ -55,7 +55,7 @@ def test_an_annotation_that_somebody_spoilt_says_nothing() -> None:
 
 
 def test_what_ends_with_its_rule_depends_on_the_rule_and_on_the_object() -> None:
-    """Objects made of data do, copies of one named object and orphans do not."""
+    """Objects from data are deleted with the rule; copies of one named object and orphans stay."""
     orphan = {**MADE, "orphanDownstreamOnPolicyDelete": True}
     facts = facts_of(compile_document(Document(policy(COPY, MADE, orphan, {**MADE, "synchronize": False}))))
     made, copy = downstream(), downstream(**{f"{PREFIX}source-uid": "8"})

@@ -1,4 +1,4 @@
-"""UpdateRequests that generate: what they ask for, and what becomes of those that cannot be done."""
+"""UpdateRequests that generate: the work that they contain, and what happens when it fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def request(request_type: str = "generate", policy: str = "copy", *rules: JSONOb
 
 
 def test_rules_of_one_trigger_are_one_piece_of_work() -> None:
-    """They are evaluated together; another trigger is another piece."""
+    """The rules of one trigger are evaluated together; another trigger is separate work."""
     other = {**TRIGGER, "name": "other", "uid": "8"}
     found = request(
         "generate",
@@ -47,7 +47,7 @@ def test_rules_of_one_trigger_are_one_piece_of_work() -> None:
 
 
 def test_a_policy_in_cel_has_one_rule_without_a_name() -> None:
-    """Its labels name none; what only restores a cache of Kyverno's asks for nothing."""
+    """Its labels name no rule; a request that only restores Kyverno's cache contains no work."""
     cel = {"rule": "team/copy", "trigger": TRIGGER}
     [work] = works_of(request("cel-generate", "team/copy", cel))
     assert (("policies.kyverno.io/NamespacedGeneratingPolicy", "team", "copy"), {"": False}) == (
@@ -58,7 +58,7 @@ def test_a_policy_in_cel_has_one_rule_without_a_name() -> None:
 
 
 def test_of_requests_that_cannot_be_done_the_newest_stays() -> None:
-    """A trigger that changes all the time and that the rule fails on does not fill the cluster with requests."""
+    """A trigger that changes often while its rule fails does not fill the cluster with UpdateRequests."""
     rule = {
         "name": "broken",
         "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "names": ["trigger"]}}]},
@@ -93,7 +93,7 @@ def test_of_requests_that_cannot_be_done_the_newest_stays() -> None:
 
 
 def test_a_request_of_kyverno_deletes_what_a_deleted_policy_left() -> None:
-    """It lists the objects by name; one that another policy generated since, or nobody, stays."""
+    """The request lists objects by name; objects of another policy, or of none, stay."""
 
     def generated(name: str, policy: str) -> JSONObject:
         labels = {
@@ -140,7 +140,7 @@ def test_a_request_of_kyverno_deletes_what_a_deleted_policy_left() -> None:
 
 
 def request_of_kyverno(request_type: str, policy: str, trigger: JSONObject) -> JSONObject:
-    """Return a request as Kyverno's admission controller writes it for a Namespace that was created."""
+    """Return a request as Kyverno's admission controller writes it for a created Namespace."""
     review = {"uid": "1", "operation": "CREATE", "name": "team", "namespace": "team", "dryRun": False}
     version = {"group": "", "version": "v1"}
     review |= {key: {**version, "kind": "Namespace"} for key in ("kind", "requestKind")}
@@ -166,7 +166,7 @@ def request_of_kyverno(request_type: str, policy: str, trigger: JSONObject) -> J
 
 
 def test_requests_that_kyverno_left_are_done() -> None:
-    """For policies of both families, pending or failed some times; what they generate is there and they are gone."""
+    """Pending and failed requests of both policy families are completed and deleted, and their objects exist."""
     make: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "name": "by-rule"}
     make |= {"namespace": "{{ request.object.metadata.name }}", "data": {"data": {"a": "1"}}}
     match = {"any": [{"resources": {"kinds": ["Namespace"]}}]}

@@ -1,4 +1,4 @@
-"""Rules that generate several objects: lists of copies and foreach."""
+"""Generate rules with several objects: lists of copies, and foreach."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COPIES: JSONObject = {
 
 
 def test_a_list_of_copies_follows_its_sources() -> None:
-    """A source that comes later is copied as well, one that goes takes its own copies along and no others."""
+    """A new source is copied as well; a deleted source deletes its own copies and no others."""
 
     async def act(world: World) -> None:
         await world.client.create(SECRETS, secret("one", shared="yes"), "default")
@@ -52,7 +52,7 @@ def test_a_list_of_copies_follows_its_sources() -> None:
 
 
 def test_copies_outlive_the_policy_where_it_says_so() -> None:
-    """With `orphanDownstreamOnPolicyDelete` copies and other objects stay; those of other rules go."""
+    """With `orphanDownstreamOnPolicyDelete` all its objects stay; those of other rules are deleted."""
 
     async def act(world: World) -> None:
         await world.client.create(SECRETS, secret("one", shared="yes"), "default")
@@ -72,7 +72,7 @@ def test_copies_outlive_the_policy_where_it_says_so() -> None:
 
 
 def test_elements_that_fail_do_not_stop_the_others() -> None:
-    """A namespace of the list that does not exist yet gets its object when it comes."""
+    """An element that names a missing namespace gets its object once the namespace exists."""
     each = {
         "list": "request.object.metadata.annotations.targets | split(@, ',')",
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Replicas share the work of generating: requests, and what keeps generated objects in step."""
+"""Replicas share the work of generating: UpdateRequests, and the synchronization of generated objects."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ async def holders(client: Client) -> list[str]:
 
 
 def reconciled(metrics: Metrics, controller: str) -> float:
-    """Return how many reconciles of a controller were counted."""
+    """Return how often a controller reconciled, from its metric."""
     lines = metrics.exposition().decode().splitlines()
     name = "kyverno_controller_reconcile_total{"
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name) and f'"{controller}"' in line)
 
 
 def test_replicas_generate_their_share_and_take_over_what_another_one_generated() -> None:
-    """Both work on requests and follow sources; the one that stays copies what is new in a list for all triggers."""
+    """Both replicas handle requests and follow sources; the remaining one copies a new source for every trigger."""
     teams: list[str] = []
 
     async def act() -> None:
@@ -91,7 +91,7 @@ def test_replicas_generate_their_share_and_take_over_what_another_one_generated(
                 async with replica(cluster, "b") as second:
                     await world.until(is_shared)
                     replicas = (first, second)
-                    # a lease that is late under load moves the work for a while: go on until both have done some
+                    # a lease that is late under load moves shards for a while: continue until both replicas have worked
                     while len(teams) < TEAMS or not all(reconciled(each, "update-request") for each in replicas):
                         await create(f"team-{len(teams)}")
                     await client.delete(CONFIG_MAPS, "zones", teams[0])

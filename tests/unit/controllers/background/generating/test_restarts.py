@@ -1,4 +1,4 @@
-"""What happened while no background controller ran is made up for by the next one."""
+"""A new background controller catches up with changes made while none was running."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def background(cluster: PolicySandbox) -> AsyncIterator[None]:
 
 
 def test_policies_triggers_and_sources_may_go_while_no_controller_runs() -> None:
-    """Objects of the policy that went are deleted, requests are worked on, and edits of sources are followed."""
+    """It deletes objects of deleted policies, handles pending requests and copies edited sources."""
 
     async def act() -> None:
         async with (

@@ -1,4 +1,4 @@
-"""Generate rules in a cluster: what they generate follows the trigger, the source, the rule, and nobody else."""
+"""Generate rules in a cluster: generated objects follow the trigger, the source and the rule."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MADE: JSONObject = {
 
 
 def policy(*generate: JSONObject, name: str = "copy", **spec: Any) -> JSONObject:
-    """Return a policy about namespaces of team a, with a rule for each generation."""
+    """Return a policy for namespaces of team a, with one rule for each generation."""
     rules = [
         {"name": f"rule-{number}", "match": OF_NAMESPACES, "generate": each} for number, each in enumerate(generate)
     ]
@@ -48,13 +48,13 @@ def policy(*generate: JSONObject, name: str = "copy", **spec: Any) -> JSONObject
 
 
 def secret(name: str = "pull", namespace: str = "default", value: str = "YQ==", **labels: str) -> JSONObject:
-    """Return a secret."""
+    """Return a Secret."""
     metadata = {"name": name, "namespace": namespace, "labels": labels}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": value}}
 
 
 async def has_data(world: World, gvr: GVR, name: str, data: JSONObject, namespace: str = "team") -> None:
-    """Wait until an object holds some data."""
+    """Wait until an object holds this data."""
 
     async def holds() -> bool:
         found = await world.get(gvr, name, namespace)
@@ -64,7 +64,7 @@ async def has_data(world: World, gvr: GVR, name: str, data: JSONObject, namespac
 
 
 def test_what_is_generated_is_an_event_where_successes_are() -> None:
-    """On the object and on the policy, once: an update of the object is none (G6.19, E5.6)."""
+    """Object and policy each get one event; an update of the object has none (G6.19, E5.6)."""
 
     async def act(world: World) -> None:
         events = GVR("events.k8s.io", "v1", "events")
@@ -95,7 +95,7 @@ def test_what_is_generated_is_an_event_where_successes_are() -> None:
 
 
 def test_a_copy_follows_its_source_and_is_restored() -> None:
-    """An edit of the source is copied, an edit or deletion of the copy is undone, and without source there is none."""
+    """The copy follows edits, foreign changes to it are undone, and deleting the source deletes it."""
 
     async def act(world: World) -> None:
         await world.client.create(SECRETS, secret(), "default")
@@ -126,7 +126,7 @@ def test_a_copy_follows_its_source_and_is_restored() -> None:
 
 
 def test_what_a_rule_makes_follows_the_rule_and_ends_with_it() -> None:
-    """New data is written; without its rule the object is deleted, a copy of one named object stays."""
+    """New data is written; deleting the rule deletes the object, but a copy of one named object stays."""
 
     async def act(world: World) -> None:
         await world.client.create(SECRETS, secret(), "default")
@@ -144,7 +144,7 @@ def test_what_a_rule_makes_follows_the_rule_and_ends_with_it() -> None:
 
 
 def test_what_is_generated_ends_with_its_trigger() -> None:
-    """A namespace that the rule no longer matches keeps only what is not kept in step."""
+    """A namespace that no longer matches keeps the objects without `synchronize`."""
 
     async def act(world: World) -> None:
         once = {**MADE, "name": "once", "synchronize": False}
@@ -161,7 +161,7 @@ def test_what_is_generated_ends_with_its_trigger() -> None:
 
 
 def test_what_exists_is_generated_for_when_the_policy_says_so() -> None:
-    """A policy that comes later reaches namespaces that were there before; applying it again writes nothing."""
+    """With `generateExisting` it covers older namespaces; applying the policy again writes nothing."""
 
     async def act(world: World) -> None:
         await world.namespace("team", team="a")
@@ -178,7 +178,7 @@ def test_what_exists_is_generated_for_when_the_policy_says_so() -> None:
 
 
 def test_a_policy_waits_for_the_kind_that_it_is_about() -> None:
-    """What exists is generated for once the cluster serves the kind of the trigger."""
+    """Objects for existing triggers are generated once the cluster serves the kind of the trigger."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     names = {"kind": "Tenant", "listKind": "TenantList", "plural": "tenants", "singular": "tenant"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
@@ -216,7 +216,7 @@ def test_a_policy_waits_for_the_kind_that_it_is_about() -> None:
 
 
 def test_an_object_without_the_labels_of_its_rule_is_no_longer_kept_in_step() -> None:
-    """The rule takes them off when it generates another object, a user to end the synchronization."""
+    """The rule removes the labels when it generates another object; a user removes them to end the synchronization."""
 
     async def act(world: World) -> None:
         await world.client.create(SECRETS, secret(), "default")

@@ -1,4 +1,4 @@
-"""Policies that people publish, at work in a cluster as their texts describe it."""
+"""Published policies in a cluster, with the effects that their descriptions promise."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def seed(name: str) -> list[JSONObject]:
 
 
 async def apply(world: World, policies: list[JSONObject]) -> None:
-    """Put policies to work."""
+    """Create policies and wait until they are in force."""
     for body in policies:
         await world.apply(POLICIES, body)
 
 
 def opaque(name: str, namespace: str, **data: str) -> JSONObject:
-    """Return a secret."""
+    """Return a Secret."""
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": encoded}
 
@@ -100,7 +100,7 @@ async def allow(world: World, user: str, *resources: str) -> None:
 
 
 def test_the_pull_secret_reaches_a_new_namespace_and_follows_an_edit() -> None:
-    """sync-secrets: the copy appears with the namespace, and changes with its source."""
+    """sync-secrets: the copy is created with the namespace, and follows its source."""
     policies = seed("sync-secrets-clones-the-secret-into-a-new-namespace")
     clone = policies[0]["spec"]["rules"][0]["generate"]["clone"]
 
@@ -122,7 +122,7 @@ def test_the_pull_secret_reaches_a_new_namespace_and_follows_an_edit() -> None:
 
 
 def test_the_user_who_creates_a_namespace_becomes_its_admin() -> None:
-    """The RoleBinding names the user of the admission request, though nobody asks when it is made."""
+    """The RoleBinding names the user of the admission request, although it is written in the background."""
 
     async def act(world: World) -> None:
         await allow(world, "ann", "namespaces")
@@ -138,7 +138,7 @@ def test_the_user_who_creates_a_namespace_becomes_its_admin() -> None:
 
 
 def test_a_new_namespace_gets_a_network_policy_and_a_quota() -> None:
-    """Two rules of one policy, one with data of the trigger; what is edited or deleted comes back."""
+    """Two rules of one policy, one with data of the trigger; edited or deleted objects are restored."""
     policies = [each.value for each in load_documents(NAMESPACE_DEFAULTS.encode())]
 
     async def act(world: World) -> None:
@@ -163,7 +163,7 @@ def test_a_new_namespace_gets_a_network_policy_and_a_quota() -> None:
 
 
 def test_argo_learns_of_a_cluster_once_its_kubeconfig_is_there() -> None:
-    """The Secret with the kubeconfig comes long after the Cluster; one cluster has certificates, the other a token."""
+    """The kubeconfig Secret is created long after the Cluster; one cluster has certificates, the other a token."""
     policies = seed("argo-registers-a-cluster-with-certificates")
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition: JSONObject = {
@@ -194,7 +194,7 @@ def test_argo_learns_of_a_cluster_once_its_kubeconfig_is_there() -> None:
             return any(each["type"] == "Established" for each in found.get("status", {}).get("conditions", ()))
 
         await world.until(is_served)
-        await world.client.create(CLUSTERS, cluster("prod"), "fleet")  # the policy is about what exists, too
+        await world.client.create(CLUSTERS, cluster("prod"), "fleet")  # the policy covers existing objects, too
         await apply(world, policies)
         await world.client.create(CLUSTERS, cluster("managed"), "fleet")
         for name in ("prod", "managed"):

@@ -1,4 +1,4 @@
-"""Writing what rules want: conflicts, refusals, and what is not written twice."""
+"""Writing the results of mutate-existing rules: conflicts, refusals, and writes that are skipped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def target(name: str) -> ResourceRef:
 
 
 def review(*verdicts: Verdict) -> Review:
-    """Return what the rule said."""
+    """Return a review with these verdicts."""
     results = tuple(RuleResult.of(RULE, FailureAction.AUDIT, each) for each in verdicts)
     effects = tuple(effect for each in verdicts for effect in each.effects)
     return Review(Request.from_manifest({}), {}, results, effects)
@@ -45,7 +45,7 @@ def wants(name: str, value: str = "new") -> Verdict:
 
 
 class Cluster:
-    """Takes writes, and refuses the first ones to a target as it is asked to."""
+    """A cluster that accepts writes, and refuses the first ones to a target with the given errors."""
 
     def __init__(self, **refusals: list[Exception]) -> None:
         self.written: list[tuple[str, Any]] = []
@@ -53,7 +53,7 @@ class Cluster:
         self._refusals = refusals
 
     async def apply(self, effect: Effect, cause: Cause) -> Applied:
-        """Take a write."""
+        """Accept or refuse a write."""
         assert isinstance(effect, PatchEffect)
         waiting = self._refusals.get(effect.target.name)
         if waiting:
@@ -62,12 +62,12 @@ class Cluster:
         return Applied(effect, Change.UPDATED, effect.target)
 
     def changes(self, **more: Any) -> Changes:
-        """Return changes that are written here."""
+        """Return Changes that write to this cluster."""
         return Changes(POLICY, self.apply, self.events.append, **more)
 
 
 def perform(changes: Changes, *reviews: Review | None) -> int:
-    """Evaluate to these reviews, one after the other; return how often that was done."""
+    """Perform with one of these reviews at each evaluation; return the number of evaluations."""
     left = list(reviews)
 
     async def evaluate(attempt: int) -> Review | None:
@@ -79,12 +79,12 @@ def perform(changes: Changes, *reviews: Review | None) -> int:
 
 
 def conflict() -> StatusError:
-    """Return the refusal of a write with an old version."""
+    """Return the conflict of a write with an outdated version."""
     return StatusError(409, "Conflict", "the object has been modified")
 
 
 def test_a_conflict_is_evaluated_again() -> None:
-    """What was written is not written again, whatever the second evaluation wants of it."""
+    """Targets that are written already are not written again, whatever the second evaluation yields."""
     cluster = Cluster(two=[conflict()])
     changes = cluster.changes()
     assert 2 == perform(changes, review(wants("one"), wants("two")), review(wants("one", "x"), wants("two", "y")))
@@ -93,7 +93,7 @@ def test_a_conflict_is_evaluated_again() -> None:
 
 
 def test_an_object_that_changes_all_the_time_is_a_failure() -> None:
-    """The request is retried later."""
+    """The UpdateRequest is retried later."""
     changes = Cluster(two=[conflict() for _ in range(9)]).changes()
     assert 5 == perform(changes, *(review(wants("two")) for _ in range(9)))
     with pytest.raises(HostError, match="shop/ConfigMap/two changed 5 times while it was written"):
@@ -101,7 +101,7 @@ def test_an_object_that_changes_all_the_time_is_a_failure() -> None:
 
 
 def test_an_object_that_is_gone_needs_no_change() -> None:
-    """It was deleted since the rule was evaluated, or between two evaluations."""
+    """The object was deleted after the rule was evaluated, or between two evaluations."""
     cluster = Cluster(one=[StatusError(404, "NotFound", "gone")], two=[conflict()])
     changes = cluster.changes()
     perform(changes, review(wants("one"), wants("two")), None)
@@ -110,7 +110,7 @@ def test_an_object_that_is_gone_needs_no_change() -> None:
 
 
 def test_failures_are_one_error_and_an_event_each() -> None:
-    """A known error has its events already."""
+    """Errors that were reported before the write have their events already."""
     refusal = 'configmaps "one" is forbidden'
     for known, count in (("", 2), (f"shop/ConfigMap/one: {refusal}; shop/ConfigMap/trigger: no context", 0)):
         cluster = Cluster(one=[StatusError(403, "Forbidden", refusal)])
@@ -125,7 +125,7 @@ def test_failures_are_one_error_and_an_event_each() -> None:
 
 
 def test_a_retry_leaves_out_what_was_written() -> None:
-    """`done` is kept from one attempt at a request to the next; another trigger is another cause."""
+    """`done` lasts from one attempt of an UpdateRequest to the next."""
     cluster = Cluster()
     done: set[Any] = set()
     for _ in range(2):
@@ -134,14 +134,14 @@ def test_a_retry_leaves_out_what_was_written() -> None:
 
 
 def test_the_last_effect_on_an_object_counts() -> None:
-    """It holds the changes of those before."""
+    """It includes the changes of the effects before it."""
     cluster = Cluster()
     perform(cluster.changes(), review(wants("one", "first"), wants("one", "both")))
     assert [("one", "both")] == cluster.written
 
 
 def test_a_change_of_what_identifies_an_object_is_a_failure() -> None:
-    """It would be written to another object."""
+    """The change would write another object."""
     cluster = Cluster()
     changes = cluster.changes()
     renamed = PatchEffect(target("one"), {"metadata": {"name": "one"}}, {"metadata": {"name": "two"}, "value": "x"})
@@ -152,7 +152,7 @@ def test_a_change_of_what_identifies_an_object_is_a_failure() -> None:
 
 
 def test_objects_that_are_not_selected_are_left_alone() -> None:
-    """Resource filters name them."""
+    """Resource filters exclude them."""
     cluster = Cluster()
     selects: Callable[[PatchEffect], bool] = lambda effect: effect.target.name != "one"  # noqa: E731
     perform(cluster.changes(selects=selects), review(wants("one"), wants("two")))
@@ -160,7 +160,7 @@ def test_objects_that_are_not_selected_are_left_alone() -> None:
 
 
 def test_a_quarantine_is_told_from_a_failure() -> None:
-    """The request is tried again when it ends, unless something else failed as well."""
+    """The request is retried when the quarantine ends, or as usual when another target failed as well."""
     for others, error in (((), QuarantinedError), ((Verdict(Status.ERROR, "broken"),), HostError)):
         changes = Cluster(one=[QuarantinedError("too often", 60.0, is_new=True)]).changes()
         perform(changes, review(wants("one"), *others))

@@ -1,4 +1,4 @@
-"""Existing objects in a cluster: changed when a request triggers a rule, when a policy changes, and never twice."""
+"""Existing objects in a cluster: mutated once, when a request triggers a rule or a policy changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.backgroundcluster import BackgroundCluster, background_cluste
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[BackgroundCluster]:
-    """Run one cluster for all tests; each has a namespace and policies of its own."""
+    """Run one cluster for all tests; each test has its own namespace and policies."""
     with background_cluster() as found:
         yield found
 
@@ -40,7 +40,7 @@ def labels(body: Any) -> Any:
 
 
 def rule(name: str, own: str, mutate: str, *, match: str = "kinds: [ConfigMap], names: [trigger]") -> str:
-    """Return a ClusterPolicy of one rule that is triggered in one namespace."""
+    """Return a ClusterPolicy of one rule with triggers in one namespace."""
     return f"""---
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -55,7 +55,7 @@ spec:
 
 
 def test_a_request_changes_the_targets_of_a_rule(cluster: BackgroundCluster) -> None:
-    """Names with wildcards, variables, a selector, and preconditions and context for each target."""
+    """Targets have names with wildcards, variables, a selector, preconditions and context."""
     cluster.apply(namespace("targets"))
     for name, more in (("app-1", "tier: web"), ("app-2", "tier: web, pinned: 'true'"), ("app-3", "tier: db")):
         cluster.apply(config_map(f"targets/{name}", more))
@@ -89,7 +89,7 @@ def test_a_request_changes_the_targets_of_a_rule(cluster: BackgroundCluster) -> 
 
 
 def test_a_change_of_a_config_map_rolls_a_deployment_out(cluster: BackgroundCluster) -> None:
-    """The template of the Deployment says which version of the ConfigMap it runs with."""
+    """An annotation in the pod template holds the version of the ConfigMap."""
     cluster.apply(
         namespace("rollout")
         + config_map("rollout/trigger")
@@ -125,7 +125,7 @@ spec:
 
 
 def test_changes_are_reported_on_the_trigger_or_on_the_target(cluster: BackgroundCluster) -> None:
-    """A rule reports on the object that triggered it, a MutatingPolicy on each object that it changes."""
+    """A rule reports on its trigger, a MutatingPolicy on each changed object."""
     own = "reported"
     cluster.apply(namespace(own) + config_map(f"{own}/other"))
     target = f"      targets: [{{apiVersion: v1, kind: ConfigMap, namespace: {own}, name: other}}]\n"
@@ -147,7 +147,7 @@ def test_changes_are_reported_on_the_trigger_or_on_the_target(cluster: Backgroun
 
 
 def test_a_deletion_triggers_rules_that_list_it(cluster: BackgroundCluster) -> None:
-    """`request.object` reads as the deleted object."""
+    """`request.object` holds the deleted object."""
     cluster.apply(namespace("deletion") + config_map("deletion/trigger") + config_map("deletion/other"))
     cluster.apply(
         rule(
@@ -164,7 +164,7 @@ def test_a_deletion_triggers_rules_that_list_it(cluster: BackgroundCluster) -> N
 
 
 def test_a_policy_changes_what_exists_when_it_is_stored(cluster: BackgroundCluster) -> None:
-    """For every trigger that is there already, with neither user nor operation; a stored change does it again."""
+    """Each existing trigger is evaluated without user and operation; an update of the policy repeats it."""
     cluster.apply(namespace("stored") + config_map("stored/trigger") + config_map("stored/other"))
     mutate = """
       mutateExistingOnPolicyUpdate: true
@@ -178,7 +178,7 @@ def test_a_policy_changes_what_exists_when_it_is_stored(cluster: BackgroundClust
 
 
 def test_a_request_stands_for_all_objects_of_a_rule(cluster: BackgroundCluster) -> None:
-    """One for a policy that is stored, as small for thirty triggers as for one: etcd takes it (68130831)."""
+    """A stored policy has one UpdateRequest, whose size does not grow with the number of triggers (68130831)."""
     cluster.apply(namespace("many") + config_map("many/target"))
     cluster.apply("".join(config_map(f"many/trigger-{number}") for number in range(30)))
     mutate = """
@@ -196,7 +196,7 @@ def test_a_request_stands_for_all_objects_of_a_rule(cluster: BackgroundCluster) 
 
 
 def test_a_policy_whose_spec_stays_does_nothing_again(cluster: BackgroundCluster) -> None:
-    """A label of the policy is no reason to change what exists."""
+    """A new label on the policy does not start another evaluation of existing objects."""
     own = "labelled"
     cluster.apply(namespace(own) + config_map(f"{own}/trigger") + config_map(f"{own}/target"))
     text = rule(
@@ -217,7 +217,7 @@ def test_a_policy_whose_spec_stays_does_nothing_again(cluster: BackgroundCluster
 
 
 def test_subresources_of_targets_are_written_through_them(cluster: BackgroundCluster) -> None:
-    """A scale of its own kind, and the status of a node."""
+    """Examples are a scale, which has a kind of its own, and the status of a node."""
     cluster.apply(
         namespace("parts")
         + """---
@@ -259,7 +259,7 @@ metadata: {name: gpu}
 
 
 def test_a_target_that_fails_does_not_stop_the_others_and_is_tried_again(cluster: BackgroundCluster) -> None:
-    """The request says why, an event too; what was written is not written again."""
+    """Status and event give the reason; targets that were written are not written again."""
     cluster.apply(namespace("failing") + config_map("failing/one") + config_map("failing/two"))
     cluster.apply(
         rule(
@@ -290,7 +290,7 @@ def test_a_target_that_fails_does_not_stop_the_others_and_is_tried_again(cluster
 
 
 def mutating(name: str, spec: str, *, kind: str = "MutatingPolicy", own: str = "") -> str:
-    """Return a MutatingPolicy that labels what exists."""
+    """Return a MutatingPolicy that labels existing objects."""
     return f"""---
 apiVersion: policies.kyverno.io/v1
 kind: {kind}
@@ -307,7 +307,7 @@ spec:
 
 
 def constraints(resource: str, *, names: str, field: str = "matchConstraints", operations: str = "'*'") -> str:
-    """Return constraints on one core resource."""
+    """Return matchConstraints for one core resource."""
     return f"""
   {field}:
     resourceRules:
@@ -316,7 +316,7 @@ def constraints(resource: str, *, names: str, field: str = "matchConstraints", o
 
 
 def test_a_mutating_policy_changes_what_it_matches_when_it_is_stored(cluster: BackgroundCluster) -> None:
-    """Match conditions count for each object; the namespaced twin sees its namespace only."""
+    """Match conditions apply to each object; a NamespacedMutatingPolicy covers its own namespace only."""
     for own in ("cel-one", "cel-two"):
         cluster.apply(namespace(own) + config_map(f"{own}/settings") + config_map(f"{own}/kept", "pinned: 'true'"))
     conditions = (
@@ -331,7 +331,7 @@ def test_a_mutating_policy_changes_what_it_matches_when_it_is_stored(cluster: Ba
 
 
 def test_conditions_on_the_user_are_asked_about_the_user_of_the_request(cluster: BackgroundCluster) -> None:
-    """The rule runs later, as another account; roles and name are those of the request."""
+    """The rule runs later under another account, but sees name and roles of the requester."""
     own = "by-user"
     cluster.apply(namespace(own) + config_map(f"{own}/admins") + config_map(f"{own}/nobody"))
     for name, subject in (("admins", "kubernetes-admin"), ("nobody", "alice")):
@@ -361,7 +361,7 @@ def test_conditions_on_the_user_are_asked_about_the_user_of_the_request(cluster:
     ],
 )
 def test_a_request_changes_the_targets_of_a_mutating_policy(cluster: BackgroundCluster, own: str, targets: str) -> None:
-    """Rules or an expression name them; expressions see the request and its user."""
+    """Targets come from rules or from an expression, which sees the request and its user."""
     cluster.apply(namespace(own) + config_map(f"{own}/{own}"))
     cluster.apply(mutating(own, constraints("secrets", names="token", operations="CREATE") + targets))
     cluster.no_requests()
@@ -372,7 +372,7 @@ def test_a_request_changes_the_targets_of_a_mutating_policy(cluster: BackgroundC
 
 
 def test_a_stored_policy_works_for_the_triggers_that_exist(cluster: BackgroundCluster) -> None:
-    """An expression that names the targets is evaluated for each of them."""
+    """The expression that selects targets is evaluated once for each trigger."""
     own = "existing-triggers"
     cluster.apply(namespace(own) + config_map(f"{own}/one") + config_map(f"{own}/two"))
     for name in ("one", "none"):
@@ -387,7 +387,7 @@ def test_a_stored_policy_works_for_the_triggers_that_exist(cluster: BackgroundCl
 
 
 def test_filtered_objects_are_not_changed_by_mutating_policies(cluster: BackgroundCluster) -> None:
-    """`resourceFilters` name them; targets of rules are not asked for them."""
+    """`resourceFilters` exclude them, except where a rule names targets."""
     own = "filtered"
     settings = cluster.get("v1", "ConfigMap", "kyverno/kyverno")
     filters = f"{settings['data'].get('resourceFilters', '')} [ConfigMap,{own},kept]"
@@ -406,7 +406,7 @@ data: {{resourceFilters: "{filters}"}}
 
 
 def test_a_policy_that_is_gone_has_nothing_left_to_do(cluster: BackgroundCluster) -> None:
-    """Its requests are completed; so is one for a rule that the policy has no more."""
+    """Its requests are completed, and so are those for a removed rule."""
     cluster.apply(
         rule(
             "left",

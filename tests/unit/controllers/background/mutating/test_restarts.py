@@ -1,4 +1,4 @@
-"""What one background controller changed is not changed again by the next one."""
+"""A new background controller does not repeat changes of its predecessor."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ POLICY: JSONObject = {
 
 
 def test_a_patch_that_appends_is_not_repeated_by_the_next_controller() -> None:
-    """One of two targets fails, and with it the request; it records that the other one is done."""
+    """One of two targets fails; the UpdateRequest records that the other one is done."""
 
     async def act() -> None:
         async with (

@@ -1,4 +1,4 @@
-"""The existing objects that a rule may match: which kinds are listed, and what cannot be."""
+"""Existing objects that a rule may match: which kinds are listed, and which cannot be."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def selectors(*kinds: str) -> Matcher:
     ],
 )
 def test_every_kind_is_listed_once(matcher: Any, expected: list[Any]) -> None:
-    """In the version that the cluster prefers, with the subresources that rules name."""
+    """The version is the one that the cluster prefers; subresources are those that rules name."""
     found = [(info.api_version, info.kind, subresource) for info, subresource in resources_of(matcher, BUILTIN_KINDS)]
     wanted = [("apps/v1", "Deployment", each) if isinstance(each, str) else each for each in expected]
     assert sorted(wanted) == sorted(found)
 
 
 def listed(matcher: Any, namespace: str = "", **answers: Any) -> list[Any]:
-    """Return what is listed by a server that answers so about resources."""
+    """Return the subjects found when the server gives these answers for resources."""
 
     async def run() -> list[Subject | PyvernoError]:
         async with serving() as (script, client):
@@ -58,7 +58,7 @@ def listed(matcher: Any, namespace: str = "", **answers: Any) -> list[Any]:
 
 
 def test_a_kind_that_may_not_be_listed_does_not_stop_the_others() -> None:
-    """It is an error by itself; one that cannot be listed at all has no objects."""
+    """A forbidden list is one error; a kind without the list verb has no objects."""
     items = {"kind": "PodList", "apiVersion": "v1", "items": [{"metadata": {"name": "web"}}]}
     matcher = selectors("Secret", "Pod", "Node")
     found = listed(matcher, pods=items, secrets=status(403, "Forbidden"), nodes=status(405, "MethodNotAllowed"))
@@ -69,11 +69,11 @@ def test_a_kind_that_may_not_be_listed_does_not_stop_the_others() -> None:
 
 
 def test_a_policy_of_a_namespace_lists_no_cluster_scoped_kinds() -> None:
-    """It matches none of them."""
+    """A namespaced policy cannot match them."""
     assert [] == listed(selectors("Node"), "shop", nodes={"kind": "NodeList", "items": [{"metadata": {"name": "a"}}]})
 
 
 def test_a_subresource_of_another_kind_is_an_error() -> None:
-    """A `scale` is changed as a target, by its own kind."""
+    """A `scale` has its own kind and can only be the target of a rule."""
     (error,) = listed(constraints("apps", "v1", "deployments/scale"))
     assert "deployments/scale can only be changed as a target of another resource" == error.message

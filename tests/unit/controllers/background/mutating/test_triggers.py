@@ -1,4 +1,4 @@
-"""The requests of UpdateRequests: as they were, of live objects, or not any more."""
+"""Admission requests of UpdateRequests: as recorded, with the stored object, or obsolete."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "l
 
 
 class Facts:
-    """What is known of a cluster."""
+    """A cluster with one namespace."""
 
     kinds: KindTable = BUILTIN_KINDS
     configuration = Configuration()
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return the one namespace that there is."""
+        """Return the namespace."""
         return SHOP if name == "shop" else None
 
 
@@ -39,7 +39,7 @@ def body(name: str, *, uid: str = "1", **data: str) -> JSONObject:
 
 
 def update(operation: str = "", *, resource: JSONObject | None = None, **admission: Any) -> JSONObject:
-    """Return an UpdateRequest for a request about a ConfigMap, or without one."""
+    """Return an UpdateRequest for a request on a ConfigMap, or without a request."""
     context: JSONObject = {}
     if operation:
         request = {
@@ -67,7 +67,7 @@ REF = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "se
 
 
 def request(written: JSONObject, *answers: Any, seconds: float = 0.0) -> Request | Waiting | Done:
-    """Return the request of an UpdateRequest that is so old; the server answers so about the object."""
+    """Return the request of an UpdateRequest of this age; the server gives this answer for the object."""
 
     async def run() -> Request | Waiting | Done:
         async with serving() as (script, client):
@@ -79,7 +79,7 @@ def request(written: JSONObject, *answers: Any, seconds: float = 0.0) -> Request
 
 
 def test_a_request_comes_with_its_user_and_namespace() -> None:
-    """An update is taken as it was asked, whatever became of the object since."""
+    """An update is evaluated as it was recorded, whatever has happened to the object since."""
     old, new = body("settings", a="1"), body("settings", a="2")
     found = request(update("UPDATE", object=new, oldObject=old), body("settings", a="3"))
     assert isinstance(found, Request)
@@ -89,7 +89,7 @@ def test_a_request_comes_with_its_user_and_namespace() -> None:
 
 
 def test_a_created_object_is_the_stored_one() -> None:
-    """Webhooks that come later may have changed it; it may come after its UpdateRequest."""
+    """Later webhooks may have changed it, and it may be stored after its UpdateRequest."""
     stored = body("settings", a="2")
     late = (status(404, "NotFound"), status(404, "NotFound"), stored)
     for answers in ((stored,), late):
@@ -99,7 +99,7 @@ def test_a_created_object_is_the_stored_one() -> None:
 
 
 def test_an_object_that_is_not_created_yet_is_waited_for() -> None:
-    """A watch of it wakes the request; after as long as a creation may take it will not come."""
+    """A watch event wakes the request; after the longest duration of a creation it is done."""
     created = update("CREATE", object=body("settings"))
     waiting = request(created, seconds=1)
     assert isinstance(waiting, Waiting)
@@ -108,13 +108,13 @@ def test_an_object_that_is_not_created_yet_is_waited_for() -> None:
 
 
 def test_another_object_of_the_name_is_no_trigger() -> None:
-    """It has a request of its own: a stale uid names an object that is gone (0b8c53a4)."""
+    """A different uid shows that the named object is gone; the new object has its own request (0b8c53a4)."""
     assert isinstance(request(update("CREATE", object=body("settings")), body("settings", uid="2")), Done)
     assert isinstance(request(update(resource=REF), body("settings", uid="2")), Done)
 
 
 def test_a_trigger_without_a_request_is_read() -> None:
-    """Another version of Kyverno names triggers so when a policy changes."""
+    """Other versions of Kyverno write such requests when a policy changes."""
     found = request(update(resource=REF), body("settings", a="1"))
     assert isinstance(found, Request)
     assert (True, {"a": "1"}) == (found.is_policy_event, found.object["data"])
@@ -122,6 +122,6 @@ def test_a_trigger_without_a_request_is_read() -> None:
 
 
 def test_what_cannot_be_read_is_an_error() -> None:
-    """It is never "gone"."""
+    """An error never reads as a deleted object."""
     with pytest.raises(HostError, match="does not serve Gadget"):
         request(update(resource={**REF, "kind": "Gadget"}))

@@ -1,4 +1,4 @@
-"""Several processes of one replica: how they are started, watched, started again and ended, with stand-ins for them."""
+"""Several processes of one replica: start, supervision, restart and shutdown, with stand-in programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(running: Processes) -> dict[int, str]:
 
 
 async def run(running: Processes, until_what: Callable[[], bool]) -> None:
-    """Run until something holds, then end in order."""
+    """Run until a condition holds, then shut down."""
     stop = asyncio.Event()
     task = asyncio.create_task(running.run(stop))
     try:
@@ -63,20 +63,20 @@ async def run(running: Processes, until_what: Callable[[], bool]) -> None:
 
 
 def test_each_is_told_of_the_others_and_all_end_together() -> None:
-    """As soon as all are fit to answer nobody has anything to complain of."""
+    """A process with healthy siblings receives no problem."""
     running = made(GOOD, 3)
     asyncio.run(run(running, lambda: told(running) == {1: "", 2: "", 3: ""}))
     assert [] == running._pids()
 
 
 def test_one_that_is_not_fit_is_told_to_all_others() -> None:
-    """With its number and its reason; it is not told of itself."""
+    """The message has its number and its reason; the process itself does not receive it."""
     running = made("say(problem='' if errand['number'] == 1 else 'a watch is old')\nheard()\n")
     asyncio.run(run(running, lambda: told(running) == {1: "process 2 of 2: a watch is old", 2: ""}))
 
 
 def test_one_that_can_not_start_ends_all() -> None:
-    """The error names it; what it has to say stands in the log."""
+    """The error names the process; its output is in the log."""
     running = made("sys.exit(3) if errand['number'] == 2 else (say(problem=''), heard())\n")
     with pytest.raises(HostError, match="process 2 of 2 ended with 3 before it was ready; see the log"):
         asyncio.run(running.run(asyncio.Event()))
@@ -84,20 +84,20 @@ def test_one_that_can_not_start_ends_all() -> None:
 
 
 def test_a_command_that_is_not_there() -> None:
-    """The error is about the process, not a traceback."""
+    """The error names the problem without a traceback."""
     with pytest.raises(HostError, match="a process cannot be started: no such file or directory"):
         asyncio.run(Processes(["/nowhere/python"], {}, 2).run(asyncio.Event()))
 
 
 def test_an_end_that_is_not_in_order_is_told() -> None:
-    """All processes were asked to end, and one ended with another code than 0."""
+    """One process exits with a nonzero code after SIGTERM."""
     running = made(GOOD, code=4)
     with pytest.raises(HostError, match="process 1 of 2 ended with 4; see the log"):
         asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
 
 
 def test_one_that_is_told_to_end_while_it_starts() -> None:
-    """It has no ear for signals yet, and the system ends it: that is an end in order."""
+    """It has no signal handler yet, so SIGTERM kills it, which counts as an orderly end."""
     running = made("signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + GOOD)
     asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
 
@@ -105,7 +105,7 @@ def test_one_that_is_told_to_end_while_it_starts() -> None:
 def test_one_that_ends_comes_back_and_what_it_counted_stays(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second process has the first one's place and counts from nothing; the sum never gets smaller."""
+    """The new process takes the same number and counts from zero; sums never decrease."""
     monkeypatch.setattr(processes, "_PAUSES", (0.01,))
     instruments = Instruments()
     instruments.counter(Metric("counter", "asked", "")).add((), 5)
@@ -136,7 +136,7 @@ def test_one_that_ends_comes_back_and_what_it_counted_stays(
 
 
 def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """It said once that it is well and nothing since; it does not even hear SIGTERM."""
+    """It reported health once and then nothing, and it ignores SIGTERM."""
     monkeypatch.setattr(processes, "_HANGING_SECONDS", 0.3)
     monkeypatch.setattr(processes, "_LATE_SECONDS", 0.1)
     monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.05)
@@ -159,7 +159,7 @@ def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytes
 
 
 def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How it is, again and again; its metrics when asked; and it ends when nobody is there to hear."""
+    """It repeats its health, sends metrics on request, and stops when the channel closes."""
     monkeypatch.setattr(peers, "_BEAT_SECONDS", 0.01)
 
     async def scene() -> None:
@@ -187,7 +187,7 @@ def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("sent", [b"no message\n", b"[]\n", b"half a mess", b""])
 def test_what_is_no_message_is_the_end(sent: bytes) -> None:
-    """As if the other process were gone."""
+    """The channel treats it like a closed connection."""
 
     async def scene() -> None:
         ours, theirs = socket.socketpair()
