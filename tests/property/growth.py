@@ -59,11 +59,16 @@ _SALT = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One function or action, and its shapes by name; `largest` is the largest size that it may be asked about."""
+    """One function or action, and its shapes by name; `largest` is the largest size that it may be asked about.
+
+    In shapes that are `paired` what a policy gives grows as well as what an object gives, and each may meet each: twice
+    the input is four times as many pairs.
+    """
 
     name: str
     shapes: Mapping[str, Shape]
     largest: int = LARGEST
+    paired: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +81,12 @@ class Doubling:
     doubled: float
     end: str = ""
     steps: int = 0
+    limit: float = LIMIT
 
     @property
     def holds(self) -> bool:
         """Whether the cost of twice the input is not much more than twice the cost, or the budget is charged for it."""
-        return bool(self.end) or self.doubled <= max(LIMIT * self.seconds, STEP_SECONDS * self.steps)
+        return bool(self.end) or self.doubled <= max(self.limit * self.seconds, STEP_SECONDS * self.steps)
 
     def __str__(self) -> str:
         ratio = self.doubled / self.seconds if self.seconds else 0
@@ -99,7 +105,7 @@ class Charged:
     end: str = field(default="")
 
 
-def doubling(name: str, shape: Shape, *, largest: int = LARGEST) -> Doubling:
+def doubling(name: str, shape: Shape, *, largest: int = LARGEST, limit: float = LIMIT) -> Doubling:
     """Compare the cost of a size and its double, at the first size where it takes a few milliseconds.
 
     A call that the budget refuses is bounded. What looks too steep is measured again, at the next sizes too: the law is
@@ -120,7 +126,7 @@ def doubling(name: str, shape: Shape, *, largest: int = LARGEST) -> Doubling:
         seconds, _ = _seconds(shape, size, rounds=ROUNDS)
         doubled, end = _seconds(shape, size * 2, rounds=ROUNDS)
         end = "refused" if end == "refused" else ""
-        found = Doubling(name, size, seconds, doubled, end, charged(shape, size * 2).steps)
+        found = Doubling(name, size, seconds, doubled, end, charged(shape, size * 2).steps, limit)
         steep = 0 if found.holds else steep + 1
         if found.holds and found.end != "":
             break
@@ -130,7 +136,7 @@ def doubling(name: str, shape: Shape, *, largest: int = LARGEST) -> Doubling:
             size *= 2
     if steep == STEEP and doubled < LONG:
         quarter, _ = _seconds(shape, size // 4, rounds=ROUNDS)
-        if doubled <= LIMIT**3 * quarter:
+        if doubled <= limit**3 * quarter:
             return Doubling(name, size, seconds, doubled, "flat before")
     if steep and steep < STEEP:
         return Doubling(name, size, seconds, doubled, "too quick to be clear")
@@ -211,5 +217,8 @@ def worst_shapes(shapes: Mapping[str, Shape], *, keep: int, tries: int = UNLIMIT
 def broken_laws(subject: Subject, *, keep: int = 3) -> list[str]:
     """Return what breaks the doubling law: the worst shapes of a subject whose cost grows too steeply."""
     names = worst_shapes(subject.shapes, keep=keep)
-    found = (doubling(name, subject.shapes[name], largest=subject.largest) for name in names)
+    found = (
+        doubling(name, subject.shapes[name], largest=subject.largest, limit=LIMIT ** (1 + (name in subject.paired)))
+        for name in names
+    )
     return [f"{subject.name}: {each}" for each in found if not each.holds]

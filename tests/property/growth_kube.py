@@ -61,6 +61,18 @@ PAIRS = (
     "lang.pattern.operators_values.pair_durations",
 )  # fmt: skip
 
+PAIRED: Mapping[str, frozenset[str]] = {
+    "kube.wildcard.first_match": frozenset(
+        f"{patterns}, {found}"
+        for patterns in ("questions", "stars", "texts")
+        for found in ("texts", "long texts", "one long text")
+    ),
+    "kube.selector.compile_selector": frozenset({"wildcards"}),
+    "kube.selector.expand_labels": frozenset({"wildcards"}),
+    "lang.pattern.metadata.expand_keys": frozenset({"wildcards"}),
+}
+"""Shapes in which the wildcards of a policy grow as well as the texts of an object: each may match each."""
+
 BYTES_READERS = (
     "certificates.read_certificate", "keys.read_key", "merkle.leaf_hash", "notary.cbor.encode_bytes",
     "payloads.read_simple_signing",
@@ -206,7 +218,7 @@ def kube_subjects() -> Iterator[Subject]:
                     shapes[f"{pattern} on {each}"] = _reads_two(function, _text(pattern), _text(each))
         yield Subject(name, shapes)
     for name, made in SPECIAL.items():
-        yield Subject(name, made)
+        yield Subject(name, made, paired=PAIRED.get(name, frozenset()))
 
 
 def _function(name: str) -> Callable[..., Any]:

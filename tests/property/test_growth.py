@@ -50,19 +50,6 @@ PRODUCTS = (
 )
 """Functions that look for one text in another, and are charged what the worst pair takes: the product of both."""
 
-PAIRED = (
-    ("kube.wildcard.first_match", "questions, texts"),
-    ("kube.wildcard.first_match", "questions, long texts"),
-    ("kube.wildcard.first_match", "stars, texts"),
-    ("kube.wildcard.first_match", "stars, long texts"),
-    ("kube.wildcard.first_match", "texts, texts"),
-    ("kube.wildcard.first_match", "texts, long texts"),
-    ("kube.selector.compile_selector", "wildcards"),
-    ("kube.selector.expand_labels", "wildcards"),
-    ("lang.pattern.metadata.expand_keys", "wildcards"),
-)
-"""Shapes in which the wildcards of a policy grow as well as the texts of an object: each may match each."""
-
 CONSTANT = frozenset(
     f"jmespath {name}()" for name in ("type", "length", "lookup", "not_null", "to_array", "to_boolean")
 )
@@ -134,7 +121,7 @@ def test_lines_run_grow_with_the_input(room: str) -> None:
     for subject in ROOMS[room]():
         for name in _sampled(subject, 4):
             shape = subject.shapes[name]
-            ratio = SORTED_RATIO**2 if (subject.name, name) in PAIRED else SORTED_RATIO
+            ratio = SORTED_RATIO ** (1 + (name in subject.paired))
             lines_run(shape, UNIT)  # what is imported or compiled on first use
             (once, end), (twice, doubled_end) = lines_run(shape, SMALL), lines_run(shape, 2 * SMALL)
             if end == doubled_end and twice > ratio * once + UNIT:

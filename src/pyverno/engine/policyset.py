@@ -6,7 +6,7 @@ namespace) is made once and remembered. `with_policy()` returns a new set; a sto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pyverno.engine.fast.plan import Candidate, Checks, Plan, Selected, make_plan
 from pyverno.engine.match import IndexKey
@@ -29,7 +29,7 @@ class PolicySet:
     0
     """
 
-    __slots__ = ("_checks", "_memo", "_remake", "asks_all", "exceptions", "policies")
+    __slots__ = ("_checks", "_exceptions_of", "_memo", "_remake", "asks_all", "exceptions", "policies")
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class PolicySet:
         self.asks_all = asks_all
         self.policies = tuple(sorted(policies, key=lambda policy: (policy.info.name, policy.info.namespace)))
         self.exceptions = tuple(exceptions)
+        self._exceptions_of: Mapping[str, Sequence[tuple[int, Exemption]]] | None = None
         self._memo: dict[tuple[tuple[Phase, ...], IndexKey], Plan] = {}
         self._checks: Checks = {}
 
@@ -80,6 +81,16 @@ class PolicySet:
     def with_exceptions(self, exceptions: Iterable[Exemption]) -> PolicySet:
         """Return a set with these exceptions instead of the present ones."""
         return PolicySet(self.policies, exceptions, asks_all=self.asks_all)
+
+    def exceptions_for(self, rule: RuleInfo) -> tuple[Exemption, ...]:
+        """Return the exceptions that refer to a rule, in their order."""
+        if not self.exceptions:
+            return ()
+        if self._exceptions_of is None:
+            self._exceptions_of = _by_policy(self.exceptions)
+        names = {rule.policy.key, rule.policy.name}
+        found = {at: each for name in names for at, each in self._exceptions_of.get(name, ())}
+        return tuple(found[at] for at in sorted(found) if found[at].names_rule(rule))
 
     def plan(self, phases: Sequence[Phase], key: IndexKey, deadline: float | None = None) -> Plan:
         """Return what phases do for requests with this key, one after the other, each in order of policy name.
@@ -123,9 +134,15 @@ class PolicySet:
         try:
             if not rule.may_match(key):
                 return None
-            return Candidate.of(rule, self._exceptions_for(rule.info), key, time)
+            return Candidate.of(rule, self.exceptions_for(rule.info), key, time)
         except Exception as error:
             return Candidate.broken(rule, error)
 
-    def _exceptions_for(self, rule: RuleInfo) -> tuple[Exemption, ...]:
-        return tuple(exception for exception in self.exceptions if exception.names_rule(rule))
+
+def _by_policy(exceptions: Sequence[Exemption]) -> Mapping[str, Sequence[tuple[int, Exemption]]]:
+    """Return the exceptions with their positions by the names of the policies that they refer to."""
+    found: dict[str, list[tuple[int, Exemption]]] = {}
+    for at, each in enumerate(exceptions):
+        for name in each.policy_names:
+            found.setdefault(name, []).append((at, each))
+    return found

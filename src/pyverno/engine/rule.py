@@ -7,7 +7,7 @@ threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -280,6 +280,11 @@ class Exemption(Protocol):
     @property
     def allowances(self) -> Mapping[str, JSON]:
         """What CEL expressions see as `exceptions`: allowedImages, allowedValues."""
+        ...
+
+    @property
+    def policy_names(self) -> Collection[str]:
+        """The names or keys of the policies that the exception refers to; `names_rule` decides about their rules."""
         ...
 
     def names_rule(self, info: RuleInfo) -> bool:

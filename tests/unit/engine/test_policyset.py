@@ -15,6 +15,7 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import encode
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.value import replace
+from tests.support.operations import MOST_GROWTH, growth
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}}
 
@@ -156,3 +157,46 @@ def test_a_plan_is_remembered_once_its_fast_tiers_are_compiled():
     plans = [policies.plan(VALIDATING, key("Pod"), float("inf")) for _ in range(20)]
     assert plans[-1] is plans[-2]
     assert [type(step) for step in plans[-1]] == [type(step) for step in policies.plan(VALIDATING, key("Pod"))]
+
+
+def exceptions_for(names):
+    """Compile an exception for each policy name, one for a policy of a namespace and one in CEL."""
+    match = {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}
+    found = [
+        {
+            "apiVersion": "kyverno.io/v2",
+            "kind": "PolicyException",
+            "metadata": {"name": f"for-{name}".replace("/", "-"), "namespace": "shop"},
+            "spec": {"exceptions": [{"policyName": name, "ruleNames": ["refuse", "other"]}], "match": match},
+        }
+        for name in names
+    ]
+    cel = {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "in-cel", "namespace": "shop"},
+        "spec": {"policyRefs": [{"name": "p1", "kind": "ValidatingPolicy"}]},
+    }
+    return compile_documents(load_documents("\n---\n".join(map(encode, [*found, cel])))).exceptions
+
+
+def test_a_rule_has_the_exceptions_that_name_it_in_their_order():
+    """The index finds what going through all of them would."""
+    policies = [compiled(f"p{number}") for number in range(4)]
+    found = PolicySet(policies, exceptions_for(["p1", "p0", "shop/p1", "p1", "p3", "missing"]))
+    for policy in policies:
+        for rule in policy.rules:
+            expected = tuple(each for each in found.exceptions if each.names_rule(rule.info))
+            assert expected == found.exceptions_for(rule.info)
+    assert ["shop/for-p1", "shop/for-p1"] == [each.key for each in found.exceptions_for(policies[1].rules[0].info)]
+
+
+def test_a_plan_for_twice_the_policies_and_exceptions_costs_about_twice():
+    """Each rule looks at the exceptions of its policy only; the first request after each change waits for the plan."""
+
+    def plan(count):
+        names = [f"p{number}" for number in range(count)]
+        found = PolicySet(map(compiled, names), exceptions_for(names))
+        return lambda: found.plan(VALIDATING, key("ConfigMap"))
+
+    assert growth(plan, 20) < MOST_GROWTH

@@ -19,7 +19,7 @@ from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.adoption.baseline import Baseline
-from pyverno.offline.adoption.suppressions import Suppression, find_suppressions
+from pyverno.offline.adoption.suppressions import Suppression, SuppressionReader
 from pyverno.offline.session import Session
 from pyverno.report.finding import Finding, finding
 from pyverno.report.identity import identity
@@ -34,6 +34,8 @@ _ACCEPTABLE: Final = (Status.FAIL, Status.WARN)
 _SEVERITIES: Final = ("info", "low", "medium", "high", "critical")
 _POLICY: Final = PolicyInfo("ClusterPolicy", "kyverno.io/v1", "pyverno", Family.RULES, source="pyverno")
 _SHOWN: Final = 20
+MOST_CUTS: Final = 100
+"""How often a rule is evaluated again to look for failures beyond those that are suppressed in one object."""
 
 Path = tuple[str | int, ...]
 
@@ -65,6 +67,7 @@ class Adoption:
         if self._schemas is not None:
             self._policies.add(_POLICY.name)
         self._suppressed = 0
+        self._reader = SuppressionReader()
 
     def accept(self, item: JudgedResource) -> JudgedResource:
         """Return a resource with the results that count."""
@@ -88,7 +91,7 @@ class Adoption:
     def _without_suppressed(
         self, item: JudgedResource, results: tuple[RuleResult, ...], blamed: dict[tuple[str, str], Path]
     ) -> tuple[RuleResult, ...]:
-        found, mistakes = find_suppressions(item.document)
+        found, mistakes = self._reader.read(item.document)
         if not found and not mistakes:
             return results
         own = [own_result("malformed-suppression", Status.WARN, each.message, each.path) for each in mistakes]
@@ -130,7 +133,8 @@ class Adoption:
     ) -> tuple[RuleResult, Path] | None:
         """Return the failure of a rule outside what is suppressed, with its field; None without any.
 
-        A rule reports its first failure only, so the rule is evaluated again without the suppressed parts.
+        A rule reports its first failure only, so the rule is evaluated again without the suppressed parts, at most
+        `MOST_CUTS` times: what is left then counts as a failure.
         """
         cuts: set[Path] = set()
         holding = self._holding(found, result, path, used)
@@ -138,6 +142,8 @@ class Adoption:
             cut = _cut(path, holding.path)
             if cut in cuts:
                 return None  # what is missing now is what was suppressed
+            if len(cuts) >= MOST_CUTS:
+                break
             cuts.add(cut)
             rest = without(item.manifest, cuts)
             is_payload = item.payload_kind == PAYLOAD
@@ -237,18 +243,22 @@ def _cut(path: Path, suppressed: Path) -> Path:
     return path[:at] if at else suppressed
 
 
-def without(value: JSON, cuts: Collection[Path], path: Path = ()) -> JSON:
+def without(value: JSON, cuts: Collection[Path]) -> JSON:
     """Return a value without the parts at some paths.
 
     >>> without({"a": [1, 2], "b": 3}, [("a", 0), ("b",)])
     {'a': [2]}
     """
-    if not any(cut[: len(path)] == path for cut in cuts):
-        return value
+    below: dict[str | int, list[Path]] = {}
+    for cut in cuts:
+        below.setdefault(cut[0], []).append(cut[1:])
+    gone = {step for step, rest in below.items() if () in rest}
     if isinstance(value, dict):
-        return {key: without(each, cuts, (*path, key)) for key, each in value.items() if (*path, key) not in cuts}
+        kept = ((key, each) for key, each in value.items() if key not in gone)
+        return {key: without(each, below[key]) if key in below else each for key, each in kept}
     if isinstance(value, list):
-        return [without(each, cuts, (*path, at)) for at, each in enumerate(value) if (*path, at) not in cuts]
+        items = ((at, each) for at, each in enumerate(value) if at not in gone)
+        return [without(each, below[at]) if at in below else each for at, each in items]
     return value
 
 

@@ -74,11 +74,10 @@ def _text_lines(found: Sequence[Diagnostic], *, quiet: bool) -> Iterator[str]:
 
 def _source_lines(each: Diagnostic) -> Iterator[str]:
     """Yield the line of a finding and a mark below its column; what is too wide is left out."""
-    text = each.document.text if each.document is not None else None
-    number, column = each.location.line, each.location.column
-    lines = text.split("\n") if text is not None else []
-    if 0 < number <= len(lines) and len(lines[number - 1]) <= _WIDEST:
-        line = lines[number - 1].rstrip("\r")
+    column = each.location.column
+    line = each.document.line_text(each.location.line) if each.document is not None else None
+    if line is not None and len(line) <= _WIDEST:
+        line = line.rstrip("\r")
         yield f"    {line}\n"
         blank = "".join("\t" if character == "\t" else " " for character in line[: max(column - 1, 0)])
         yield f"    {blank}^\n"

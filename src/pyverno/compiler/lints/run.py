@@ -91,8 +91,8 @@ class _LazyFields:
 
 
 def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Diagnostic]:
-    text = subject.document.text
-    if text is not None and lint.words and not any(word in text for word in lint.words):
+    document = subject.document
+    if document.text is not None and lint.words and not any(map(document.mentions, lint.words)):
         return
     try:
         problems = [*lint.check(subject, workspace)]
@@ -100,7 +100,7 @@ def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Di
         return
     for number, problem in enumerate(problems):
         diagnostic = _diagnostic(lint, problem, subject, is_exact=number < _MOST_CHARACTERS)
-        if text is None or not _is_suppressed(diagnostic, subject.document, text):
+        if not _is_suppressed(diagnostic, document):
             yield diagnostic
 
 
@@ -123,15 +123,14 @@ def _diagnostic(lint: Lint, problem: Problem, subject: Subject, *, is_exact: boo
     )
 
 
-def _is_suppressed(diagnostic: Diagnostic, document: Document, text: str) -> bool:
-    if "pyverno:" not in text:
+def _is_suppressed(diagnostic: Diagnostic, document: Document) -> bool:
+    if not document.mentions("pyverno:"):
         return False
-    lines = text.split("\n")
     numbers = {diagnostic.location.line, document.location(diagnostic.path, key=True).line}
     for number in numbers:
-        if _ignores(lines[number - 1], diagnostic.code):
+        if _ignores(document.line_text(number) or "", diagnostic.code):
             return True
-        above = lines[number - 2] if number > 1 else ""
+        above = document.line_text(number - 1) or ""
         if above.lstrip().startswith("#") and _ignores(above, diagnostic.code):
             return True
     return False

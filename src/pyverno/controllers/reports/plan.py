@@ -52,9 +52,9 @@ class ScanPlan:
         """Return the policies, old and new, whose results may differ from those of another plan."""
         old, new = {id(each): each for each in before.policies}, {id(each): each for each in self.policies}
         found = {key: each for key, each in (*old.items(), *new.items()) if (key in old) != (key in new)}
-        exceptions = _differing(before.exceptions, self.exceptions)
+        changed = PolicySet((), _differing(before.exceptions, self.exceptions))
         for key, policy in new.items():
-            if key not in found and any(each.names_rule(rule.info) for each in exceptions for rule in policy.rules):
+            if key not in found and any(changed.exceptions_for(rule.info) for rule in policy.rules):
                 found[key] = policy
         return tuple(found.values())
 

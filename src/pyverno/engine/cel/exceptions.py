@@ -57,6 +57,11 @@ class CompiledCelException:
         """The variable `exceptions`."""
         return {"allowedImages": list(self.images), "allowedValues": list(self.allowed_values)}
 
+    @property
+    def policy_names(self) -> frozenset[str]:
+        """The names of the policies that the exception refers to."""
+        return frozenset(name for name, _ in self.references)
+
     def names_rule(self, info: RuleInfo) -> bool:
         """Return whether the exception refers to a policy by name and kind."""
         return (info.policy.name, info.policy.kind) in self.references

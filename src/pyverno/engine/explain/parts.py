@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck
@@ -186,6 +186,11 @@ class RecordedExemption:
     def allowances(self) -> Mapping[str, JSON]:
         """What expressions see as `exceptions`."""
         return self._inner.allowances
+
+    @property
+    def policy_names(self) -> Collection[str]:
+        """The policies that the exception refers to."""
+        return self._inner.policy_names
 
     def names_rule(self, info: RuleInfo) -> bool:
         """Answer as the exception does."""

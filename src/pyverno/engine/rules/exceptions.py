@@ -65,6 +65,11 @@ class CompiledException:
         """Exceptions of this kind allow nothing by value."""
         return {}
 
+    @property
+    def policy_names(self) -> frozenset[str]:
+        """The keys of the policies that the exception refers to."""
+        return frozenset(policy for policy, _ in self.references)
+
     def names_rule(self, info: RuleInfo) -> bool:
         """Return whether the exception refers to a rule (policy names are exact, rule names may have wildcards)."""
         if info.policy.family is not Family.RULES:

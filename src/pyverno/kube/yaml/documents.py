@@ -7,9 +7,11 @@ costs nothing for them.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pyverno.errors import DocumentError, Location
@@ -45,7 +47,7 @@ class _Source:
     `holds_null` is False when the text shows that no value is null.
     """
 
-    __slots__ = ("_positions", "end", "holds_null", "line", "start", "text")
+    __slots__ = ("_lines", "_mentions", "_positions", "_starts", "end", "holds_null", "line", "start", "text")
 
     def __init__(self, text: str, start: int, end: int, line: int, *, holds_null: bool = True) -> None:
         self.holds_null = holds_null
@@ -54,6 +56,27 @@ class _Source:
         self.end = end
         self.line = line
         self._positions: Position | None = None
+        self._lines: Sequence[str] = ()
+        self._starts: Sequence[int] = ()
+        self._mentions: dict[str, bool] = {}
+
+    def mentions(self, word: str) -> bool:
+        """Whether a word stands in the text; looked up once, however many items a list has."""
+        if word not in self._mentions:
+            self._mentions[word] = self.text.find(word, self.start, self.end) >= 0
+        return self._mentions[word]
+
+    def lines(self) -> Sequence[str]:
+        """The lines of the text, split once."""
+        self._lines = self._lines or self.text[self.start : self.end].split("\n")
+        return self._lines
+
+    def starts(self) -> Sequence[int]:
+        """The index in the stream's text at which each line starts."""
+        if not self._starts:
+            lengths = (len(line) + 1 for line in self.lines()[:-1])
+            self._starts = (*accumulate(lengths, initial=self.start),)
+        return self._starts
 
     def positions(self) -> Position:
         """Root of the position tree; the first line when the text is not YAML (JSON that only JSON reads)."""
@@ -81,10 +104,7 @@ class _Source:
     def index(self, path: Path, value: JSON, offset: int | None, *, key: bool = False) -> int:
         """Index in the stream's text of a node, of its key, or of the character at `offset` of a text."""
         line, column = self.place(path, key=key)
-        start = self.start
-        for _ in range(line - self.line):
-            start = self.text.find("\n", start) + 1
-        start += column - 1
+        start = self.starts()[line - self.line] + column - 1
         if key or offset is None or not isinstance(value, str):
             return start
         from pyverno.kube.yaml.characters import find_character
@@ -95,7 +115,8 @@ class _Source:
     def character(self, path: Path, value: JSON, offset: int) -> tuple[int, int]:
         """Line in the stream and column of a character of a text, counted from 1."""
         at = self.index(path, value, offset)
-        return self.line + self.text.count("\n", self.start, at), at - self.text.rfind("\n", 0, at)
+        row = bisect_right(self.starts(), at) - 1
+        return self.line + row, at - self.starts()[row] + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,42 +183,55 @@ class Document:
 
     def mentions(self, word: str) -> bool:
         """Return whether a word stands in the document's own text; False where it was not read from a text."""
-        source = self._source
-        return source is not None and source.text.find(word, source.start, source.end) >= 0
+        return self._source is not None and self._source.mentions(word)
+
+    def shares_text(self, other: Document | None) -> bool:
+        """Return whether both were read from one document, as the items of a list are."""
+        return other is not None and self._source is not None and self._source is other._source
 
     @property
-    def own_lines(self) -> tuple[int, list[str]]:
+    def own_lines(self) -> tuple[int, Sequence[str]]:
         """The number of the first line in the stream and the lines of the document; a list's item has all of them."""
-        source = self._source
-        return (1, []) if source is None else (source.line, source.text[source.start : source.end].split("\n"))
+        return (1, ()) if self._source is None else (self._source.line, self._source.lines())
 
-    def path_at(self, line: int) -> Path | None:
-        """Return the path of the outermost field or list element that begins in a line of the stream.
+    def line_text(self, number: int) -> str | None:
+        """Return a line of the stream, None where it is not one of the document.
 
-        None where none does, such as within a text of several lines, and outside an item of a list.
+        >>> load_documents("a: 1\\n---\\nb: 2\\n")[1].line_text(3)
+        'b: 2'
+        """
+        first, lines = self.own_lines
+        return lines[number - first] if 0 <= number - first < len(lines) else None
+
+    def field_lines(self) -> Mapping[int, Path]:
+        """Return the path of the outermost field or list element that begins in each line of the stream.
+
+        Lines in which none begins, such as those within a text, and those outside an item of a list, are not there.
 
         >>> document = load_documents("spec:\\n  containers:\\n  - name: a\\n    image: b\\n")[0]
-        >>> document.path_at(3), document.path_at(4), document.path_at(9)
+        >>> document.field_lines()[3], document.field_lines()[4], document.field_lines().get(9)
         (('spec', 'containers', 0), ('spec', 'containers', 0, 'image'), None)
         """
         if self._source is None:
-            return None
-        node: Position = self._source.positions()
+            return {}
+        node: Position | None = self._source.positions()
         for step in self._prefix:
-            if step not in node.children:
-                return None
-            node = node.children[step]
-        wanted = line - self._source.line + 1
-        if self._prefix and node.line == wanted:
-            return ()
-        waiting: list[tuple[Path, Position]] = [((), node)]
-        while waiting:
-            path, node = waiting.pop()
-            for step, child in node.children.items():
-                if (child.line if isinstance(step, int) else child.key_line) == wanted:
-                    return (*path, step)
-            waiting.extend(((*path, step), child) for step, child in node.children.items() if child.children)
-        return None
+            node = None if node is None else node.children.get(step)
+        if node is None:
+            return {}
+        before = self._source.line - 1
+        found: dict[int, Path] = {before + node.line: ()} if self._prefix else {}
+        level: list[tuple[Path, Position]] = [((), node)]
+        while level:
+            below: list[tuple[Path, Position]] = []
+            for path, node in level:
+                for step, child in node.children.items():
+                    line = child.line if isinstance(step, int) else child.key_line
+                    found.setdefault(before + line, (*path, step))
+                    if child.children:
+                        below.append(((*path, step), child))
+            level = below
+        return found
 
     def text_index(self, path: Path, offset: int | None = None, *, key: bool = False) -> int:
         """Return the index in `text` of the node at `path`, of its key, or of a character of its value."""

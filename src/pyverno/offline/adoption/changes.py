@@ -26,13 +26,18 @@ class Changes:
         self._commit = commit
         self._files = files
         self._old: dict[str, frozenset[str]] = {}
+        self._last: tuple[Document | None, bool] = (None, False)
 
     def is_changed(self, document: Document) -> bool:
         """Return whether a document is new or has another text; what git does not hold counts as changed."""
         name = self._name(document.file) if document.line else None
         if name is None:
             return True
-        return name in self._files and _own_text(document) not in self._old_texts(name)
+        if name not in self._files:
+            return False
+        if not document.shares_text(self._last[0]):  # items of a list do
+            self._last = document, _own_text(document) not in self._old_texts(name)
+        return self._last[1]
 
     def names(self, file: str) -> bool:
         """Return whether a file of the repository is new or has another content."""

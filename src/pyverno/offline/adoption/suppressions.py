@@ -7,7 +7,7 @@ its value is the same text from the bracket on, one suppression a line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from pyverno.engine.rule import RuleInfo
@@ -17,7 +17,7 @@ from pyverno.kube.yaml.documents import Document
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
-__all__ = ["ANNOTATION", "Mistake", "Suppression", "find_suppressions"]
+__all__ = ["ANNOTATION", "Mistake", "Suppression", "SuppressionReader"]
 
 ANNOTATION = "pyverno.io/ignore"
 
@@ -61,43 +61,70 @@ class Mistake:
     path: Path
 
 
-def find_suppressions(document: Document) -> tuple[list[Suppression], list[Mistake]]:
-    """Return the suppressions of a manifest, and those that cannot be read."""
-    found: list[Suppression] = []
-    mistakes: list[Mistake] = []
-    for text, path, location in (*_comments(document), *_annotated(document)):
-        parsed = _parse(text, path, location, is_policy=_is_policy(document.value))
-        if isinstance(parsed, Suppression):
-            found.append(parsed)
-        elif parsed is not None:
-            mistakes.append(parsed)
-    return found, mistakes
+@dataclass(frozen=True, slots=True)
+class _Comment:
+    """What a comment says, its line, and the line of the field that it belongs to."""
+
+    text: str
+    line: int
+    target: int
+    is_first: bool
+    """Whether it stands above the first field, and holds for the whole object."""
 
 
-def _comments(document: Document) -> Iterator[tuple[str, Path, Location]]:
-    """Yield the texts of comments with the field that each belongs to."""
-    if not document.mentions("pyverno:"):
-        return
+class SuppressionReader:
+    """Reads the suppressions of manifests; the comments of a list are read once for all of its items."""
+
+    __slots__ = ("_comments", "_last")
+
+    def __init__(self) -> None:
+        self._last: Document | None = None
+        self._comments: Mapping[int, Sequence[_Comment]] = {}
+
+    def read(self, document: Document) -> tuple[list[Suppression], list[Mistake]]:
+        """Return the suppressions of a manifest, and those that cannot be read."""
+        found: list[Suppression] = []
+        mistakes: list[Mistake] = []
+        for text, path, location in (*self._commented(document), *_annotated(document)):
+            parsed = _parse(text, path, location, is_policy=_is_policy(document.value))
+            if isinstance(parsed, Suppression):
+                found.append(parsed)
+            elif parsed is not None:
+                mistakes.append(parsed)
+        return found, mistakes
+
+    def _commented(self, document: Document) -> Iterator[tuple[str, Path, Location]]:
+        """Yield the texts of comments with the field that each belongs to."""
+        if not document.mentions("pyverno:"):
+            return
+        if not document.shares_text(self._last):
+            self._last, self._comments = document, _comments(document)
+        if not self._comments:
+            return
+        paths = document.field_lines()
+        own = [each for line in paths for each in self._comments.get(line, ())]
+        for each in sorted(own, key=lambda comment: comment.line):
+            path = () if each.is_first else paths[each.target]
+            yield each.text, path, Location(document.file, each.line if document.line else 0, 1)
+
+
+def _comments(document: Document) -> Mapping[int, Sequence[_Comment]]:
+    """Return the comments of a document by the line of the field that they belong to."""
     first, lines = document.own_lines
     if next((line for line in lines if line.strip()), "").lstrip()[:1] in ("{", "["):
-        return  # JSON has no comments
+        return {}  # JSON has no comments
     head = next((at for at, line in enumerate(lines) if _is_content(line)), len(lines))
-    for at, line in enumerate(lines):
-        if "pyverno:" not in line:
-            continue
-        comment = _COMMENT.search(line)
-        if comment is None:
-            continue
-        target = at
-        if line.lstrip().startswith("#"):
-            target = next((below for below in range(at + 1, len(lines)) if _is_content(lines[below])), -1)
-        path: Path | None
-        if at < head and document.path_at(first + head) is not None:
-            path = ()
-        else:
-            path = document.path_at(first + target)
-        if path is not None:
-            yield comment[1], path, Location(document.file, first + at if document.line else 0, 1)
+    found: dict[int, list[_Comment]] = {}
+    below = -1
+    for at in range(len(lines) - 1, -1, -1):
+        line = lines[at]
+        comment = _COMMENT.search(line) if "pyverno:" in line else None
+        if comment is not None:
+            target = first + (below if line.lstrip().startswith("#") else at)
+            found.setdefault(target, []).append(_Comment(comment[1], first + at, target, at < head))
+        if _is_content(line):
+            below = at
+    return found
 
 
 def _is_content(line: str) -> bool:

@@ -276,3 +276,16 @@ def test_a_suppressed_element_hides_no_other_one(cli: Run, folder: Path) -> None
     both = TWO.replace("name: b", "name: b # pyverno: ignore[no-latest] ours")
     accepted = _apply(cli, folder, both)
     assert (0, [("no-latest", "tag", "skip")]) == (accepted.code, _statuses(accepted))
+
+
+def test_what_is_beyond_a_hundred_suppressed_elements_counts_as_a_failure(cli: Run, folder: Path) -> None:
+    """A rule is evaluated again for each suppressed element, which has to end."""
+    head, element = (
+        TWO.split("  - name: a", maxsplit=1)[0],
+        "  - name: c{} # pyverno: ignore[no-latest/tag] x\n    image: a:latest\n",
+    )
+    accepted, too_many = (head + "".join(map(element.format, range(count))) for count in (100, 102))
+    assert [("no-latest", "tag", "skip")] == _statuses(_apply(cli, folder, accepted))
+    ran = _apply(cli, folder, too_many)
+    assert ("no-latest", "tag", "fail") == _statuses(ran)[0]
+    assert 1 == ran.code

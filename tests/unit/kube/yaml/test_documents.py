@@ -172,3 +172,12 @@ def test_brackets_in_yaml_are_nested_a_few_hundred_levels_at_most() -> None:
         load_documents("[a, " * 501 + "b" + "]" * 501)
     with pytest.raises(DocumentError, match=r"f:1:2001: .*deeper than 500"):
         load_documents("[a, " * 10_000 + "b, " * 100_000, file="f")
+
+
+def test_items_of_a_list_share_what_their_text_was_split_into() -> None:
+    """A text is searched and split once, and not once for each of its items."""
+    first, last = expand_lists(load_documents("kind: List\nitems:\n- kind: A\n- kind: B # word\n"))
+    assert first.own_lines[1] is last.own_lines[1]
+    assert first.shares_text(last)
+    assert (True, False) == (first.mentions("word"), first.mentions("other"))
+    assert ({3: ()}, {4: ()}) == tuple(dict([*each.field_lines().items()][:1]) for each in (first, last))
