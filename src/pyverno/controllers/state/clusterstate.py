@@ -387,7 +387,7 @@ class ClusterState:
         self._note_change()
 
     def _take_policy(self, notice: Notice, body: JSONObject) -> None:
-        before = self.store.policies
+        before = self.store.changes
         if notice is Notice.DELETED:
             compiled = self.store.remove(body)
         else:
@@ -395,7 +395,7 @@ class ClusterState:
             for error in compiled.errors:
                 fields = {"policy": body["metadata"]["name"], "error": f"{error.path}: {error.message}"}
                 log.error("a policy is not valid", extra={"fields": fields})
-        if self.store.policies is before:
+        if self.store.changes == before:
             for listener in self._status_listeners:
                 listener(identity_of(body))
         else:

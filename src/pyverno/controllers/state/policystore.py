@@ -30,7 +30,11 @@ _MAX_GONE: Final = 10_000
 
 
 class PolicyStore:
-    """Compiles documents and keeps `policies` up to date; listeners are called after every change."""
+    """Compiles documents and keeps `policies` up to date; listeners are called after every change.
+
+    `changes` counts the changes. The set is put together when it is next used, so that loading many policies costs as
+    much for each as loading one.
+    """
 
     def __init__(
         self,
@@ -47,12 +51,20 @@ class PolicyStore:
         """
         self._background_account = background_account
         self._forces_ignore = forces_ignore
-        self.policies = Policies(knows=self.knows)
+        self._policies: Policies | None = None
+        self.changes = 0
         self._exceptions = exceptions or ExceptionSettings()
         self._http_in_namespaces = http_in_namespaces
         self._compiled: dict[Identity, Compiled] = {}
         self._gone: dict[Identity, None] = {}
         self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def policies(self) -> Policies:
+        """The policies and exceptions in use; the same value until one of them changes."""
+        if self._policies is None:
+            self._policies = self._build()
+        return self._policies
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call the listener whenever the set changed."""
@@ -69,7 +81,7 @@ class PolicyStore:
             compiled = replace(compiled, policy=self._compile(_with_ignore(body)).policy or compiled.policy)
         self._compiled[identity] = compiled
         self._gone.pop(identity, None)
-        self._rebuild()
+        self._note_change()
         return compiled
 
     def _compile(self, body: JSONObject) -> Compiled:
@@ -83,7 +95,7 @@ class PolicyStore:
             if len(self._gone) >= _MAX_GONE:
                 del self._gone[next(iter(self._gone))]
             self._gone[identity] = None
-            self._rebuild()
+            self._note_change()
         return known
 
     def knows(self, kind: str, namespace: str, name: str) -> bool:
@@ -128,19 +140,23 @@ class PolicyStore:
         items = (self._compiled[identity] for identity in sorted(self._compiled))
         return (item for item in items if not is_generated(item.document.value))
 
-    def _rebuild(self) -> None:
+    def _note_change(self) -> None:
+        self._policies = None
+        self.changes += 1
+        for listener in self._listeners:
+            listener()
+
+    def _build(self) -> Policies:
         items = tuple(self._evaluated())
         policies = [item.policy for item in items if item.policy is not None]
         exceptions = [item.exception for item in items if item.exception is not None and self._is_used(item)]
         written = [item.written for item in items if isinstance(item.written, ClusterPolicy)]
-        self.policies = Policies(
+        return Policies(
             PolicySet(policies, exceptions),
             own_paths(written),
             self.knows,
             background_account=self._background_account,
         )
-        for listener in self._listeners:
-            listener()
 
     def _is_used(self, item: Compiled) -> bool:
         settings = self._exceptions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.patch.mergepatch import apply_merge_patch
 from pyverno.webhook.policyreviews import ExceptionSettings
 from pyverno.webhook.routes import read_route
+from tests.support.operations import growth
 
 POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "team"}, "spec": {}}
 NOW = "2026-11-22T00:00:00Z"
@@ -69,6 +71,21 @@ def test_a_policy_is_asked_from_the_moment_it_is_put() -> None:
     store.remove(policy())
     store.remove(policy())
     assert [1, 0] == told
+
+
+def test_another_policy_costs_the_same_however_many_there_are() -> None:
+    """The set is put together when it is next used, not once for each policy of a list."""
+
+    def named(number: int) -> JSONObject:
+        return {**policy(), "metadata": {"name": f"check-{number:03}", "generation": 1}}
+
+    def loaded(count: int) -> Callable[[], object]:
+        store = PolicyStore()
+        for number in range(count):
+            store.put(named(number))
+        return lambda: store.put(named(count))
+
+    assert growth(loaded, 20) < 1.01
 
 
 def test_a_change_of_the_status_changes_nothing() -> None:
