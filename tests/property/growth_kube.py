@@ -100,9 +100,15 @@ EXEMPT: Mapping[str, str] = {
         "takes what a function with a row has read",
     ),
     **dict.fromkeys(
-        (f"images.verification.notary.chain.{name}" for name in ("check_issued", "check_valid", "revocation_urls")),
+        (f"images.verification.notary.chain.{name}" for name in ("check_issued", "check_valid")),
         "takes the chain of an envelope: `read_notary` refuses more than 10 certificates",
     ),
+    **dict.fromkeys(
+        ("images.verification.revocation.check_revocation", "images.verification.revocation.current_until"),
+        "takes answers of at most 4 MiB, from at most ten places for each of at most ten certificates",
+    ),
+    "images.verification.revocation.no_revocations": "raises an error",
+    "images.verification.timestamps.verify_timestamp": "refuses a token that is larger than `_MAX_BYTES`",
     **dict.fromkeys(
         ("images.verification.notary.algorithms.algorithm_of", "images.verification.notary.chain.check_leaf"),
         "takes one key or certificate that a function with a row has read",
