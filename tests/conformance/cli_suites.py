@@ -100,10 +100,10 @@ def _judge(suites: list[FoundSuite], options: SuiteOptions) -> tuple[list[str], 
     for suite in suites:
         _leave_out_unsupported(suite)
         outcome = run_suite(suite, options)
-        failed.extend(text for text in (outcome.error, *outcome.unread) if text)
+        failed.extend(text for text in (*outcome.errors, *outcome.unread) if text)
         failed.extend(_shown(row) for row in outcome.rows if row.counts_as_failed or _is_refused(row))
         vacuous.extend(outcome.vacuous)
-        said.extend((outcome.error, *outcome.lines, *outcome.unread, *(row.message for row in outcome.rows)))
+        said.extend((*outcome.errors, *outcome.lines, *outcome.unread, *(row.message for row in outcome.rows)))
     return failed, vacuous, said
 
 

@@ -434,6 +434,27 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "if False:",
     ),
     (
+        "chains that are remembered may expire",
+        _REMEMBERED,
+        "chain.py",
+        "found is not None and found.begins <= time <= found.ends else ()",
+        "found is not None else ()",
+    ),
+    (
+        "chains are remembered by their signer and roots",
+        _REMEMBERED,
+        "chain.py",
+        "found = self._chains.get((key, leaf))",
+        "found = next(iter(self._chains.values()), None)",
+    ),
+    (
+        "few chains are remembered",
+        "tests/unit/images/verification/test_chain.py::test_few_chains_are_remembered",
+        "chain.py",
+        "if len(self._chains) >= _MAX_CHAINS:",
+        "if False:",
+    ),
+    (
         "few issuers are remembered",
         "tests/unit/images/verification/test_chain.py::test_few_issuers_are_remembered",
         "chain.py",

@@ -1,7 +1,8 @@
 """The chain from a signing certificate to a trusted authority.
 
 The signature of each certificate, its validity and what it may be used for are checked. Issuers that led to a root once
-are remembered: then one signature, that of the signer's certificate, is left to check.
+are remembered: then one signature, that of the signer's certificate, is left to check. So are a few whole chains, for
+signatures that are verified again and again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pyverno.value import dataclass
 __all__ = ["VerifiedIssuers", "check_chain"]
 
 _MAX_REMEMBERED: Final = 32
+_MAX_CHAINS: Final = 64
 _MAX_BYTES: Final = 16_384
 
 _Key = tuple[tuple[Certificate, ...], tuple[Certificate, ...]]
@@ -39,6 +41,15 @@ class _Issuers:
     ends: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """A verified chain, and when all of its certificates are valid."""
+
+    certificates: tuple[Certificate, ...]
+    begins: int
+    ends: int
+
+
 class VerifiedIssuers:
     """A few issuers that led to roots, by these roots and the certificates that were offered.
 
@@ -46,11 +57,17 @@ class VerifiedIssuers:
     are compared again, and so is all that depends on the signer.
     """
 
-    __slots__ = ("_found",)
+    __slots__ = ("_chains", "_found")
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._found: dict[_Key, _Issuers] = {}
+        self._chains: dict[tuple[_Key, Certificate], _Chain] = {}
+
+    def chain_of(self, leaf: Certificate, key: _Key, time: int) -> tuple[Certificate, ...]:
+        """Return the chain of a signer that was verified before, if all of it is valid at a time; else nothing."""
+        found = self._chains.get((key, leaf))
+        return found.certificates if found is not None and found.begins <= time <= found.ends else ()
 
     def find(self, key: _Key, time: int) -> _Issuers | None:
         """Return the issuers, if all of them above the first are valid at a time."""
@@ -58,8 +75,17 @@ class VerifiedIssuers:
         return found if found is not None and found.begins <= time <= found.ends else None
 
     def remember(self, key: _Key, chain: tuple[Certificate, ...]) -> None:
-        """Remember the issuers of a verified chain, unless they are large or restrict the names of signers."""
+        """Remember a verified chain unless it is large, and its issuers unless they restrict the names of signers."""
         issuers = chain[1:]
+        if sum(len(each.der) for part in (*key, chain) for each in part) <= _MAX_BYTES:
+            if len(self._chains) >= _MAX_CHAINS:
+                self._chains.clear()
+            begins, ends = max(each.begins for each in chain), min(each.ends for each in chain)
+            self._chains[key, chain[0]] = _Chain(chain, begins, ends)
+        if key not in self._found:
+            self._remember_issuers(key, issuers)
+
+    def _remember_issuers(self, key: _Key, issuers: tuple[Certificate, ...]) -> None:
         above = issuers[1:]
         if not above or sum(len(each.der) for part in (*key, issuers) for each in part) > _MAX_BYTES:
             return
@@ -96,10 +122,11 @@ def check_chain(
     if not leaf.begins <= time <= leaf.ends:
         raise VerificationError(f"the certificate was not valid at {_date(time)}")
     key = (tuple(roots), offered)
-    remembered = known.find(key, time) if known is not None else None
-    chain = _issued_by(leaf, remembered, time) if remembered is not None else ()
+    chain = known.chain_of(leaf, key, time) if known is not None else ()
     if not chain:
-        chain = _searched(leaf, offered, roots, time)
+        remembered = known.find(key, time) if known is not None else None
+        chain = _issued_by(leaf, remembered, time) if remembered is not None else ()
+        chain = chain or _searched(leaf, offered, roots, time)
         if known is not None:
             known.remember(key, chain)
     for each in chain[1:]:

@@ -279,6 +279,7 @@ class _Checks:
 
     def _chain(self) -> str:
         self.chain = self._verified_chain()
+        self.signer = self.chain[0]  # the same certificate, of which more may have been parsed before
         return " < ".join(each.x509.subject.rfc4514_string() or "-" for each in self.chain)[:_MAX_SHOWN]
 
     def _verified_chain(self) -> tuple[Certificate, ...]:

@@ -142,6 +142,7 @@ class Second:
     first: Certificate = LEAF
 
 
+SAME = _leaf(ends=LONG)
 RESTRICTED = _certificate("root", "root", "root", "root", allows="example.com")
 SECOND = {
     "another signer": Second("CN=second < CN=a < CN=root", _leaf()),
@@ -150,6 +151,11 @@ SECOND = {
     "an expired root": Second(LEADS_NOWHERE, _leaf(ends=LONG), LONG_BETWEEN, time=NOW + 2 * DAY),
     "an expired issuer": Second(LEADS_NOWHERE, _leaf(ends=LONG), BETWEEN, (LONG_ROOT, LONG_ROOT), NOW + 2 * DAY),
     "another root of the same name": Second(LEADS_NOWHERE, _leaf(), roots=(ROOT, OTHER_ROOT)),
+    "the same signer": Second("CN=second < CN=a < CN=root", SAME, first=SAME),
+    "the same signer below an expired issuer": Second(
+        LEADS_NOWHERE, SAME, BETWEEN, (LONG_ROOT, LONG_ROOT), NOW + 2 * DAY, first=SAME
+    ),
+    "the same signer below another root": Second(LEADS_NOWHERE, SAME, roots=(ROOT, OTHER_ROOT), first=SAME),
     "a name that the root does not allow": Second(
         LEADS_NOWHERE, _leaf(host="evil.org"), roots=(RESTRICTED, RESTRICTED), first=_leaf(host="a.example.com")
     ),
@@ -184,6 +190,16 @@ def test_few_issuers_are_remembered() -> None:
     for each in offered:
         check_chain(LEAF, each, [ROOT], NOW, known=known)
     kept = [known.find(((ROOT,), each), NOW) is not None for each in (offered[0], offered[-2], offered[-1])]
+    assert kept == [False, True, False]
+
+
+def test_few_chains_are_remembered() -> None:
+    """Signers choose their certificates: neither many nor large ones are kept."""
+    known, key = VerifiedIssuers(), ((ROOT,), (BETWEEN,))
+    leaves = [_leaf(ends=LONG + number) for number in range(65)]
+    for each in (*leaves, large := _leaf(size=20_000)):
+        check_chain(each, [BETWEEN], [ROOT], NOW, known=known)
+    kept = [known.chain_of(each, key, NOW) != () for each in (leaves[0], leaves[-1], large)]
     assert kept == [False, True, False]
 
 
