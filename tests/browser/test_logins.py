@@ -19,6 +19,8 @@ from tests.browser.conftest import AXE, SCREENS, Visit, open_visit
 from tests.support.issuer import CLIENT, SECRET, Issuer, serve_issuer
 from tests.unit.report.test_collected import report
 
+LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle cx="20" cy="20" r="18"/></svg>'
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -62,7 +64,7 @@ def running(work: Callable[[Callable[[str], None]], Awaitable[None]]) -> Iterato
 
 
 @contextmanager
-def site(folder: Path, login: Callable[[Issuer, int], LoginOptions]) -> Iterator[str]:
+def site(folder: Path, login: Callable[[Issuer, int], LoginOptions], **look: str) -> Iterator[str]:
     """Serve the pages behind a login."""
 
     async def work(tell: Callable[[str], None]) -> None:
@@ -70,7 +72,8 @@ def site(folder: Path, login: Callable[[Issuer, int], LoginOptions]) -> Iterator
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         async with serve_issuer() as issuer:
-            options = UiOptions(files=(str(folder / "report.yaml"),), port=port, login=login(issuer, port))
+            files = (str(folder / "report.yaml"),)
+            options = UiOptions(files=files, port=port, login=login(issuer, port), **look)  # type: ignore[arg-type]
             async with serving(options) as url:
                 tell(url.rstrip("/"))
                 await asyncio.Event().wait()
@@ -124,13 +127,22 @@ def test_a_person_who_is_not_admitted_reads_why(browser: Browser, folder: Path) 
 
 
 def test_a_proxy_names_the_person(browser: Browser, folder: Path) -> None:
-    """In the header of a listed peer; without it nothing is served."""
+    """In the header of a listed peer; without it nothing is served. Banner and logo are above every page."""
     flags = LoginOptions(proxy_user_header="X-Remote-User", proxy_peers=("127.0.0.1",))
-    with site(folder, lambda *_: flags) as url, open_visit(browser, url) as visit:
+    (folder / "logo.svg").write_bytes(LOGO)
+    look = {"banner": "Production", "logo": str(folder / "logo.svg")}
+    with site(folder, lambda *_: flags, **look) as url, open_visit(browser, url) as visit:
         assert 401 == visit.page.request.get(f"{url}/api/v1/results").status
         visit.page.set_extra_http_headers({"X-Remote-User": "carol"})
         visit.page.goto(url)
         expect(visit.page.locator("#user")).to_have_text("carol")
+        # the proxy has the session
+        expect(visit.page.get_by_role("button", name="Log out")).to_have_count(0)
+        expect(visit.page.locator("#banner")).to_have_text("Production")
+        assert 22 < visit.page.locator(".brand img").evaluate("image => image.naturalWidth")
+        visit.page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert [] == [each["id"] for each in visit.page.evaluate("axe.run()")["violations"]]
+        visit.page.screenshot(path=SCREENS / "banner-light-1280.png")
         assert [] == visit.problems()
 
 

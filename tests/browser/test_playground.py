@@ -34,6 +34,15 @@ spec:
             containers:
               - image: "!*:latest"
 """
+VERSIONED = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  validations:
+  - expression: isIP('1.2.3.4')
+"""
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -257,3 +266,19 @@ def test_functions_and_fields_are_documented_under_the_pointer(visit: Visit) -> 
     area.press("Control+i")
     expect(tooltip).to_contain_text("kind")
     assert [] == axe_findings(page)
+
+
+def test_a_policy_is_checked_for_a_chosen_kubernetes_version(visit: Visit) -> None:
+    """A function of a later version is a warning, until the newest is chosen again; a link keeps the choice."""
+    page = visit.open("playground")
+    write(page, "Policies", VERSIONED)
+    write(page, "Resources", POD)
+    page.get_by_label("Kubernetes").select_option("1.27")
+    warning = page.get_by_role("status").filter(has_text="Kubernetes 1.27:")
+    expect(warning).to_contain_text("policies:7")
+    page.get_by_role("button", name="Share").click()
+    page.wait_for_url("**/#/playground/*")
+    page.reload()
+    expect(page.get_by_label("Kubernetes")).to_have_value("1.27")
+    page.get_by_label("Kubernetes").select_option("")
+    expect(warning).to_have_count(0)

@@ -103,11 +103,11 @@ try {
 } catch (error) {
   config = { features: ["results", "playground"], problems: [String(error.message ?? error)] };
 }
-if (config.banner) document.querySelector("header").before(h("p.banner", { id: "banner" }, config.banner));
+if (config.banner) document.querySelector("header").prepend(h("p.banner", { id: "banner" }, config.banner));
 if (config.hasLogo) document.querySelector(".brand").prepend(h("img", { src: "static/logo", alt: "" }), " ");
 if (config.user) {
-  const leave = h("button.quiet", { type: "button", onclick: async () => { await post("../../logout", {}); location.reload(); } }, "Log out");
-  button.before(h("span.note", { id: "user" }, config.user), leave);
+  const leave = !config.hasLogin ? null : h("button.quiet", { type: "button", onclick: async () => { await post("../../logout", {}); location.reload(); } }, "Log out");
+  button.before(...[h("span.note", { id: "user" }, config.user), leave].filter(Boolean));
 }
 document.documentElement.dataset.features = config.features.join(" ");
 fill(document.getElementById("problems"), config.problems.map(text => h("p", {}, text)));

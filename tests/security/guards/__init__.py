@@ -22,6 +22,7 @@ from tests.security.guards.limits import LIMITS
 from tests.security.guards.memory import MEMORY
 from tests.security.guards.revocation import REVOCATION
 from tests.security.guards.signatures import SIGNATURES
+from tests.security.guards.web import WEB
 
 __all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
 
@@ -43,6 +44,7 @@ GUARDS: Final = (
     *SIGNATURES,
     *REVOCATION,
     *VERIFICATION,
+    *WEB,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""
 

@@ -182,6 +182,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             base_path=options.base_path,
             hosts=_hosts(options),
             door=door.middleware,
+            has_login=bool(door.routes),
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
         await runner.setup()

@@ -43,13 +43,14 @@ def build_app(
     base_path: str = "",
     hosts: Collection[str] = (),
     door: Middleware | None = None,
+    has_login: bool = False,
 ) -> web.Application:
     """Return the application.
 
     `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
     the filters with names that everybody is shown, `banner` is a text above every page, and `logo` an image beside the
     name; `namespaces` finds those of views with labels; with `hosts`, requests for other host names are refused, and
-    `door` lets persons in.
+    `door` lets persons in; `has_login` tells that they can log out here.
     """
     app = web.Application(client_max_size=_MOST_BYTES)
     if hosts:
@@ -58,7 +59,7 @@ def build_app(
     if door is not None:
         app.middlewares.append(door)
     app.on_response_prepare.append(add_headers)
-    look = {"banner": banner, "hasLogo": logo is not None}
+    look = {"banner": banner, "hasLogo": logo is not None, "hasLogin": has_login}
     own = _OwnRoutes(live, problems, features, views=views, look=look, namespaces=namespaces)
     for route in (*routes, *own.routes(), *(logo.routes() if logo is not None else ())):
         app.router.add_route(route.method, f"{base_path}{route.path}", route.handler)

@@ -23,6 +23,8 @@ _SOURCES: Final = {
     _LABEL: "SELECT t.labels, count(*) FROM ({}) x JOIN reports t ON t.id = x.report GROUP BY t.labels",
 }
 _MOST_KEYS: Final = 200
+_MOST_LOOKED_AT: Final = 5_000
+"""Results whose keys are listed: the worst of those selected."""
 
 
 def is_key_facet(name: str) -> bool:
@@ -35,7 +37,7 @@ def list_keys(selector: Selector, selected: Filter) -> Sequence[str]:
     found: list[str] = []
     for prefix in _SOURCES:
         counts = Counter[str]()
-        for values, number in _texts(selector, selected, prefix):
+        for values, number in _texts(selector, selected, prefix, _MOST_LOOKED_AT):
             counts.update(dict.fromkeys(values, number))
         # lists of facets are written with commas
         found += [f"{prefix}{key}" for key, _ in counts.most_common(_MOST_KEYS) if "," not in key]
@@ -53,8 +55,12 @@ def count_key(selector: Selector, selected: Filter, name: str) -> Mapping[str, i
     return counts
 
 
-def _texts(selector: Selector, selected: Filter, prefix: str) -> Iterator[tuple[Mapping[str, str], int]]:
-    where = selector.on_results(selected)
-    inner = f"SELECT r.properties, r.report FROM {BY_RESULT} WHERE {where.sql} LIMIT {MOST_COUNTED}"
+def _texts(
+    selector: Selector, selected: Filter, prefix: str, most: int = MOST_COUNTED
+) -> Iterator[tuple[Mapping[str, str], int]]:
+    chosen = selector.choose(selected)
+    where = chosen.sample or chosen.where
+    tables = BY_RESULT if chosen.sample is not None else chosen.tables("worst")
+    inner = f"SELECT r.properties, r.report FROM {tables} WHERE {where.sql} LIMIT {most}"
     for text, number in selector.all(_SOURCES[prefix].format(inner), where.values):
         yield (orjson.loads(text) if text else {}), number

@@ -1,4 +1,4 @@
-"""Views that select namespaces by labels, as the server lists them."""
+"""Views as the server lists them: for whom, and with which namespaces."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import aiohttp
+import yaml
+
+from pyverno.cli.ui.access import LoginOptions
+from pyverno.cli.ui.run import UiOptions, serving
 from pyverno.ui.views import View
 from tests.support.uiserver import serve_ui
+from tests.unit.report.test_collected import report
 
 BLUE = View("Blue", "source=kyverno", labels={"team": "blue"})
 
@@ -41,3 +47,25 @@ def test_labels_need_a_cluster(tmp_path: Path) -> None:
             return str((await ui.get("/api/v1/views", status=400))["error"])
 
     assert "view `Blue` selects namespaces by labels, which needs a cluster" == asyncio.run(play())
+
+
+def test_a_view_is_shown_to_those_it_names(tmp_path: Path) -> None:
+    """By user or group; one without `accessControl` is everybody's."""
+    (tmp_path / "report.yaml").write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail"})))
+    views = [{"name": "Ours", "filter": {}, "accessControl": {"groups": ["blue"]}}, {"name": "All", "filter": {}}]
+    (tmp_path / "views.yaml").write_text(yaml.safe_dump({"views": views}))
+    login = LoginOptions(proxy_user_header="X-User", proxy_groups_header="X-Groups", proxy_peers=("127.0.0.1",))
+    options = UiOptions(
+        files=(str(tmp_path / "report.yaml"),), port=0, views=(str(tmp_path / "views.yaml"),), login=login
+    )
+
+    async def play() -> list[list[str]]:
+        async with serving(options) as url, aiohttp.ClientSession() as session:
+            found = []
+            for groups in ("blue", "red"):
+                headers = {"X-User": "ann", "X-Groups": groups}
+                async with session.get(f"{url}api/v1/views", headers=headers) as response:
+                    found.append([each["name"] for each in (await response.json())["items"]])
+            return found
+
+    assert [["Ours", "All"], ["All"]] == asyncio.run(play())
