@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.migrate.certificate import Settings, certified, record_of, verify
@@ -15,7 +16,7 @@ from pyverno.compiler.migration.companions.convert import Companion, convert_com
 from pyverno.compiler.migration.inference import infer_definitions
 from pyverno.compiler.migration.native import native_conversion
 from pyverno.compiler.migration.outcome import Refused
-from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
+from pyverno.compiler.migration.policy import PolicyConversion, RuleOutcome, convert_policy
 from pyverno.compiler.migration.printer import print_policy
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.validating import DELETION_ERRORS
@@ -28,6 +29,9 @@ from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["Conversion", "convert_document"]
+
+_UNTESTED: Final = "converted, not tested"
+_NO_REGISTRY: Final = "no registry was asked for signatures: try it with `pyverno apply --registry`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,9 @@ def convert_document(
         companion = replace(companion, conversion=found)
     if not found.documents:
         return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
-    documents, record, state, reason = found.documents, None, "converted, not tested", ""
+    documents, record, state, reason = found.documents, None, _UNTESTED, ""
     comparison: Comparison | None = None
-    if is_tested:
+    if is_tested and _judgeable(document.value) is not None:
         comparison = _verified(document, companion, settings)
         state, reason = _verdict(comparison)
         if comparison.counterexample is not None and not is_unsafe:
@@ -106,7 +110,7 @@ def convert_document(
                 for each in found.rules
             )
             return Conversion(document, lines, remaining=found.source)
-        documents = tuple(certified(each, comparison, settings) for each in documents)
+        documents = tuple(each if _asks_registry(each) else certified(each, comparison, settings) for each in documents)
     written = _text(documents, found, _comments(document, text))
     if comparison is not None:
         # the record names the policies as they are read from the text
@@ -117,16 +121,33 @@ def convert_document(
 
 def _verified(document: Document, companion: Companion, settings: Settings) -> Comparison:
     found = companion.conversion
-    new = [*companion.new, *found.documents, *([found.remaining] if found.remaining is not None else [])]
+    left = _judgeable(found.remaining) if found.remaining is not None else None
+    made = [each for each in found.documents if not _asks_registry(each)]
+    new = [*companion.new, *made, *([left] if left is not None else [])]
     codes = {note.code for rule in found.rules for note in rule.notes}
-    return verify([*companion.old, document.value], new, settings, judges_deleted=DELETION_ERRORS not in codes)
+    old = [*companion.old, _judgeable(document.value) or document.value]
+    return verify(old, new, settings, judges_deleted=DELETION_ERRORS not in codes)
+
+
+def _asks_registry(document: JSONObject) -> bool:
+    return str(document.get("kind")).endswith("ImageValidatingPolicy")
+
+
+def _judgeable(document: JSONObject) -> JSONObject | None:
+    """Return a policy without the rules that verify images, which only a registry decides; None if it has no others."""
+    spec = document.get("spec") or {}
+    rules = spec.get("rules")
+    if not isinstance(rules, list):
+        return document
+    kept = [each for each in rules if "verifyImages" not in each]
+    return {**document, "spec": {**spec, "rules": kept}} if kept else None
 
 
 def _verdict(comparison: Comparison) -> tuple[str, str]:
     if comparison.counterexample is not None:
         return "converted, differs", _difference(comparison.counterexample)
     if comparison.blind:
-        return "converted, not tested", "; ".join(comparison.blind)
+        return _UNTESTED, "; ".join(comparison.blind)
     return "converted (tested)", ""
 
 
@@ -142,19 +163,15 @@ def _difference(found: Counterexample) -> str:
 
 def _lines(document: Document, found: PolicyConversion, state: str, reason: str) -> tuple[RuleLine, ...]:
     policy = found.source["metadata"]["name"]
-    return tuple(
-        RuleLine(
-            document.file,
-            policy,
-            each.rule,
-            state if each.refused is None else "not convertible",
-            each.policies,
-            reason if each.refused is None else "",
-            each.refused,
-            each.notes,
-        )
-        for each in found.rules
-    )
+    images = {each["metadata"]["name"] for each in found.documents if _asks_registry(each)}
+
+    def line(rule: RuleOutcome) -> RuleLine:
+        own, why = (_UNTESTED, _NO_REGISTRY) if images & {*rule.policies} else (state, reason)
+        if rule.refused is not None:
+            own, why = "not convertible", ""
+        return RuleLine(document.file, policy, rule.rule, own, rule.policies, why, rule.refused, rule.notes)
+
+    return tuple(map(line, found.rules))
 
 
 def _comments(document: Document, text: str | None) -> Comments:

@@ -14,6 +14,7 @@ from typing import Final
 from pyverno.compiler.autogen.patterns import ANNOTATION, autogen_controllers
 from pyverno.compiler.migration.frame import policy_head
 from pyverno.compiler.migration.generations.policy import convert_generating
+from pyverno.compiler.migration.images import convert_images
 from pyverno.compiler.migration.lexical import scan
 from pyverno.compiler.migration.mutations.policy import convert_mutating
 from pyverno.compiler.migration.outcome import Converted, Note, Refused, UnconvertibleError
@@ -29,7 +30,7 @@ from pyverno.policy.clusterpolicy import ApplyRules, ClusterPolicy, FailurePolic
 from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate
-from pyverno.policy.rule import Rule
+from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, field, replace
 
@@ -154,11 +155,7 @@ def _refuse_policy(policy: ClusterPolicy) -> None:
 def _convert_other(
     policy: ClusterPolicy, rule: Rule, book: SchemaBook
 ) -> tuple[tuple[JSONObject, ...], tuple[Note, ...]]:
-    convert = _OTHER_RULES.get(type(rule.action))
-    if convert is None:
-        reason = "only a registry shows whether two policies accept the same signatures, so nothing could be tested"
-        advice = "keep the rule, or write an ImageValidatingPolicy and try it with `pyverno apply --registry`"
-        raise UnconvertibleError("verify-images", "verifyImages", reason, advice)
+    convert = _OTHER_RULES[type(rule.action)]
     converted = convert(policy, rule, book, f"{policy.name}-{rule.name}")
     return converted.documents, converted.notes
 
@@ -166,6 +163,7 @@ def _convert_other(
 _OTHER_RULES: Final[Mapping[type, Callable[[ClusterPolicy, Rule, SchemaBook, str], Converted]]] = {
     Mutate: convert_mutating,
     Generate: convert_generating,
+    VerifyImages: convert_images,
 }
 """Rules that become a policy of their own."""
 

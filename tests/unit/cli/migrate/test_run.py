@@ -246,3 +246,36 @@ def test_several_processes_give_the_same(cli: Run, folder: Path) -> None:
         (folder / "many" / f"{name}.yaml").write_text(text.replace(text[text.index("{spec:") :], pattern))
     one, two = (cli("migrate", "many", "-n", "20", "--workers", workers) for workers in "12")
     assert (one.code, one.out, one.err) == (two.code, two.out, two.err)
+
+
+IMAGES = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  rules:
+  - name: check
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages:
+    - imageReferences: ["ghcr.io/example/*"]
+      failureAction: Enforce
+      attestors:
+      - entries:
+        - keyless: {issuer: https://ci.example, subject: "https://example/*", rekor: {url: https://rekor.sigstore.dev}}
+"""
+
+
+def test_rules_that_verify_images_are_converted_and_not_tested(cli: Run, folder: Path) -> None:
+    """No registry is asked; the other rules of the policy are tested as ever."""
+    (folder / "images.yaml").write_text(IMAGES)
+    alone = cli("migrate", "images.yaml", *FEW)
+    assert ["ImageValidatingPolicy"] == [each.value["kind"] for each in load_documents(alone.out)]
+    assert (1, True) == (
+        alone.code,
+        "signed/check: converted, not tested -> signed: no registry was asked" in alone.err,
+    )
+    latest = POLICY[POLICY.index("  - name: no-latest") :]
+    (folder / "images.yaml").write_text(IMAGES + latest)
+    both = cli("migrate", "images.yaml", *FEW)
+    assert 2 == len([*load_documents(both.out)])
+    assert (True, True) == ("no-latest: converted (tested)" in both.err, "check: converted, not tested" in both.err)
