@@ -385,6 +385,13 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         'return ("image", self.image.reference, self.broker.namespace)',
     ),
     (
+        "the identity goes to vaults of Azure only",
+        "tests/unit/registry/providers/test_publickeys.py::test_a_name_that_is_no_key_is_an_error",
+        "registry/providers/publickeys.py",
+        "found = _AZURE_KEY.fullmatch(rest)",
+        'found = regex("(([^/]+))/([^/]+)(?:/(.*))?").fullmatch(rest)',
+    ),
+    (
         "realms are addresses of servers",
         "tests/unit/registry/test_client.py::test_a_realm_that_is_no_address_gets_no_credential",
         "registry/transport.py",

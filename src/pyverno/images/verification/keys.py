@@ -41,7 +41,7 @@ HASHES: Final[Mapping[str, Callable[[], hashes.HashAlgorithm]]] = {
 }
 """Digest algorithms that a policy may name for ECDSA and RSA keys."""
 
-KMS_SCHEMES: Final = ("awskms://", "gcpkms://", "hashivault://")
+KMS_SCHEMES: Final = ("awskms://", "azurekms://", "gcpkms://", "hashivault://")
 """Key management systems whose public keys can be fetched."""
 
 _MIN_RSA_BITS: Final = 2048

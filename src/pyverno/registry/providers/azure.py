@@ -10,7 +10,7 @@ from pyverno.registry.credentials import Credential
 from pyverno.registry.providers.ambient import Ambient, CloudRequest, text_of
 from pyverno.registry.providers.chain import Login
 
-__all__ = ["Azure"]
+__all__ = ["Azure", "entra_token"]
 
 _SUFFIXES: Final = (".azurecr.io", ".azurecr.cn", ".azurecr.de", ".azurecr.us")
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -38,7 +38,7 @@ class Azure:
 
     async def login(self, registry: str) -> Login | None:
         """Return the refresh token of a registry, which buys its access tokens."""
-        token = await self._entra_token()
+        token = await entra_token(self._ambient, "https://containerregistry.azure.net/")
         form = {"grant_type": "access_token", "service": registry, "access_token": token}
         if self._ambient.text("AZURE_TENANT_ID"):
             form["tenant"] = self._ambient.text("AZURE_TENANT_ID")
@@ -48,22 +48,23 @@ class Azure:
         refresh = text_of(body, "refresh_token", what)
         return Login(Credential(identity_token=refresh, source="provider azure"), _SECONDS)
 
-    async def _entra_token(self) -> str:
-        read = self._ambient.text
-        tenant, client, path = read("AZURE_TENANT_ID"), read("AZURE_CLIENT_ID"), read("AZURE_FEDERATED_TOKEN_FILE")
-        scope = "https://containerregistry.azure.net/"
-        if not (tenant and client and path):
-            query = {"api-version": "2018-02-01", "resource": scope, **({"client_id": client} if client else {})}
-            request = CloudRequest("GET", f"{_METADATA_URL}?{urlencode(query)}", _METADATA, {"Metadata": "true"})
-            return text_of(await self._ambient.ask(request), "access_token", _METADATA)
-        form = {
-            "grant_type": "client_credentials",
-            "client_id": client,
-            "scope": f"{scope}.default",
-            "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-            "client_assertion": self._ambient.read_file(path, "the token of the workload identity"),
-        }
-        authority = (read("AZURE_AUTHORITY_HOST") or "https://login.microsoftonline.com").rstrip("/")
-        url = f"{authority}/{quote(tenant, safe='')}/oauth2/v2.0/token"
-        body = await self._ambient.ask(CloudRequest("POST", url, _ENTRA, _FORM, urlencode(form).encode()))
-        return text_of(body, "access_token", _ENTRA)
+
+async def entra_token(ambient: Ambient, scope: str) -> str:
+    """Return a token for a service of Azure, named by its address, with the identity of the process."""
+    read = ambient.text
+    tenant, client, path = read("AZURE_TENANT_ID"), read("AZURE_CLIENT_ID"), read("AZURE_FEDERATED_TOKEN_FILE")
+    if not (tenant and client and path):
+        query = {"api-version": "2018-02-01", "resource": scope, **({"client_id": client} if client else {})}
+        request = CloudRequest("GET", f"{_METADATA_URL}?{urlencode(query)}", _METADATA, {"Metadata": "true"})
+        return text_of(await ambient.ask(request), "access_token", _METADATA)
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": client,
+        "scope": f"{scope}.default",
+        "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        "client_assertion": ambient.read_file(path, "the token of the workload identity"),
+    }
+    authority = (read("AZURE_AUTHORITY_HOST") or "https://login.microsoftonline.com").rstrip("/")
+    url = f"{authority}/{quote(tenant, safe='')}/oauth2/v2.0/token"
+    body = await ambient.ask(CloudRequest("POST", url, _ENTRA, _FORM, urlencode(form).encode()))
+    return text_of(body, "access_token", _ENTRA)

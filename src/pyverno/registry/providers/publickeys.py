@@ -14,12 +14,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from pyverno.errors import HostError
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from pyverno.errors import HostError, VerificationError
+from pyverno.images.verification.strictjson import decode_base64
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.registry.awssignature import Signing, sign
 from pyverno.registry.providers.amazon import AwsIdentity
 from pyverno.registry.providers.ambient import Ambient, CloudRequest, text_of
+from pyverno.registry.providers.azure import entra_token
 from pyverno.registry.providers.google import Google
 
 __all__ = ["PublicKeys"]
@@ -32,6 +37,14 @@ _ARN: Final = regex(r"arn:aws[a-z-]*:kms:([a-z0-9-]+):[0-9]{12}:.+")
 _GOOGLE_KEY: Final = regex(
     r"(projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+)/(?:cryptoKeyVersions|versions)/([0-9]+)"
 )
+_AZURE_KEY: Final = regex(
+    r"([A-Za-z0-9-]{1,127}\.(?:vault|managedhsm)\.(azure\.net|azure\.cn|usgovcloudapi\.net))/([A-Za-z0-9-]{1,127})(?:/([0-9a-f]{32}))?"
+)
+_CURVES: Final[Mapping[str, Callable[[], ec.EllipticCurve]]] = {
+    "P-256": ec.SECP256R1,
+    "P-384": ec.SECP384R1,
+    "P-521": ec.SECP521R1,
+}
 _VAULT_KEY: Final = regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
 
 
@@ -43,14 +56,17 @@ class PublicKeys:
         ambient: Ambient,
         clock: Callable[[], float] = time.time,
         google: str = "https://cloudkms.googleapis.com",
+        azure: Callable[[str], str] = lambda vault: f"https://{vault}",
     ) -> None:
-        """Take the identity of the process, the clock that requests are signed with, and Google's address."""
+        """Take the identity of the process, the clock that signs requests, and the addresses of Google and Azure."""
         self._ambient = ambient
         self._clock = clock
         self._google = google
+        self._azure = azure
         self._kept: dict[str, tuple[str, float]] = {}
         self._fetchers: Mapping[str, Callable[[str], Awaitable[str]]] = {
             "awskms": self._of_amazon,
+            "azurekms": self._of_azure,
             "gcpkms": self._of_google,
             "hashivault": self._of_vault,
         }
@@ -95,6 +111,19 @@ class PublicKeys:
         text = base64.encodebytes(der).decode("ascii")
         return f"{_PEM}\n{text}-----END PUBLIC KEY-----\n"
 
+    async def _of_azure(self, rest: str) -> str:
+        found = _AZURE_KEY.fullmatch(rest)
+        if found is None:
+            # the identity goes to vaults of Azure only
+            raise HostError("a key of Azure is written azurekms://NAME.vault.azure.net/KEY or .../KEY/VERSION")
+        vault, cloud, key, version = found.groups()
+        service = "managedhsm" if ".managedhsm." in vault else "vault"
+        token = await entra_token(self._ambient, f"https://{service}.{cloud}/")
+        url = f"{self._azure(vault)}/keys/{key}/{version or ''}?api-version=7.4"
+        headers = {"Authorization": f"Bearer {token}"}
+        body = await self._ambient.ask(CloudRequest("GET", url, "Azure Key Vault", headers))
+        return _pem_of_jwk(_object(body.get("key")), "Azure Key Vault")
+
     async def _of_google(self, rest: str) -> str:
         found = _GOOGLE_KEY.fullmatch(rest)
         if found is None:
@@ -119,6 +148,23 @@ class PublicKeys:
         data = _object(body.get("data"))
         version = _object(_object(data.get("keys")).get(str(data.get("latest_version"))))
         return text_of(version, "public_key", "Vault")
+
+
+def _pem_of_jwk(body: JSONObject, what: str) -> str:
+    """Return a key that is written as JSON; raises HostError."""
+    kind = text_of(body, "kty", what).removesuffix("-HSM")
+    names = {"EC": ("x", "y"), "RSA": ("n", "e")}.get(kind)
+    if names is None:
+        raise HostError(f"{what} answers with a key of the type `{kind[:20]}`")
+    try:
+        first, second = (int.from_bytes(decode_base64(body.get(name), name)) for name in names)
+        if kind == "RSA":
+            key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey = rsa.RSAPublicNumbers(second, first).public_key()
+        else:
+            key = ec.EllipticCurvePublicNumbers(first, second, _CURVES[text_of(body, "crv", what)]()).public_key()
+    except (ValueError, KeyError, VerificationError):
+        raise HostError(f"{what} answers with a key that cannot be read") from None
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 def _object(value: JSON) -> JSONObject:

@@ -467,7 +467,7 @@ WRONG: dict[str, tuple[Any, str]] = {
         ".attestors[0].entries[0].keyless must have an issuer or a subject: without, anybody's signature counts",
     ),
     "a key of a key management system": (
-        {"keys": {"kms": "azurekms://vault.example.com/key"}},
+        {"keys": {"kms": "otherkms://vault.example.com/key"}},
         ".attestors[0].entries[0].keys names a key of a key management system that is not supported: "
         "write its public key as PEM",
     ),

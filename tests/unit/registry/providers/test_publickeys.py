@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable
+from tempfile import NamedTemporaryFile
 
 import pytest
 from aiohttp import web
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from pyverno.errors import HostError
@@ -20,6 +21,22 @@ KEY = ec.generate_private_key(ec.SECP256R1()).public_key()
 PEM = KEY.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 DER = KEY.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 GOOGLE = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
+
+
+def _number(value: int) -> str:
+    raw = value.to_bytes((value.bit_length() + 7) // 8)
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+RSA_KEY = rsa.generate_private_key(65537, 2048).public_key()
+_POINT, _RSA = KEY.public_numbers(), RSA_KEY.public_numbers()
+JWKS = {
+    "signing/": {"kty": "EC-HSM", "crv": "P-256", "x": _number(_POINT.x), "y": _number(_POINT.y)},
+    f"signing/{'0' * 32}": {"kty": "RSA", "n": _number(_RSA.n), "e": _number(_RSA.e)},
+    "oct/": {"kty": "oct"},
+    "off/": {"kty": "EC", "crv": "P-256", "x": _number(_POINT.x), "y": _number(_POINT.y + 1)},
+    "curve/": {"kty": "EC", "crv": "P-256K", "x": _number(_POINT.x), "y": _number(_POINT.y)},
+}
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:
@@ -35,11 +52,19 @@ async def _answer(request: web.Request) -> web.StreamResponse:
     if request.path == f"/v1/{GOOGLE}/cryptoKeyVersions/3/publicKey":
         assert request.headers["Authorization"] == "Bearer of-google"
         return web.json_response({"pem": PEM})
+    if request.path == "/of-azure/oauth2/v2.0/token":
+        form = await request.post()
+        assert ("https://vault.azure.net/.default", "federated") == (form["scope"], form["client_assertion"])
+        return web.json_response({"access_token": "of-entra"})
+    if request.path.startswith("/team.vault.azure.net/keys/") and request.query["api-version"] == "7.4":
+        assert request.headers["Authorization"] == "Bearer of-entra"
+        found = JWKS.get(request.path.removeprefix("/team.vault.azure.net/keys/"))
+        return web.json_response({} if found is None else {"key": found}, status=404 if found is None else 200)
     return web.json_response({}, status=404)
 
 
 def _fetch(work: Callable[[PublicKeys], Awaitable[str]], answer: object = _answer) -> str:
-    async def run() -> str:
+    async def run(token: str) -> str:
         app = web.Application()
         app.router.add_route("*", "/{tail:.*}", answer)  # type: ignore[arg-type]
         runner = web.AppRunner(app, access_log=None)
@@ -54,20 +79,43 @@ def _fetch(work: Callable[[PublicKeys], Awaitable[str]], answer: object = _answe
             "AWS_REGION": "eu-west-1",
             "AWS_ENDPOINT_URL_KMS": f"{base}/kms",
             "GCE_METADATA_HOST": base[7:],
+            "AZURE_TENANT_ID": "of-azure",
+            "AZURE_CLIENT_ID": "client",
+            "AZURE_FEDERATED_TOKEN_FILE": token,
+            "AZURE_AUTHORITY_HOST": base,
         }
         try:
-            return await work(PublicKeys(Ambient(environment), google=base))
+            keys = PublicKeys(Ambient(environment), google=base, azure=lambda vault: f"{base}/{vault}")
+            return await work(keys)
         finally:
             await runner.cleanup()
 
-    return asyncio.run(run())
+    with NamedTemporaryFile("w", suffix=".jwt") as file:
+        file.write("federated")
+        file.flush()
+        return asyncio.run(run(file.name))
 
 
-@pytest.mark.parametrize("reference", ["hashivault://signing", "awskms:///alias/key", f"gcpkms://{GOOGLE}/versions/3"])
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "hashivault://signing",
+        "awskms:///alias/key",
+        f"gcpkms://{GOOGLE}/versions/3",
+        "azurekms://team.vault.azure.net/signing",
+    ],
+)
 def test_the_public_key_is_fetched_by_its_name(reference: str) -> None:
     """With the identity of the process; the answer is a key that verifies."""
     pem = _fetch(lambda keys: keys.fetch(reference))
     assert read_key(PEM.encode()).der == read_key(pem.encode()).der
+
+
+def test_a_version_of_a_key_may_be_of_another_kind() -> None:
+    """Azure names keys by numbers, of RSA too."""
+    pem = _fetch(lambda keys: keys.fetch(f"azurekms://team.vault.azure.net/signing/{'0' * 32}"))
+    expected = RSA_KEY.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    assert expected == read_key(pem.encode()).der
 
 
 @pytest.mark.parametrize(
@@ -77,7 +125,13 @@ def test_the_public_key_is_fetched_by_its_name(reference: str) -> None:
         ("gcpkms://projects/p", "is written gcpkms://"),
         ("hashivault://../sys/raw", "is written hashivault://NAME"),
         ("hashivault://other", "^Vault answers 404$"),
-        ("azurekms://vault/key", "cannot be fetched in this version"),
+        ("azurekms://vault/key", "is written azurekms://"),
+        ("azurekms://team.vault.azure.net.evil.org/key", "is written azurekms://"),
+        ("azurekms://team.vault.azure.net/other", "^Azure Key Vault answers 404$"),
+        ("azurekms://team.vault.azure.net/oct", "a key of the type `oct`"),
+        ("azurekms://team.vault.azure.net/off", "a key that cannot be read"),
+        ("azurekms://team.vault.azure.net/curve", "a key that cannot be read"),
+        ("otherkms://key", "cannot be fetched in this version"),
     ],
 )
 def test_a_name_that_is_no_key_is_an_error(reference: str, problem: str) -> None:

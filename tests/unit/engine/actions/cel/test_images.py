@@ -189,7 +189,7 @@ def test_keyless_identities_are_exact(stage: ImageStage) -> None:
 def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
     """A key of a key management system is not ignored."""
     digest = stage.push()
-    attestors = [{"name": "key", "cosign": {"key": {"kms": "azurekms://vault/key"}}}]
+    attestors = [{"name": "key", "cosign": {"key": {"kms": "otherkms://vault/key"}}}]
     review = stage.review(_policy(stage, attestors=attestors), f"{stage.image()}@{digest}")
     reason = "cosign.key.kms names a system that is not supported: write the public key"
     text = f"failed to evaluate policy: attestors.key: {reason}"
