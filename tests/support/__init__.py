@@ -1,1 +1,1 @@
-"""What tests of several rooms share: servers, proxies, documents, counters. Fixtures stay in conftests."""
+"""Support of tests in several rooms: servers, proxies, documents, counters. Fixtures stay in conftests."""

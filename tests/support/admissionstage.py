@@ -1,4 +1,4 @@
-"""A small cluster to admit requests in, and real webhooks over HTTPS."""
+"""A small cluster for admission requests, and webhook servers over HTTPS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JANE = User("jane", ("dev", "system:authenticated"))
 
 
 def in_store(store: Store, *bodies: JSONObject) -> Store:
-    """Put objects where the server keeps them."""
+    """Put objects into the server's storage."""
     for body in bodies:
         group, _, version = body["apiVersion"].rpartition("/")
         type = TABLE.by_kind(GVK(group, version, body["kind"]))
@@ -57,14 +57,14 @@ async def _in_version(type: ResourceType, body: JSONObject) -> JSONObject:
 
 
 def cluster(*bodies: JSONObject, table: ResourceTable = TABLE) -> tuple[Store, StoreView]:
-    """Return a store with the namespace `x`, its default account and more objects, and the view of it."""
+    """Return a store with the namespace `x`, its default account and further objects, and a view of it."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "x"}}
     store = in_store(Store(), namespace("x"), account, *bodies)
     return store, StoreView(store, lambda: table, _in_version)
 
 
 def admission(view: StoreView, **options: object) -> Admission:
-    """Return the chain over a cluster; reviews are numbered, generated names end with `abcde`."""
+    """Return the admission chain of a cluster; review uids are numbered, generated names end with `abcde`."""
     numbers = count(1)
     given = {"authorizer": EverythingAllowed(), "waits_for_accounts": False, **options}
     return Admission(view, make_id=lambda: f"uid-{next(numbers)}", make_suffix=lambda: "abcde", **given)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def request(
     table: ResourceTable = TABLE,
     **changes: object,
 ) -> Attributes:
-    """Return a request about an object."""
+    """Return an admission request for an object."""
     subject = body if body is not None else old
     assert subject is not None
     group, _, version = subject["apiVersion"].rpartition("/")
@@ -119,7 +119,7 @@ def request(
 
 
 async def admitted(chain: Admission, attributes: Attributes, notes: Notes | None = None) -> JSONObject | None:
-    """Send a request through both halves of the chain and return the object."""
+    """Send a request through both phases of the chain and return the object."""
     notes = notes or Notes()
     try:
         changed = await chain.mutate(attributes, notes, redefault=lambda body: body)
@@ -130,7 +130,7 @@ async def admitted(chain: Admission, attributes: Attributes, notes: Notes | None
 
 
 def asked(attributes: Attributes, view: StoreView, type: ResourceType | None = None) -> Request:
-    """Return a request as a question to the engine, in the version of a type."""
+    """Return the request as the engine receives it, in one version of the type."""
     return asyncio.run(Versions(attributes, view).question(type or attributes.type))
 
 
@@ -140,20 +140,20 @@ Reply = Callable[[JSONObject], Awaitable[web.StreamResponse] | web.StreamRespons
 
 
 def answer(review: JSONObject, *, allowed: bool = True, **response: object) -> JSONObject:
-    """Return the AdmissionReview that answers another one."""
+    """Return the AdmissionReview response to a review."""
     uid = review["request"]["uid"]
     body = {"uid": uid, "allowed": allowed, **response}
     return {"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": body}
 
 
 def patching(*operations: JSONObject) -> Reply:
-    """Return a webhook that answers with a patch."""
+    """Return a webhook that responds with a patch."""
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
     return lambda review: answer(review, patchType="JSONPatch", patch=patch)
 
 
 class Served:
-    """A running webhook server: its URL, what it was asked, by path, and who was connected."""
+    """A running webhook server: its URL, the reviews that it received by path, and the peers of its connections."""
 
     def __init__(self, port: int, authority: Authority) -> None:
         self.port = port
@@ -220,7 +220,7 @@ def configuration(kind: str, *webhooks: JSONObject, name: str = "test") -> JSONO
 def webhook(
     client: JSONObject, name: str = "a.example.com", resource: str = "configmaps", **fields: object
 ) -> JSONObject:
-    """Return a webhook about all writes of a core resource."""
+    """Return a webhook for all writes of a core resource."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": [resource], "scope": "*"}
     return {
         "name": name,

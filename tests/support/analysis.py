@@ -1,4 +1,4 @@
-"""Policies under the checks of the analysis, on objects of a fixed seed."""
+"""Analysis checks on policies, with generated objects of a fixed seed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def policy(rules: str, name: str = "p") -> str:
 
 
 def example_of(code: str) -> str:
-    """Return the policies of the example in the documentation of a check."""
+    """Return the policies of the example in a check's documentation."""
     check = next(each for each in CHECKS if each.code == code)
     example = dedent(check.documentation.partition("Example::\n\n")[2])
     if example.startswith("apiVersion"):
@@ -56,7 +56,7 @@ def _admit() -> Admit:
 
 
 def analysis(text: str, *, given: Sequence[JSONObject] = (), count: int = 300) -> Workspace:
-    """Return policies with generated objects."""
+    """Return the analysis of policies with generated objects."""
     compilation = compile_documents(load_documents(text))
     assert () == compilation.errors
     documents = [item.document.value for item in compilation.items]
@@ -65,5 +65,5 @@ def analysis(text: str, *, given: Sequence[JSONObject] = (), count: int = 300) -
 
 
 def found(text: str, code: str, *, given: Sequence[JSONObject] = (), count: int = 300) -> list[Finding]:
-    """Return what one check finds in policies."""
+    """Return the findings of one check in policies."""
     return [*analyze(analysis(text, given=given, count=count), select=[code])]

@@ -1,4 +1,4 @@
-"""A small API server that does what it is told, badly too: answers by path, refusals, watches line by line."""
+"""A small scripted API server: responses by path, refusals, and watches line by line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request as it came."""
+    """A received request."""
 
     method: str
     path: str
@@ -31,22 +31,22 @@ class Asked:
 
 
 class Script:
-    """What a server answers, in order for each method and path; the last answer stays."""
+    """The responses of a server, in order for each method and path; the last one repeats."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
         self._answers: dict[str, list[Answer]] = {}
 
     def on(self, what: str, *answers: Answer | web.Response | dict[str, Any]) -> None:
-        """Answer `GET /path` with these."""
+        """Set the responses of `METHOD /path`."""
         self._answers[what] = [_as_answer(each) for each in answers]
 
     def count(self, what: str) -> int:
-        """Return how often something was asked."""
+        """Return the number of such requests."""
         return sum(1 for each in self.asked if f"{each.method} {each.path}" == what)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Respond to one request."""
         self.asked.append(
             Asked(request.method, request.path, dict(request.query), dict(request.headers), await request.read())
         )
@@ -70,7 +70,7 @@ def _as_answer(answer: Answer | web.Response | dict[str, Any]) -> Answer:
 
 
 def status(code: int, reason: str, **headers: str) -> web.Response:
-    """Return a refusal as an API server words it."""
+    """Return a refusal in the form of an API server."""
     body = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -84,7 +84,7 @@ def status(code: int, reason: str, **headers: str) -> web.Response:
 
 
 def watch(*events: dict[str, Any] | bytes, ends: bool = False) -> Answer:
-    """Send these events (bytes as they are), then end, break off or stay open without a word."""
+    """Return a watch that sends these events (bytes unchanged), then ends, breaks off or stays open without data."""
 
     async def respond(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -100,7 +100,7 @@ def watch(*events: dict[str, Any] | bytes, ends: bool = False) -> Answer:
 
 @asynccontextmanager
 async def serving(**access: Any) -> AsyncIterator[tuple[Script, Client]]:
-    """Run a server and a client that speaks to it."""
+    """Run a server and a client of it."""
     script = Script()
     runner = web.ServerRunner(web.Server(script.handle), shutdown_timeout=0.1)
     await runner.setup()

@@ -1,4 +1,4 @@
-"""A cluster in which policies generate and change objects: the sandbox with the background controller."""
+"""A cluster in which policies generate and mutate objects: a sandbox with the background controller."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class World:
         self.client = client
 
     async def apply(self, gvr: GVR, body: JSONObject) -> JSONObject:
-        """Create or replace an object, and wait until policies are at work."""
+        """Create or replace an object, and wait until policies are in force."""
         namespace = body["metadata"].get("namespace", "")
         try:
             stored = await self.client.create(gvr, body, namespace)
@@ -61,7 +61,7 @@ class World:
             return None
 
     async def until(self, holds: Callable[[], Awaitable[Any]]) -> Any:
-        """Wait until something holds, and return it."""
+        """Wait until a condition has a true value, and return it."""
         async with asyncio.timeout(_SECONDS):
             while not (found := await holds()):
                 await asyncio.sleep(0.02)
@@ -81,7 +81,7 @@ class World:
         await self.until(is_gone)
 
     async def rest(self) -> None:
-        """Wait until every request is worked on and nothing is left to do."""
+        """Wait until every UpdateRequest is handled and the controllers are idle."""
 
         async def is_done() -> bool:
             waiting = await self.client.list(UPDATE_REQUESTS, "kyverno")
@@ -101,7 +101,7 @@ async def world(settings: AdmissionSettings | None = None) -> AsyncIterator[Worl
 
 
 def in_cluster(act: Callable[[World], Awaitable[None]], settings: AdmissionSettings | None = None) -> None:
-    """Act in a cluster of one's own."""
+    """Run a scene in a cluster of its own."""
 
     async def run() -> None:
         async with world(settings) as found:

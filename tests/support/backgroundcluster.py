@@ -1,7 +1,7 @@
 """A cluster with the admission and the background controller, in an event loop of its own thread, for several tests.
 
 with background_cluster() as cluster:
-    cluster.apply(text)                   # creates or replaces objects; policies are at work when it returns
+    cluster.apply(text)                   # creates or replaces objects; policies are in force when it returns
     cluster.until("v1", "ConfigMap", "team/a", lambda body: ...)
 """
 
@@ -37,7 +37,7 @@ _POLL = 0.02
 
 
 class BackgroundCluster:
-    """The running cluster, as its administrator sees it; all methods wait."""
+    """The running cluster for its administrator; all methods block."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, cluster: PolicySandbox, client: Client) -> None:
         self._loop = loop
@@ -45,11 +45,11 @@ class BackgroundCluster:
         self.client = client
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for work in the loop of the cluster."""
+        """Run work in the cluster's event loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def apply(self, text: str) -> None:
-        """Create or replace objects; when policies are among them they are at work afterwards."""
+        """Create or replace objects; policies among them are in force afterwards."""
         bodies = [found.value for found in expand_lists(load_documents(text, file="test.yaml"))]
         for body in bodies:
             info, namespace = self._place(body)
@@ -83,11 +83,11 @@ class BackgroundCluster:
     def until(
         self, api_version: str, kind: str, key: str, holds: Callable[[JSONObject], object], *, why: str = ""
     ) -> JSONObject:
-        """Wait until an object exists and something holds of it; returns it."""
+        """Wait until an object exists and satisfies a condition, and return it."""
         return self.wait_for(lambda: (body := self.get(api_version, kind, key)) and holds(body) and body, f"{why}{key}")
 
     def wait_for(self, ask: Callable[[], T | None], what: str = "") -> T:
-        """Wait until a question has a true answer; returns it."""
+        """Wait until the callable returns a true value, and return it."""
         end = time.monotonic() + _SECONDS
         while True:
             found = ask()
@@ -105,7 +105,7 @@ class BackgroundCluster:
         ]
 
     def no_requests(self) -> None:
-        """Wait until every UpdateRequest is done."""
+        """Wait until every UpdateRequest is completed."""
         self.wait_for(lambda: not self.requests() or None, "all requests are done")
 
     def events(self, namespace: str = "default") -> list[JSONObject]:

@@ -1,4 +1,4 @@
-"""Policies in CEL as plain values, and one call that compiles them and asks the engine."""
+"""CEL policies as plain values, and one call that compiles them and evaluates them with the engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ERROR = "object.missing == 1"
 
 
 def kyverno(kind: str = "ValidatingPolicy", *, name: str = "check", **spec: Any) -> JSONObject:
-    """Return a policy of policies.kyverno.io about everything; a namespaced one is in `team`."""
+    """Return a policy of policies.kyverno.io for everything; a namespaced one is in `team`."""
     metadata = {"name": name, **({"namespace": "team"} if kind.startswith("Namespaced") else {})}
     return {
         "apiVersion": "policies.kyverno.io/v1",
@@ -50,7 +50,7 @@ def exception(name: str = "let", *, kind: str = "ValidatingPolicy", policy: str 
 
 
 def native(kind: str = "Validating", **spec: Any) -> JSONObject:
-    """Return an admission policy of Kubernetes."""
+    """Return a Kubernetes admission policy."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{kind}AdmissionPolicy",
@@ -76,7 +76,7 @@ def conditions(*expressions: str) -> list[JSONObject]:
 
 
 def named(**expressions: str) -> list[JSONObject]:
-    """Return variables."""
+    """Return variables from their names and expressions."""
     return [{"name": name, "expression": text} for name, text in expressions.items()]
 
 
@@ -86,7 +86,7 @@ def validations(*expressions: str, **fields: str) -> list[JSONObject]:
 
 
 def compiled(*documents: JSONObject) -> Compilation:
-    """Compile policies; whoever expects errors looks at them."""
+    """Compile policies; callers check the errors."""
     text = "\n---\n".join(map(encode, documents))
     return compile_documents(load_documents(text, file="policy.yaml"))
 
@@ -99,7 +99,7 @@ def ask(
     deleting: bool = False,
     **how: Any,
 ) -> Review:
-    """Review an object by policies, which have to compile."""
+    """Review an object with policies, which must compile."""
     compilation = compiled(*documents)
     assert [] == [str(error) for error in compilation.errors]
     if host is None:

@@ -1,8 +1,8 @@
-"""A sandbox whose clock tests move, with the definitions of policies and a cleanup controller that is idle.
+"""A sandbox with a movable clock, the definitions of policies and a cleanup controller that becomes idle.
 
 async with cleaning() as stage:
     await stage.create(body)
-    await stage.pass_time(seconds)      # the cluster's clock moves, and everything that is due then is done
+    await stage.pass_time(seconds)      # moves the cluster's clock, and waits for everything that is due
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class MovableClock:
         return datetime.now(UTC) + self.shift
 
     def move(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.shift += timedelta(seconds=seconds)
 
 
 @dataclass
 class CleanupStage:
-    """What a test works with."""
+    """The cluster, its client, its clock and the cleanup controller."""
 
     sandbox: Sandbox
     clock: MovableClock
@@ -61,13 +61,13 @@ class CleanupStage:
     controller: CleanupController
 
     async def create(self, body: JSONObject) -> JSONObject:
-        """Create an object, and wait until the controller has seen what follows from it."""
+        """Create an object, and wait until the controller has processed it."""
         made = await self.client.create(self._gvr(body), body, body["metadata"].get("namespace") or "")
         await self.rest()
         return made
 
     async def get(self, body: JSONObject) -> JSONObject | None:
-        """Return an object as it is stored, None when it is gone."""
+        """Return an object as stored, or None."""
         metadata = body["metadata"]
         try:
             return await self.client.get(self._gvr(body), metadata["name"], metadata.get("namespace") or "")
@@ -84,12 +84,12 @@ class CleanupStage:
         return found
 
     async def exists(self, body: JSONObject) -> bool:
-        """Return whether an object is there and not being deleted."""
+        """Return whether an object exists and is not being deleted."""
         found = await self.get(body)
         return found is not None and not found["metadata"].get("deletionTimestamp")
 
     async def pass_time(self, seconds: float) -> None:
-        """Move the clock of the cluster, and wait until everything that is due then is done."""
+        """Move the clock of the cluster, and wait for everything that is due."""
         self.clock.move(seconds)
         await asyncio.sleep(0.02)
         for _ in range(3):
@@ -98,14 +98,14 @@ class CleanupStage:
         await self.rest()
 
     async def rest(self) -> None:
-        """Wait until the controller has nothing left to do."""
+        """Wait until the controller is idle."""
         await asyncio.sleep(0.1)
         async with asyncio.timeout(15):
             while not self.controller.is_idle:
                 await asyncio.sleep(0.01)
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(15):
             while not await holds():
                 await asyncio.sleep(0.02)
@@ -130,7 +130,7 @@ async def cleaning(
     sandbox: Sandbox | None = None,
     **settings: Any,
 ) -> AsyncIterator[CleanupStage]:
-    """Run a cluster and a cleanup controller, which may do everything, or what `user` may do."""
+    """Run a cluster and a cleanup controller with all permissions, or with those of `user`."""
     moved = clock or MovableClock()
     made = sandbox or Sandbox(Settings(clock=moved.now, kubelet=False, namespaces=("kyverno", "team")))
     async with made:
@@ -173,7 +173,7 @@ async def _define(client: Client) -> None:
 
 
 def pod(name: str, namespace: str = "default", **metadata: Any) -> JSONObject:
-    """Return a Pod that does not run anywhere."""
+    """Return a Pod that is not scheduled."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

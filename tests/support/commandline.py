@@ -1,4 +1,4 @@
-"""The command line as tests run it."""
+"""Runs of the command line in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Ran", "Run"]
 
 @dataclass(frozen=True)
 class Ran:
-    """What one run printed and returned."""
+    """The output and the exit code of one run."""
 
     code: int
     out: str

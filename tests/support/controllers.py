@@ -33,7 +33,7 @@ class _Call:
     is_cancelled: bool = False
 
     def cancel(self) -> None:
-        """Do not make the call."""
+        """Cancel the call."""
         self.is_cancelled = True
 
 
@@ -46,17 +46,17 @@ class FakeClock:
         self._numbers = itertools.count()
 
     def now(self) -> float:
-        """Return the present time."""
+        """Return the current time."""
         return self._now
 
     def call_at(self, when: float, call: Callable[[], None]) -> _Call:
-        """Make a call when the clock has advanced so far."""
+        """Schedule a call at a time of this clock."""
         made = _Call(call)
         heapq.heappush(self._calls, (when, next(self._numbers), made))
         return made
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass; calls that come due are made in order, and what follows from each is done before the next."""
+        """Advance the time; due calls run in order, each with its consequences before the next."""
         end = self._now + seconds
         while self._calls and self._calls[0][0] <= end:
             self._now, _, made = heapq.heappop(self._calls)
@@ -68,30 +68,30 @@ class FakeClock:
 
 
 async def rest() -> None:
-    """Let everything that needs no time and no input be done."""
+    """Let the event loop run until only timers and input are left."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 
 
 class MemoryObjects:
-    """Objects of one kind with the interface of an informer; `put` and `delete` are the changes of a cluster."""
+    """Objects of one kind with the interface of an informer; `put` and `delete` simulate changes of a cluster."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], JSONObject] = {}
         self._listeners: list[Callable[[Notice, JSONObject], None]] = []
 
     def listen(self, listener: Callable[[Notice, JSONObject], None]) -> None:
-        """Call the listener at every change from now on."""
+        """Call the listener at every later change."""
         self._listeners.append(listener)
 
     async def run(self) -> None:
-        """Send what is there, then wait for the end."""
+        """Send the existing objects, then wait until cancelled."""
         for body in self.all():
             self._tell(Notice.ADDED, body)
         await asyncio.Event().wait()
 
     def get(self, name: str, namespace: str = "") -> JSONObject | None:
-        """Return an object, None when there is none."""
+        """Return an object, or None."""
         return self._objects.get((namespace, name))
 
     def all(self) -> Iterator[JSONObject]:
@@ -106,7 +106,7 @@ class MemoryObjects:
         self._tell(notice, body)
 
     def delete(self, name: str, namespace: str = "") -> None:
-        """Take an object away."""
+        """Delete an object."""
         self._tell(Notice.DELETED, self._objects.pop((namespace, name)))
 
     def _tell(self, notice: Notice, body: JSONObject) -> None:
@@ -116,7 +116,7 @@ class MemoryObjects:
 
 @dataclass
 class CountedMetrics:
-    """Counts what the loop counts, by controller."""
+    """Counts the metrics of the reconcile loop by controller."""
 
     reconciles: Counter[str] = field(default_factory=Counter)
     requeues: list[tuple[str, int]] = field(default_factory=list)
@@ -127,11 +127,11 @@ class CountedMetrics:
         self.reconciles[controller] += 1
 
     def requeued(self, controller: str, times: int) -> None:
-        """Count a retry after so many failures in a row."""
+        """Count a retry after this many failures in a row."""
         self.requeues.append((controller, times))
 
     def gave_up(self, controller: str) -> None:
-        """Count a key that is not retried, or found no room."""
+        """Count a key that is dropped, after its retries or for lack of space."""
         self.drops[controller] += 1
 
 
@@ -143,17 +143,17 @@ class Harness:
     clock: FakeClock
 
     async def settle(self) -> None:
-        """Do everything that is due now."""
+        """Run everything that is due now."""
         await rest()
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         await self.clock.advance(seconds)
 
 
 @asynccontextmanager
 async def running(controller: Controller[Any], clock: FakeClock) -> AsyncIterator[Harness]:
-    """Run a controller that was made with this clock, and stop it at the end."""
+    """Run a controller that uses this clock, and stop it at the end."""
     task = asyncio.create_task(controller.run())
     await rest()
     try:

@@ -1,4 +1,4 @@
-"""Policies in the old dialect for tests of the converter, and a comparison of both sides on generated objects."""
+"""Legacy policies for tests of the converter, and a comparison of both dialects on generated objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ADMIT = admission_of("1.35")
 
 
 def rule(name: str, pattern: Any, *, kinds: Sequence[str] = ("Pod",), action: str = "Audit", **more: Any) -> Any:
-    """Return a validate rule; a pattern of None leaves the check to the caller."""
+    """Return a validate rule; with a pattern of None the caller adds the check."""
     validate: JSONObject = {"failureAction": action, "message": f"{name} is wrong"}
     if pattern is not None:
         validate["pattern"] = pattern
@@ -52,7 +52,7 @@ def convert(written: JSONObject, book: SchemaBook = BOOK) -> PolicyConversion:
 
 
 def differences(written: JSONObject, documents: Sequence[JSONObject], *, count: int = 60, seed: int = 7) -> list[str]:
-    """Compare both sides on generated objects: differences, and reasons why the comparison says nothing."""
+    """Compare both dialects on generated objects: return differences, and reasons why an object was not compared."""
     pair = Pair(_engine([written]), _engine(documents), _ADMIT)
     material = material_of([written, *documents])
     operations = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)

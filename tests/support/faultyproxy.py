@@ -1,6 +1,6 @@
-"""Stands between a controller and a sandbox, and takes single resources away: refused, gone, away, silent.
+"""A proxy between a controller and a sandbox that makes single resources unavailable: refused, gone, away, silent.
 
-This module must never change what passes.
+This module must never change the data that pass through it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["FaultyProxy", "Trouble", "proxied"]
 
 
 class Trouble(Enum):
-    """What becomes of requests for a collection."""
+    """The failure of requests for a collection."""
 
     REFUSED = (403, "Forbidden")
     GONE = (404, "NotFound")
@@ -33,7 +33,7 @@ class Trouble(Enum):
 
 
 class FaultyProxy:
-    """Forwards to an API server; `trouble` takes a path away until `mend` gives it back."""
+    """Forwards to an API server; `trouble` makes a path unavailable until `mend` restores it."""
 
     def __init__(self, upstream: Client) -> None:
         self._upstream = upstream
@@ -41,17 +41,17 @@ class FaultyProxy:
         self._watches: dict[str, set[asyncio.Task[None]]] = {}
 
     def trouble(self, path: str, trouble: Trouble) -> None:
-        """Take a path away, and cut off its watches."""
+        """Make a path unavailable, and cut off its watches."""
         self._troubles[path] = trouble
         for watching in self._watches.pop(path, ()):
             watching.cancel()
 
     def mend(self, path: str) -> None:
-        """Give a path back."""
+        """Make a path available again."""
         del self._troubles[path]
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
+        """Respond to one request."""
         trouble = self._troubles.get(request.path)
         if trouble is Trouble.SILENT:
             await asyncio.sleep(30)
@@ -79,7 +79,7 @@ class FaultyProxy:
         async def forward() -> None:
             await response.prepare(request)
             async for event in self._upstream.stream(request.path, query=dict(request.query)):
-                with suppress(ConnectionResetError):  # the client has gone, and the watch with it
+                with suppress(ConnectionResetError):  # the client has disconnected, and the watch with it
                     await response.write(json.dumps(event).encode() + b"\n")
 
         forwarding = asyncio.create_task(forward())
@@ -93,7 +93,7 @@ class FaultyProxy:
 
 @asynccontextmanager
 async def proxied(upstream: Client) -> AsyncIterator[tuple[FaultyProxy, Client]]:
-    """Run a proxy before an API server, and a client that speaks to it."""
+    """Run a proxy in front of an API server, and a client of it."""
     proxy = FaultyProxy(upstream)
     runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=0.1)
     await runner.setup()

@@ -1,6 +1,6 @@
 """The history of objects, read from a watch: every creation, change and deletion, in order.
 
-A checker compares it with what should have happened: nothing lost, nothing written twice.
+A checker compares it with the expected writes: none lost, none repeated.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ["History", "following"]
 
 
 class History:
-    """What happened to the objects of a resource that carry some labels, since it began to follow them."""
+    """The changes of a resource's objects with some labels, since the start of the watch."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
         """What happened (ADDED, MODIFIED, DELETED), and namespace and name of the object."""
 
     def writes(self) -> Counter[tuple[str, str]]:
-        """Return how often each object was written."""
+        """Return the number of writes for each object."""
         return Counter((namespace, name) for kind, namespace, name in self.events if kind != "DELETED")
 
     def problems(self, expected: set[tuple[str, str]]) -> list[str]:
-        """Return what was lost, and what was written more than once."""
+        """Return lost and repeated writes."""
         writes = self.writes()
         lost = [f"lost: {namespace}/{name}" for namespace, name in sorted(expected - set(writes))]
         strange = [f"not expected: {namespace}/{name}" for namespace, name in sorted(set(writes) - expected)]
@@ -37,7 +37,7 @@ class History:
         return [*lost, *strange, *twice]
 
     def take(self, event: JSONObject) -> None:
-        """Note one event of the watch."""
+        """Record one event of the watch."""
         metadata = (event.get("object") or {}).get("metadata") or {}
         if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
             self.events.append((event["type"], metadata.get("namespace") or "", metadata["name"]))
@@ -45,7 +45,7 @@ class History:
 
 @asynccontextmanager
 async def following(client: Client, gvr: GVR, selector: str) -> AsyncIterator[History]:
-    """Follow objects by their labels; a watch that breaks is an error of the test."""
+    """Follow objects by their labels; a broken watch fails the test."""
     history = History()
     listed = await client.list(gvr, query={"labelSelector": selector})
     query = {
@@ -63,7 +63,7 @@ async def following(client: Client, gvr: GVR, selector: str) -> AsyncIterator[Hi
     running = asyncio.create_task(follow())
     try:
         yield history
-        await asyncio.sleep(0.2)  # what was written last arrives
+        await asyncio.sleep(0.2)  # lets the last write arrive
         if running.done():
             running.result()
     finally:

@@ -1,4 +1,4 @@
-"""A registry with signed images beside a session, for reviews of policies about images."""
+"""A registry with signed images beside a session, for reviews of policies on images."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ImageStage:
         self.host = OfflineHost(registries=images.source)
 
     def push(self, tag: str = "v1", repository: str = REPOSITORY) -> str:
-        """Store an image and return its digest."""
+        """Push an image and return its digest."""
         return self.registry.push(repository, tag, {"tag": tag, "repository": repository})
 
     def image(self, tag: str = "v1", repository: str = REPOSITORY) -> str:
@@ -58,7 +58,7 @@ class ImageStage:
         return f"{self.registry.host}/{repository}:{tag}"
 
     def sign(self, digest: str, *layers: Layer, repository: str = REPOSITORY) -> None:
-        """Store signatures of an image, one by the signer with the key when none is given."""
+        """Store signatures of an image, by default one by the signer with the key."""
         tag = f"{digest.replace(':', '-')}.sig"
         self.registry.push_layers(repository, tag, layers or (self.signer.sign_layer(digest),), SIMPLE)
 
@@ -104,7 +104,7 @@ class ImageStage:
         pod: JSONObject | None = None,
         old: JSONObject | None = None,
     ) -> Review:
-        """Review a Pod with these images, or the given one; raises the errors of the policies."""
+        """Review a Pod with these images, or the given Pod; raises the errors of the policies."""
         listed = policies if isinstance(policies, list) else [policies]
         compiled = compile_documents(load_documents("\n---\n".join(yaml.safe_dump(each) for each in listed)))
         for error in compiled.errors:

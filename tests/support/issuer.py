@@ -1,4 +1,4 @@
-"""An issuer of OpenID Connect in this process: it logs everybody in, and can be told to answer wrongly."""
+"""An OpenID Connect issuer in this process: it accepts every login, and can be set to respond incorrectly."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def encode(data: bytes | dict[str, Any]) -> str:
 
 
 class SigningKey:
-    """A key of an issuer, as JWK and for signatures."""
+    """A signing key of an issuer, with its JWK."""
 
     def __init__(self, algorithm: str = "RS256", name: str = "one") -> None:
-        """Take the algorithm (RS256, PS256 or ES256) and the key's name."""
+        """Take the algorithm (RS256, PS256 or ES256) and the name of the key."""
         self.algorithm, self.name = algorithm, name
 
     def jwk(self) -> dict[str, str]:
@@ -61,10 +61,10 @@ class SigningKey:
 
 
 class Issuer:
-    """Its address, the claims of the next login, and how it answers."""
+    """The URL of the issuer, the claims of the next login, and its faults."""
 
     def __init__(self) -> None:
-        """Begin with a login of one person."""
+        """Start with the login of one user."""
         self.url = ""
         self.key = SigningKey()
         self.claims: dict[str, Any] = {"sub": "1", "email": "ann@example.org", "groups": ["team-a"]}
@@ -114,7 +114,7 @@ class Issuer:
         return web.json_response({"keys": [self.key.jwk()]})
 
     def complete(self, nonce: str) -> dict[str, Any]:
-        """Return the claims of a token as they must be, changed by `claims`."""
+        """Return valid claims of a token, changed by `claims`."""
         now = int(time.time())
         return {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": nonce, **self.claims}
 

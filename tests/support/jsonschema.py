@@ -1,4 +1,4 @@
-"""The part of JSON Schema that our published schemas use: enough to hold a document against one."""
+"""The part of JSON Schema that our published schemas use, to validate a document."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KNOWN = frozenset(
 
 
 def schema_errors(value: Any, schema: Any, root: Any = None, path: str = "$") -> Iterator[str]:
-    """Yield what does not fit, with its path; an unknown keyword is an error of its own.
+    """Yield violations with their path; an unknown keyword is an error of its own.
 
     >>> list(schema_errors({"a": 1}, {"type": "object", "properties": {"a": {"type": "string"}}}))
     ['$.a: not a string']

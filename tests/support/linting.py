@@ -1,4 +1,4 @@
-"""Policies for the tests of lints, and what a lint finds in them."""
+"""Policies for the tests of lints, and the findings of a lint in them."""
 
 from __future__ import annotations
 

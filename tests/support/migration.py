@@ -1,4 +1,4 @@
-"""One rule in both dialects, judged on generated objects: what converted expressions are held to."""
+"""One rule in both dialects, evaluated on generated objects: the reference for converted expressions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def _book() -> SchemaBook:
 
 @cache
 def admission() -> Admit:
-    """Return which objects the API server of one Kubernetes version admits."""
+    """Return the objects that the API server of one Kubernetes version admits."""
     return admission_of("1.35")
 
 
 def kind_named(kind: str) -> KindInfo:
-    """Return a built-in kind; one that is not known is a custom kind without a schema."""
+    """Return a built-in kind; an unknown one is a custom kind without a schema."""
     found = KNOWN_KINDS.by_kind(kind)
     return found[0] if found else KindInfo("example.com", "v1", kind, f"{kind.lower()}s", kind.lower(), namespaced=True)
 
@@ -87,7 +87,7 @@ def convert_rule(rule: JSONObject, kind: str, names: Names | None = None) -> JSO
 
 
 def legacy_policy(rule: JSONObject, kind: str) -> JSONObject:
-    """Return the rule as a ClusterPolicy that matches what the converted one matches."""
+    """Return the rule as a ClusterPolicy with the match of the converted policy."""
     info = kind_named(kind)
     kinds = [f"{info.api_version}/{info.kind}"]
     match = {"any": [{"resources": {"kinds": kinds, "operations": ["CREATE", "UPDATE"]}}]}
@@ -102,7 +102,7 @@ def legacy_policy(rule: JSONObject, kind: str) -> JSONObject:
 
 
 def engine_of(*documents: JSONObject) -> Engine:
-    """Compile documents that must have no error."""
+    """Compile documents without errors."""
     compilation = compile_documents([each for document in documents for each in load_documents(dump_yaml(document))])
     assert () == compilation.errors
     return Engine(PolicySet(compilation.policies))
@@ -111,7 +111,7 @@ def engine_of(*documents: JSONObject) -> Engine:
 def compare_rule(
     rule: JSONObject, kind: str, converted: JSONObject, *, count: int, seed: int = 7, seeds: Sequence[JSONObject] = ()
 ) -> Comparison:
-    """Judge generated objects by a rule and by what it was converted to."""
+    """Evaluate generated objects with a rule and with its conversion."""
     old = legacy_policy(rule, kind)
     pair = Pair(engine_of(old), engine_of(converted), admission())
     return compare(pair, material_of([old, converted]), seeds=seeds, count=count, seed=seed)

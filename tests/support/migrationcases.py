@@ -1,4 +1,4 @@
-"""Whole rules and documents in both dialects: what conversions of mutations, generations and cleanups are held to."""
+"""Whole rules and documents in both dialects: the reference for conversions of mutations, generations and cleanups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rows_of(name: str) -> list[JSONObject]:
 
 
 def policy_of(row: JSONObject) -> JSONObject:
-    """Return the ClusterPolicy of a row: `kind`, and the rest of one rule."""
+    """Return the ClusterPolicy of a row with `kind` and the rest of one rule."""
     info = kind_named(row["kind"])
     resources = {"kinds": [f"{info.api_version}/{info.kind}"], "operations": ["CREATE", "UPDATE"]}
     rule = {name: row[name] for name in ("context", "preconditions", "mutate", "generate") if name in row}
@@ -71,7 +71,7 @@ def convert(document: JSONObject) -> Conversion:
 
 
 def engine_with(documents: Sequence[JSONObject], objects: Sequence[JSONObject] = ()) -> Engine:
-    """Compile documents that must have no error, over a cluster with some objects."""
+    """Compile documents without errors, for a cluster with some objects."""
     compilation = compile_documents([each for document in documents for each in load_documents(dump_yaml(document))])
     assert () == compilation.errors
     policies = PolicySet(compilation.policies, compilation.exceptions)
@@ -88,7 +88,7 @@ def judge(
     objects: Sequence[JSONObject] = (),
     seed: int = 7,
 ) -> Comparison:
-    """Judge generated objects by both sides."""
+    """Evaluate generated objects with both sides."""
     material = material_of([*old, *new])
     if kinds:
         material = replace(material, kinds=tuple(each for each in material.kinds if each.kind in kinds))

@@ -1,4 +1,4 @@
-"""Targets of notifications in this process: notices, settings from text, and deliveries to a stub."""
+"""Notification targets in this process: notices, settings from text, and deliveries to a stub."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def notice(event: str = OPENED, **fields: str) -> Notice:
 
 
 def settings(text: str) -> NotificationSettings:
-    """Return the settings of a file."""
+    """Return the settings in a file."""
     return read_notifications(load_documents(text, file="targets.yaml"))
 
 
@@ -51,7 +51,7 @@ async def deliver(
     attempt: int = 1,
     custom: Mapping[str, str] | None = None,
 ) -> None:
-    """Send a delivery to the one target of a file; raises DeliveryError, UsageError."""
+    """Send a delivery to the only target of a file; raises DeliveryError, UsageError."""
     (target,) = settings(text).targets
     transport = Transport(rules)
     try:

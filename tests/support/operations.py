@@ -1,4 +1,4 @@
-"""Counts what a function does, so that a test can hold growth against growth without a clock.
+"""Counts the operations of a function, so that a test can compare growth without a clock.
 
 Every bytecode that Python executes counts as one operation; loops inside of C functions do not.
 """
@@ -17,7 +17,7 @@ MOST_GROWTH = 2.6
 
 
 def operations(call: Callable[[], object]) -> int:
-    """Return how many bytecodes a call executes.
+    """Return the number of bytecodes that a call executes.
 
     >>> operations(lambda: sum(range(1000))) < operations(lambda: [index for index in range(1000)])
     True
@@ -44,7 +44,7 @@ def operations(call: Callable[[], object]) -> int:
 
 
 def _monitored(call: Callable[[], object]) -> int:
-    """Count with `sys.monitoring`: since Python 3.12, a function that sets a frame's tracing can miss the frame."""
+    """Count with `sys.monitoring`: since Python 3.12, setting a frame's tracing in a function can miss that frame."""
     count = 0
 
     def add(_code: CodeType, _offset: int) -> None:
@@ -66,7 +66,7 @@ def _monitored(call: Callable[[], object]) -> int:
 
 
 def growth(make: Callable[[int], Callable[[], object]], size: int) -> float:
-    """Return how many times as many operations the call of twice the size takes; `make` prepares the call of a size."""
-    make(1)()  # what is made once is not counted
+    """Return the factor of operations between a call and one of twice the size; `make` prepares the call of a size."""
+    make(1)()  # excludes one-time work
     small, large = (operations(make(each)) for each in (size, 2 * size))
     return large / small

@@ -1,4 +1,4 @@
-"""A link that Kyverno's playground would write, made with LZ-string 1.5.0 itself."""
+"""A link in the form of Kyverno's playground, made with LZ-string 1.5.0 itself."""
 
 CONTENT = (
     "N4IgDg9gNglgxgTxALhAQzDAagUwE4DOMEAdsgAQDWCAbviRAHTED0NAjADomUwkAmFAMJQArgQAu+AArR4CbgFscEtPzSrk3cuR"

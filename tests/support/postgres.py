@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: Debian's, on a socket in a folder of its own, ended with the tests."""
+"""A PostgreSQL server for tests: Debian's, on a socket in its own folder, stopped with the tests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _program(name: str) -> str:
 
 @contextmanager
 def run_postgres() -> Iterator[Postgres]:
-    """Start a server; the test is skipped where PostgreSQL or psycopg is not installed."""
+    """Run a server; the test is skipped if PostgreSQL or psycopg is not installed."""
     if importlib.util.find_spec("psycopg") is None:
         pytest.skip("psycopg is not installed")
     initdb = _program("initdb")

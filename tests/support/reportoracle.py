@@ -1,6 +1,6 @@
-"""What reports should hold, computed by the library from the objects of a cluster, and what they do hold.
+"""Expected reports, computed by the library from the objects of a cluster, and the reports in the cluster.
 
-The oracle knows nothing of the reports controller: it evaluates every object with every policy by itself.
+The oracle is independent of the reports controller: it evaluates every object with every policy by itself.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Shown = dict[str, list[tuple[Any, ...]]]
 
 
 async def actual_reports(client: Client) -> Shown:
-    """Return what the reports in a cluster say, whatever their timestamps."""
+    """Return the contents of the reports in a cluster without timestamps."""
     found: Shown = {}
     for gvr in REPORTS:
         for report in (await client.list(gvr))["items"]:
@@ -58,7 +58,7 @@ async def actual_reports(client: Client) -> Shown:
 
 
 async def expected_reports(client: Client) -> Shown:
-    """Return what they should say of the objects that the cluster holds now."""
+    """Return the expected contents for the objects in the cluster now."""
     objects = [body async for body in _listed(client, _OBJECTS)]
     documents = [Document(body, "") async for body in _listed(client, (*_POLICIES, EXCEPTIONS))]
     compilation = compile_documents(documents)
@@ -110,13 +110,13 @@ class Changes:
         self._random = random.Random(seed)  # noqa: S311 - the same changes every time
 
     async def begin(self) -> None:
-        """Create what changes need."""
+        """Create the objects that the changes need."""
         for name in ("red", "blue"):
             await self._apply(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await self._apply(CONFIG_MAPS, _config_map("settings", "red", {"allowed": "nginx:1"}))
 
     async def make(self) -> None:
-        """Make one change; one that the cluster refuses changes nothing."""
+        """Make one change; a change that the cluster refuses has no effect."""
         change = self._random.choice(
             (self._pod, self._pod, self._pod, self._labels, self._config, self._policy, self._policy, self._exception)
         )
@@ -137,7 +137,7 @@ class Changes:
                 raise
             before = await self._client.get(gvr, metadata["name"], namespace)
             kept = {**before["metadata"], **metadata}
-            if gvr == PODS:  # of which little but the image may change
+            if gvr == PODS:  # only its image and a few other fields may change
                 body = {**before, "spec": before["spec"]}
                 body["spec"]["containers"][0]["image"] = image
             await self._client.update(gvr, {**before, **body, "metadata": kept}, namespace)

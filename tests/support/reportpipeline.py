@@ -1,4 +1,4 @@
-"""Results through the pipeline of reports while nothing aggregates them: stored, dropped, and reported in the end.
+"""Results in the pipeline of reports while no controller aggregates them: stored, dropped, and finally reported.
 
 Admission reports of `requests` reviews are written to a cluster without a reports controller, which then starts. Every
 request is either stored as an ephemeral report or counted as dropped; the reports in the end are those of a scan.
@@ -48,7 +48,7 @@ _SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Flow:
-    """What became of `requests`: objects in the cluster at most, those dropped and counted, and wrong reports."""
+    """The result of `requests`: the peak number of objects, those dropped and counted, and wrong reports."""
 
     requests: int
     results: int
@@ -64,7 +64,7 @@ class Flow:
 
 
 async def send_through(policies: list[JSONObject], *, requests: int, cap: int, pods: int) -> Flow:
-    """Have reviews of some pods reported without a consumer, then start it; return what became of them."""
+    """Report reviews of some Pods without a consumer, then start it; return what happened to them."""
     async with Sandbox(Settings(kubelet=False)) as sandbox:
         access = load_kubeconfig(sandbox.kubeconfig, environment={})
         async with Client(access, qps=0) as client:
@@ -96,7 +96,7 @@ async def send_through(policies: list[JSONObject], *, requests: int, cap: int, p
 async def _report(
     client: Client, metrics: Metrics, policies: list[JSONObject], pods: list[JSONObject], *, requests: int, cap: int
 ) -> tuple[int, int]:
-    """Report reviews as fast as they are written; return the numbers of reviews and of results."""
+    """Report reviews as fast as they are written; return the number of reviews and of results."""
     kinds = await discover(client)
     settings = ReportSettings(most=cap, max_waiting=2 * BURST)
     reports = AdmissionReports(client, settings, kinds=lambda: kinds, version_of=lambda _: "1", metrics=metrics)
@@ -115,7 +115,7 @@ async def _report(
             await asyncio.sleep(0.01)
 
     try:
-        while not await _count(client):  # nothing is written before the reports that exist are counted
+        while not await _count(client):  # nothing is written before the existing reports are counted
             await send(1)
         while sent < requests:
             await send(min(BURST, requests - sent))
@@ -125,7 +125,7 @@ async def _report(
 
 
 async def _differing(client: Client) -> int:
-    """Return how many objects have reports other than the library's results."""
+    """Return the number of objects whose reports differ from the library's results."""
     expected, actual = await expected_reports(client), await actual_reports(client)
     return sum(expected.get(uid) != actual.get(uid) for uid in expected.keys() | actual.keys())
 

@@ -1,4 +1,4 @@
-"""A service on this machine that answers whatever it was told to, and remembers how it was asked."""
+"""A service on this machine with configurable responses that records its requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Asked", "Service", "names"]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request."""
+    """A received request."""
 
     method: str
     path: str
@@ -28,7 +28,7 @@ class Asked:
 
 @dataclass
 class Service:
-    """Listens on 127.0.0.1 as long as it is entered; `answers` are by path, everything else is `{"ok": true}`."""
+    """Listens on 127.0.0.1 while it is entered; `answers` are by path, the default is `{"ok": true}`."""
 
     answers: dict[str, Callable[[], web.StreamResponse]] = field(default_factory=dict)
     certificate: Certificate | None = None
@@ -49,7 +49,7 @@ class Service:
         await self._runner.cleanup()
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
-        """Return the address of a path, by any name."""
+        """Return the URL of a path, with any host name."""
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}{path}"
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -71,7 +71,7 @@ def _context(certificate: Certificate | None) -> ssl.SSLContext | None:
 
 
 def names(**known: list[str]) -> Callable[[str, int], Awaitable[list[str]]]:
-    """Return a name service that knows some names, written with `_` for dots."""
+    """Return a resolver for some names, written with `_` for dots."""
 
     async def lookup(host: str, port: int) -> list[str]:
         try:

@@ -1,7 +1,7 @@
-"""Stands between a controller and an API server, and breaks requests by chance: refused, answered late, or lost.
+"""A proxy between a controller and an API server that breaks random requests: refused, answered late, or lost.
 
-A lost answer is the worst: the request was performed, and the client does not know. Leases pass, so that a storm does
-not only test elections. This module must never change what passes.
+A lost response is the worst: the server has performed the request, and the client cannot tell. Leases pass, so that a
+storm does not only test elections. This module must never change the data that pass through it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WATCH_SECONDS: Final = (0.2, 1.5)
 
 
 class StormProxy(FaultyProxy):
-    """Breaks a share of the requests while there is a storm; `is_away` refuses all."""
+    """Breaks a share of the requests during a storm; `is_away` refuses all of them."""
 
     def __init__(self, upstream: Client, seed: int, share: float) -> None:
         super().__init__(upstream)
@@ -37,7 +37,7 @@ class StormProxy(FaultyProxy):
         self.broken = 0
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request, or break it."""
+        """Forward one request, or break it."""
         if self.is_away:
             self.broken += 1
             return status(503, "ServiceUnavailable")
@@ -47,12 +47,12 @@ class StormProxy(FaultyProxy):
         if request.query.get("watch"):
             return await self._end_soon(request)
         if self._chance.random() < 0.3:
-            await super().handle(request)  # performed, and the answer is lost
+            await super().handle(request)  # performed, but the response is lost
             return status(504, "Timeout")
         return status(*self._chance.choice(_REFUSALS))
 
     async def _end_soon(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Let a watch expire: at once, or in the middle."""
+        """End a watch at once, or in the middle."""
         if self._chance.random() < 0.5:
             return status(410, "Expired")
         response = web.StreamResponse()
@@ -65,7 +65,7 @@ class StormProxy(FaultyProxy):
 
 @asynccontextmanager
 async def stormy(upstream: Client, seed: int, share: float) -> AsyncIterator[tuple[StormProxy, Access]]:
-    """Run a proxy before an API server; yield it with the access of its clients."""
+    """Run a proxy in front of an API server; yield it with the access of its clients."""
     proxy = StormProxy(upstream, seed, share)
     runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=0.1)
     await runner.setup()

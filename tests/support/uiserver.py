@@ -1,4 +1,4 @@
-"""The web server in this process, over a store in a folder."""
+"""The UI server in this process, with a store in a folder."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class UiServer:
     """The address of the server, its feed, and a client."""
 
     def __init__(self, url: str, feed: StoreFeed, session: aiohttp.ClientSession) -> None:
-        """Take what the server was started with."""
+        """Take the settings that the server was started with."""
         self.url = url
         self.feed = feed
         self.session = session
 
     async def get(self, path: str, status: int = 200) -> Any:
-        """Return the JSON that a path gives."""
+        """Return the JSON of a GET request."""
         async with self.session.get(f"{self.url}{path}") as response:
             body = await response.json(content_type=None)
             assert status == response.status, body
             return body
 
     async def post(self, path: str, body: object, status: int = 200) -> Any:
-        """Return the JSON that a path answers."""
+        """Return the JSON response to a POST request."""
         async with self.session.post(f"{self.url}{path}", json=body) as response:
             found = await response.json()
             assert status == response.status, found
@@ -69,7 +69,7 @@ async def serve_ui(
     namespaces: NamespaceSelector | None = None,
     metrics_labels: Sequence[str] = (),
 ) -> AsyncIterator[UiServer]:
-    """Serve an empty store on a free port; `inspectors` answer for clusters, and `targets` get notifications."""
+    """Serve an empty store on a free port; `inspectors` are by cluster, and `targets` receive notifications."""
     path = str(folder / "results.db")
     create_tables(path)
     writer = Writer(path)

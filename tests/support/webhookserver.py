@@ -1,4 +1,4 @@
-"""A webhook server on a free port, with a certificate of its own, and a client that speaks to it."""
+"""A webhook server on a free port with its own certificate, and a client."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Certificate:
     key: bytes
 
     def client_context(self) -> ssl.SSLContext:
-        """Return what a client trusts that knows this certificate only."""
+        """Return a client context that trusts this certificate only."""
         return ssl.create_default_context(cadata=self.certificate.decode())
 
 
 def make_certificate(name: str = "localhost") -> Certificate:
-    """Make a certificate for localhost; the name tells certificates apart."""
+    """Create a certificate for localhost; the name distinguishes certificates."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -67,7 +67,7 @@ def make_certificate(name: str = "localhost") -> Certificate:
 
 @dataclass
 class MemoryWorld:
-    """A cluster as the webhook knows it, held in plain fields."""
+    """The webhook's view of a cluster, held in plain fields."""
 
     policies: Policies = field(default_factory=Policies)
     configuration: Configuration = field(default_factory=Configuration)
@@ -78,27 +78,27 @@ class MemoryWorld:
     roles: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
 
     def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace that was given, or one without labels where none were given at all."""
+        """Return a given namespace, or one without labels if none were given at all."""
         return self.namespaces.get(name) if self.namespaces else {"metadata": {"name": name}}
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the roles that were given for a user name."""
+        """Return the roles for a user name."""
         return self.roles.get(user.username, ((), ()))
 
 
 class Sound:
-    """Health that can be spoiled."""
+    """A health object that tests can set to a problem."""
 
     def __init__(self) -> None:
         self.trouble = ""
 
     def problem(self) -> str:
-        """Return what was said to be wrong."""
+        """Return the problem."""
         return self.trouble
 
 
 class Recorded:
-    """Keeps what the server told it."""
+    """Records the server's notifications."""
 
     def __init__(self) -> None:
         self.answers: list[tuple[str, AdmissionOutcome]] = []
@@ -107,11 +107,11 @@ class Recorded:
     def answered(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
     ) -> None:
-        """Keep an answer."""
+        """Record an answer."""
         self.answers.append((path, outcome))
 
     def failed(self, path: str, error: BaseException) -> None:
-        """Keep a failure."""
+        """Record a failure."""
         self.failures.append((path, error))
 
 
@@ -125,7 +125,7 @@ def make_server(
     special: Mapping[str, Special] | None = None,
     limits: Limits | None = None,
 ) -> WebhookServer:
-    """Make a server that judges by these policies."""
+    """Create a server with these policies."""
     cluster = cluster or MemoryWorld()
     if policies:
         cluster.policies = Policies(compile_policies(policies))
@@ -141,7 +141,7 @@ def make_server(
 
 
 def review_body(resource: JSONObject, **request: Any) -> JSONObject:
-    """Return an AdmissionReview that asks to create an object."""
+    """Return an AdmissionReview for the creation of an object."""
     group, _, version = str(resource["apiVersion"]).rpartition("/")
     metadata = resource.get("metadata", {})
     return {

@@ -1,4 +1,4 @@
-"""Kubeconfigs as people have them: contexts, several files, credentials of all kinds, and what is wrong with them."""
+"""Kubeconfigs in practice: contexts, several files, all kinds of credentials, and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _write(folder: Path, text: str, name: str = "config") -> str:
 
 
 def test_the_current_context_is_taken_without_a_name(tmp_path: Path) -> None:
-    """Relative paths start from the file's folder; the last slash of the server goes."""
+    """Relative paths start at the folder of the file; a trailing slash of the server URL is removed."""
     (tmp_path / "ca.crt").write_text("PEM")
     access = load_kubeconfig(_write(tmp_path, CONFIG))
     assert ("https://one.example.com:6443", b"PEM", "kube", "team") == (
@@ -56,7 +56,7 @@ def test_the_current_context_is_taken_without_a_name(tmp_path: Path) -> None:
 
 
 def test_another_context_is_taken_by_name(tmp_path: Path) -> None:
-    """With its plugin, whose path starts from the file's folder as well."""
+    """The path of its exec plugin starts at the folder of the file as well."""
     access = load_kubeconfig(_write(tmp_path, CONFIG), "prod")
     assert (True, "http://proxy:1", "default") == (access.skips_verification, access.proxy, access.namespace)
     plugin = access.exec_plugin
@@ -70,14 +70,14 @@ def test_another_context_is_taken_by_name(tmp_path: Path) -> None:
 
 
 def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
-    """The server decides what that means."""
+    """The server decides how to treat anonymous requests."""
     (tmp_path / "ca.crt").write_text("PEM")
     access = load_kubeconfig(_write(tmp_path, CONFIG), "nobody")
     assert ("", b"", None) == (access.token, access.certificate, access.exec_plugin)
 
 
 def test_of_several_files_the_first_that_has_an_entry_wins(tmp_path: Path) -> None:
-    """As for kubectl; files that are not there are left out."""
+    """The rule is that of kubectl; missing files are skipped."""
     (tmp_path / "ca.crt").write_text("PEM")
     first = _write(tmp_path, "users:\n- {name: alice, user: {token: other}}\n", "first")
     second = _write(tmp_path, CONFIG, "second")
@@ -86,7 +86,7 @@ def test_of_several_files_the_first_that_has_an_entry_wins(tmp_path: Path) -> No
 
 
 def test_without_a_name_the_home_folder_is_looked_into(tmp_path: Path) -> None:
-    """At `~/.kube/config`."""
+    """The path is `~/.kube/config`."""
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "ca.crt").write_text("PEM")
     _write(tmp_path / ".kube", CONFIG)
@@ -94,7 +94,7 @@ def test_without_a_name_the_home_folder_is_looked_into(tmp_path: Path) -> None:
 
 
 def test_data_in_the_file_wins_over_a_path(tmp_path: Path) -> None:
-    """Certificates are kept as they are, PEM in base64."""
+    """Certificates are decoded from base64 PEM."""
     data = base64.b64encode(b"INLINE").decode()
     text = CONFIG.replace(
         "certificate-authority: ca.crt", f"certificate-authority: ca.crt, certificate-authority-data: {data}"
@@ -118,7 +118,7 @@ def test_data_in_the_file_wins_over_a_path(tmp_path: Path) -> None:
 def test_what_is_missing_is_told_with_its_place(
     tmp_path: Path, change: tuple[str, str], context: str, said: str
 ) -> None:
-    """One clear sentence, which names file and entry and never a secret."""
+    """The message names file and entry, and never a secret."""
     path = _write(tmp_path, CONFIG.replace(*change))
     with pytest.raises(UsageError) as caught:
         load_kubeconfig(path, context)
@@ -128,7 +128,7 @@ def test_what_is_missing_is_told_with_its_place(
 
 
 def test_a_file_that_is_no_map_or_not_there_is_refused(tmp_path: Path) -> None:
-    """With its name."""
+    """The error names the file."""
     with pytest.raises(DocumentError, match="a kubeconfig must be a map"):
         load_kubeconfig(_write(tmp_path, "[]"))
     with pytest.raises(UsageError, match="missing` cannot be read"):
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_map_or_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_auth_provider_is_refused_by_name(tmp_path: Path) -> None:
-    """Kubernetes has removed them; a token that is not asked for would be an anonymous request."""
+    """Kubernetes has removed these providers; without one, requests would be anonymous."""
     (tmp_path / "ca.crt").write_text("PEM")
     text = CONFIG.replace("{token: secret, as: bob, as-groups: [devs]}", "{auth-provider: {name: gcp}}")
     with pytest.raises(UsageError, match="auth-provider"):
@@ -144,7 +144,7 @@ def test_an_auth_provider_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_pod_has_the_access_of_its_service_account(tmp_path: Path) -> None:
-    """Its token is read again, so only the path is kept; outside of a cluster there is none."""
+    """Only the path of the token is kept, because the token rotates; outside of a cluster there is no access."""
     for name, text in (("token", "t"), ("ca.crt", "PEM"), ("namespace", "kyverno\n")):
         (tmp_path / name).write_text(text)
     variables = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -160,7 +160,7 @@ def test_a_pod_has_the_access_of_its_service_account(tmp_path: Path) -> None:
 
 
 def test_a_program_in_a_pod_takes_its_service_account_unless_a_kubeconfig_is_named(tmp_path: Path) -> None:
-    """By flag or environment; a pod without a token has only kubeconfigs."""
+    """Flag or environment names the kubeconfig; a Pod without a token needs one."""
     (tmp_path / "ca.crt").write_text("PEM")
     config = _write(tmp_path, CONFIG)
     pod = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "443"}

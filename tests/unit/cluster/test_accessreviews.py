@@ -1,4 +1,4 @@
-"""Questions of authorization: what is asked of the API server, how often, and how its answer is read."""
+"""Authorization checks: their requests to the API server, their number, and their results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check(verb: str = "get", account: tuple[str, str] | None = None, **attribute
 
 
 def test_a_review_says_everything_about_the_user_and_what_is_asked() -> None:
-    """Groups, uid and extra decide as the name does; a selector goes along as it was written."""
+    """Groups, uid and extra are included; a selector is passed on unchanged."""
     user = User("alice", ("devs",), uid="7", extra={"scopes": ("a", "b")})
     spec = access_review(check("list", subresource="log", name="web", labelSelector="app=web"), user)["spec"]
     assert {
@@ -52,7 +52,7 @@ def test_a_review_says_everything_about_the_user_and_what_is_asked() -> None:
 
 
 def test_a_path_is_asked_as_a_path() -> None:
-    """What is no resource has a path and a verb."""
+    """A check on a path has the path and a verb."""
     review = access_review(AuthorizationCheck({"path": "/healthz"}, "get", None), ALICE)
     assert {"path": "/healthz", "verb": "get"} == review["spec"]["nonResourceAttributes"]
 
@@ -69,13 +69,13 @@ def test_a_path_is_asked_as_a_path() -> None:
     ],
 )
 def test_only_a_clear_yes_allows(status: object, allowed: bool, error: str) -> None:
-    """An answer that says nothing allows nothing."""
+    """A missing or invalid status denies."""
     found = decision_of({"status": status})
     assert (allowed, error) == (found.allowed, found.error)
 
 
 def asking(questions: Callable[[ClusterHost, list[str]], None]) -> None:
-    """Ask in a worker thread, of a sandbox in which the group `devs` may read Pods of `default`."""
+    """Run checks in a worker thread, against a sandbox in which the group `devs` may read Pods of `default`."""
 
     async def run() -> None:
         requests: list[str] = []
@@ -104,7 +104,7 @@ def reviews(requests: list[str]) -> int:
 
 
 def test_the_authorizer_speaks_about_the_user_of_the_request() -> None:
-    """The groups of the user count; another user, verb or namespace has another answer."""
+    """Its groups count; other users, verbs or namespaces have other results."""
 
     def questions(host: ClusterHost, _: list[str]) -> None:
         alice, bob = host.for_request(ALICE), host.for_request(User("bob"))
@@ -118,7 +118,7 @@ def test_the_authorizer_speaks_about_the_user_of_the_request() -> None:
 
 
 def test_a_question_is_asked_once_for_a_request() -> None:
-    """The answer holds for one request and no longer: roles may change between two."""
+    """The result holds for one admission request only, because roles may change."""
 
     def questions(host: ClusterHost, requests: list[str]) -> None:
         for _ in range(2):
@@ -131,7 +131,7 @@ def test_a_question_is_asked_once_for_a_request() -> None:
 
 
 def test_without_a_request_nobody_is_asked_about() -> None:
-    """A host that speaks for no user answers with an error, not with a refusal."""
+    """A host without a user raises an error instead of a denial."""
 
     def questions(host: ClusterHost, requests: list[str]) -> None:
         with pytest.raises(EvaluationError, match="the evaluation has no user"):
@@ -142,7 +142,7 @@ def test_without_a_request_nobody_is_asked_about() -> None:
 
 
 def test_what_is_asked_after_the_deadline_has_no_answer() -> None:
-    """A request that is over waits for nothing."""
+    """A finished request waits for nothing."""
 
     def questions(host: ClusterHost, _: list[str]) -> None:
         with pytest.raises(HostError, match="no answer within 0 seconds"):

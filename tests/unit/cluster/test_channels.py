@@ -1,4 +1,4 @@
-"""Connections for writes: answers in any pieces, bytes that are no answer, and connections that are used again."""
+"""Connections for writes: responses in any pieces, malformed responses, and reuse of connections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_answer_may_come_in_any_pieces(data: bytes, expected: tuple[int, byte
 
 
 def test_an_answer_without_a_length_ends_with_its_connection() -> None:
-    """The end completes this one; it cuts off one that gives its length."""
+    """Closing the connection completes it; a response with a length is then cut off."""
     reader, cut = ReplyReader(100), ReplyReader(100)
     assert reader.feed(b"HTTP/1.1 200 OK\r\n\r\nab") is None
     assert cut.feed(PLAIN[:-1]) is None
@@ -69,7 +69,7 @@ def test_an_answer_without_a_length_ends_with_its_connection() -> None:
     ],
 )
 def test_bytes_that_are_no_answer_are_refused(data: bytes) -> None:
-    """Wrong framing, two lengths, and everything beyond the limits."""
+    """Cases are wrong framing, two lengths, and sizes beyond the limits."""
     with pytest.raises(ConnectionError):
         ReplyReader(100).feed(data)
 
@@ -82,7 +82,7 @@ def test_a_head_holds_no_line_break_of_a_value() -> None:
 
 
 def test_connections_are_used_again_until_one_is_not_to_be() -> None:
-    """Requests that follow each other share one; after `Connection: close` or surplus bytes comes another."""
+    """Consecutive requests share a connection; `Connection: close` or surplus bytes lead to a new one."""
     answers = [PLAIN, PLAIN, PLAIN.replace(b"Date: now", b"Connection: x, Close"), PLAIN + b"surplus", PLAIN]
 
     async def run() -> list[int]:
@@ -118,7 +118,7 @@ def test_connections_are_used_again_until_one_is_not_to_be() -> None:
 
 
 def test_a_connection_that_ends_without_an_answer_is_an_error() -> None:
-    """The request is not sent again: it may have been done."""
+    """The request is not repeated, because the server may have performed it."""
 
     async def run() -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -136,11 +136,11 @@ def test_a_connection_that_ends_without_an_answer_is_an_error() -> None:
 
 @pytest.mark.parametrize("server", ["https://api:port", "ftp://api", "api:6443"])
 def test_an_address_that_is_none_fails_the_request_alone(server: str) -> None:
-    """Nothing is read of it before a request is sent."""
+    """The address is parsed only when a request is sent."""
     channels = Channels(server, prepare=_leave)
     with pytest.raises(OSError, match="not a URL"):
         asyncio.run(channels.exchange(b"", None, 9))
 
 
 def _leave(_: socket.socket) -> None:
-    """Keep the socket as it is."""
+    """Leave the socket unchanged."""

@@ -1,4 +1,4 @@
-"""The client against a server that refuses, delays, redirects and breaks off."""
+"""The client with servers that refuse, delay, redirect and break off."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Scene = Callable[[Script, Client], Awaitable[None]]
 
 
 def play(scene: Scene, **access: Any) -> None:
-    """Play a scene with a server and its client."""
+    """Run a scene with a server and its client."""
 
     async def run() -> None:
         async with serving(**access) as (script, client):
@@ -38,7 +38,7 @@ def play(scene: Scene, **access: Any) -> None:
 
 
 def test_verbs_are_sent_as_kubernetes_has_them() -> None:
-    """Method, path, media type and query of each."""
+    """Each verb has its method, path, media type and query."""
 
     async def scene(script: Script, client: Client) -> None:
         body = {"metadata": {"name": "a"}}
@@ -64,7 +64,7 @@ def test_verbs_are_sent_as_kubernetes_has_them() -> None:
 
 
 def test_a_refusal_is_a_typed_error() -> None:
-    """Code, reason and text are the server's; what is no Status is not repeated."""
+    """Code, reason and text are the server's; a body that is no Status is not repeated."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"GET {PATH}/a", status(403, "Forbidden"), web.Response(status=502, text="<html>hunter2</html>"))
@@ -80,7 +80,7 @@ def test_a_refusal_is_a_typed_error() -> None:
 
 
 def test_a_server_that_asks_for_patience_is_asked_again() -> None:
-    """After the seconds that it names, a few times; other errors are told at once."""
+    """The client waits as long as `Retry-After` says, a few times; errors without it are raised at once."""
 
     async def scene(script: Script, client: Client) -> None:
         later = status(429, "TooManyRequests", Retry_After="0")
@@ -99,7 +99,7 @@ def test_a_server_that_asks_for_patience_is_asked_again() -> None:
 
 
 def test_a_credential_that_is_refused_is_read_again(tmp_path: Path) -> None:
-    """Once; a token that stays the same is refused for good."""
+    """The credential is read once more; an unchanged token stays refused."""
     token = tmp_path / "token"
     token.write_text("old")
 
@@ -119,7 +119,7 @@ def test_a_credential_that_is_refused_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_closed_client_opens_no_connection_again() -> None:
-    """Whoever still uses it gets an error that background work knows, and no session that nothing closes."""
+    """A later call gets an error that background tasks handle, and no session leaks."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"GET {PATH}/a", {})
@@ -134,7 +134,7 @@ def test_a_closed_client_opens_no_connection_again() -> None:
 
 
 def test_no_redirect_is_followed() -> None:
-    """Our credential would go wherever an answer says."""
+    """A redirect could send the credential to any host."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"GET {PATH}/a", web.Response(status=302, headers={"Location": "/elsewhere"}))
@@ -147,7 +147,7 @@ def test_no_redirect_is_followed() -> None:
 
 
 def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a kubeconfig may name one."""
+    """Only a kubeconfig may name a proxy."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
 
@@ -165,7 +165,7 @@ def test_no_proxy_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_impersonation_is_sent_with_every_request() -> None:
-    """User, groups, uid and extra, as kubectl sends them."""
+    """User, groups, uid and extra are sent, as kubectl does."""
 
     async def scene(script: Script, client: Client) -> None:
         seen: list[tuple[str, str]] = []
@@ -191,7 +191,7 @@ def test_impersonation_is_sent_with_every_request() -> None:
 
 
 def test_a_list_is_read_page_by_page() -> None:
-    """All pages are one list, with what the last one says of the whole."""
+    """The pages form one list, with the metadata of the last page."""
 
     async def scene(script: Script, client: Client) -> None:
         first = {"kind": "ConfigMapList", "items": [{"n": 1}], "metadata": {"continue": "x y", "resourceVersion": "5"}}
@@ -208,7 +208,7 @@ def test_a_list_is_read_page_by_page() -> None:
 
 
 def test_a_list_whose_pages_expire_is_read_at_once() -> None:
-    """The first page is read again with everything else; a list that is refused at once is an error."""
+    """The list starts again without pages; a list that expires at its first request is an error."""
 
     async def scene(script: Script, client: Client) -> None:
         first = {"items": [{"n": 1}], "metadata": {"continue": "x", "resourceVersion": "5"}}
@@ -223,7 +223,7 @@ def test_a_list_whose_pages_expire_is_read_at_once() -> None:
 
 
 def test_one_object_answers_whether_there_are_any() -> None:
-    """The pages after the first object are not read; one that is empty, with more to come, decides nothing."""
+    """Pages after the first object are not read; an empty page with a continue token leads to the next page."""
 
     async def scene(script: Script, client: Client) -> None:
         empty = {"items": [], "metadata": {"continue": "x"}}
@@ -241,7 +241,7 @@ def test_one_object_answers_whether_there_are_any() -> None:
 
 
 def test_a_server_that_says_nothing_is_given_up() -> None:
-    """Within the seconds that the caller has; and a port where nobody is."""
+    """The limit is the deadline of the caller; a port without a server fails as well."""
 
     async def scene(script: Script, client: Client) -> None:
         async def sleep(_: web.BaseRequest) -> web.StreamResponse:
@@ -261,7 +261,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
 
 
 def test_an_answer_that_is_no_json_is_an_error() -> None:
-    """Also with a good code; and one that is no object where an object was asked for."""
+    """A status of 200 does not matter; a non-object is an error as well."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"GET {PATH}/a", web.Response(text="hunter2"), web.Response(text="[]"))
@@ -275,7 +275,7 @@ def test_an_answer_that_is_no_json_is_an_error() -> None:
 
 @pytest.mark.parametrize("coding", ["gzip", "identity"])
 def test_a_small_answer_does_not_become_a_large_one(coding: str) -> None:
-    """Compressed answers are inflated piece by piece, and what is too large is an error long before it is all there."""
+    """Compressed responses are inflated piece by piece, and the limit applies before the whole is in memory."""
     inflated = b'"' + b" " * 20_000_000 + b'"'
     body = gzip.compress(inflated) if coding == "gzip" else inflated
 
@@ -294,7 +294,7 @@ def test_a_small_answer_does_not_become_a_large_one(coding: str) -> None:
 
 
 def test_a_stream_gives_whole_lines_only() -> None:
-    """A line may come in parts; one that is cut off at the end is dropped, one that is no JSON is an error."""
+    """A line may arrive in parts; a truncated last line is dropped, and invalid JSON is an error."""
 
     async def scene(script: Script, client: Client) -> None:
         opened: list[bool] = []
@@ -309,7 +309,7 @@ def test_a_stream_gives_whole_lines_only() -> None:
 
 
 def test_a_stream_that_falls_silent_is_given_up() -> None:
-    """A connection that is half open would be waited for until the end of days."""
+    """Otherwise a half-open connection would block without end."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"WATCH {PATH}", watch({"n": 1}))
@@ -322,7 +322,7 @@ def test_a_stream_that_falls_silent_is_given_up() -> None:
 
 
 def test_certificates_that_can_not_be_used_are_one_error() -> None:
-    """With the server's name and without the key."""
+    """The error names the server and does not contain the key."""
 
     async def ask() -> None:
         async with Client(Access("https://127.0.0.1:9", ca=b"nonsense", key=b"hunter2")) as client:
@@ -334,13 +334,13 @@ def test_certificates_that_can_not_be_used_are_one_error() -> None:
 
 
 def test_paths_are_those_of_the_api() -> None:
-    """The core group has a root of its own."""
+    """The core group has its own root path."""
     assert "/apis/coordination.k8s.io/v1/namespaces/a/leases/b" == resource_path(LEASES, "a", "b")
     assert "/api/v1/configmaps" == resource_path(MAPS)
 
 
 def test_what_is_submitted_is_sent_and_judged_as_what_is_created() -> None:
-    """Path, identity and body are the same; refusals are typed, and a busy server is given another try."""
+    """Path, identity and body equal those of `create`; refusals are typed, and a busy server gets a retry."""
 
     async def scene(script: Script, client: Client) -> None:
         busy = web.Response(status=429, headers={"Retry-After": "0"})
@@ -363,7 +363,7 @@ def test_what_is_submitted_is_sent_and_judged_as_what_is_created() -> None:
 
 
 def test_what_is_discarded_is_deleted_with_its_options() -> None:
-    """The body is that of a deletion; a missing object is an error with the server's status."""
+    """The body has the options of the deletion; a missing object is an error with the server's status."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"DELETE {PATH}/a", {"kind": "Status"}, status(404, "NotFound"))

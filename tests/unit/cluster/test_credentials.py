@@ -1,4 +1,4 @@
-"""Credentials: read again, run again when they end, and never shown."""
+"""Credentials: read again when they change, requested again when they expire, and never shown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PASSWORD: dict[str, Any] = {"password": "pass"}
 
 
 def _plugin(folder: Path, printed: str, **settings: object) -> ExecPlugin:
-    """Return a plugin that counts its runs in a file and prints a text with the number in it."""
+    """Return a plugin that counts its runs in a file and prints a text with the number."""
     script = folder / "plugin.py"
     script.write_text(
         "import os, pathlib\n"
@@ -61,13 +61,13 @@ def _headers(credentials: Credentials, times: int = 2) -> list[str]:
 def test_a_plugin_is_run_again_when_its_credential_ends(
     tmp_path: Path, status: dict[str, str], expected: list[str]
 ) -> None:
-    """A little before, so that no request goes out with one that ends on its way."""
+    """It runs shortly before the expiry, so that no request arrives with an expired credential."""
     access = Access("https://one", exec_plugin=_plugin(tmp_path, _credential(**status)))
     assert expected == _headers(Credentials(access))
 
 
 def test_a_plugin_is_told_of_the_cluster_when_it_asks_for_that(tmp_path: Path) -> None:
-    """Server and authority, and nothing of other users."""
+    """It receives server and authority, and nothing of other users."""
     plugin = _plugin(tmp_path, _credential(**TOKEN), provides_cluster_info=True)
     _headers(Credentials(Access("https://one", ca=b"PEM", exec_plugin=plugin)))
     spec = json.loads((tmp_path / "info").read_text())["spec"]
@@ -76,7 +76,7 @@ def test_a_plugin_is_told_of_the_cluster_when_it_asks_for_that(tmp_path: Path) -
 
 
 def test_after_a_refusal_a_plugin_is_asked_again(tmp_path: Path) -> None:
-    """A fixed token would be the same again."""
+    """A static token would be refused again."""
     credentials = Credentials(
         Access("https://one", exec_plugin=_plugin(tmp_path, _credential(**{"token": "t-NUMBER"})))
     )
@@ -97,7 +97,7 @@ def test_after_a_refusal_a_plugin_is_asked_again(tmp_path: Path) -> None:
     ],
 )
 def test_a_plugin_that_fails_is_named_and_its_output_is_not(plugin: ExecPlugin, said: str) -> None:
-    """What it printed could be half of a secret."""
+    """Its output may contain parts of a secret."""
     with pytest.raises(HostError) as caught:
         _headers(Credentials(Access("https://one", exec_plugin=plugin)))
     assert said in str(caught.value)
@@ -105,7 +105,7 @@ def test_a_plugin_that_fails_is_named_and_its_output_is_not(plugin: ExecPlugin, 
 
 
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
-    """Kubernetes replaces it every hour; after a refusal it is read at once."""
+    """Kubernetes rotates it every hour; after a refusal it is read at once."""
     path = tmp_path / "token"
     path.write_text("one\n")
     credentials = Credentials(Access("https://one", token_file=path))
@@ -121,7 +121,7 @@ def test_a_token_file_is_read_again(tmp_path: Path) -> None:
 
 
 def test_fixed_credentials_are_sent_as_they_are() -> None:
-    """A token, or a name with a password; none of them shows in the access."""
+    """Cases are a token and a name with a password; the access never shows them."""
     access = Access("https://one", username="alice", **PASSWORD)
     assert [f"Basic {base64.b64encode(b'alice:pass').decode()}"] == _headers(Credentials(access), 1)
     assert ["Bearer t"] == _headers(Credentials(Access("https://one", **TOKEN)), 1)

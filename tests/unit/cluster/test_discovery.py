@@ -1,4 +1,4 @@
-"""Discovery: aggregated, plain, and with a group whose server is away."""
+"""Discovery: aggregated, plain, and with an unavailable aggregated API."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _arrange_core(script: Script) -> None:
 
 
 def test_plain_discovery_asks_for_every_version() -> None:
-    """Subresources stand with their resource; the preferred version comes first."""
+    """Subresources belong to their resource; the preferred version comes first."""
 
     def arrange(script: Script) -> None:
         _arrange_core(script)
@@ -76,7 +76,7 @@ def test_plain_discovery_asks_for_every_version() -> None:
 
 
 def test_a_group_whose_server_is_away_is_left_out() -> None:
-    """One broken aggregated API must not stop everything; the core group must be there."""
+    """One broken aggregated API must not stop everything; the core group is required."""
 
     def arrange(script: Script) -> None:
         _arrange_core(script)
@@ -94,7 +94,7 @@ def test_a_group_whose_server_is_away_is_left_out() -> None:
 
 
 def test_aggregated_discovery_takes_two_requests() -> None:
-    """What is stale is left out, as it may be gone."""
+    """Stale versions are left out, because they may have been removed."""
     resource = {
         "resource": "widgets",
         "responseKind": {"group": "x.io", "version": "v1", "kind": "Widget"},
@@ -118,7 +118,7 @@ def test_aggregated_discovery_takes_two_requests() -> None:
 
 
 def test_what_is_late_is_not_gone() -> None:
-    """A group that said nothing has the kinds that it was known to have, or that the API server knew last."""
+    """A group that did not respond is listed as silent, so that its known kinds are kept."""
     resource = {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster"}
     versions = [
         {"version": "v1", "freshness": "Stale", "resources": [resource]},
@@ -148,7 +148,7 @@ def _widget(version: str) -> KindInfo:
 
 
 def test_both_ways_find_the_same_in_a_real_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sandbox speaks both."""
+    """The sandbox supports both protocols."""
 
     async def ask(ask_kinds: Callable[[Client], Awaitable[KindTable]], kubeconfig: str) -> set[str]:
         async with Client(load_kubeconfig(kubeconfig), qps=0) as client:

@@ -1,4 +1,4 @@
-"""Calls of services: what is sent, what comes back, and what stops a call."""
+"""Calls of services: the request, the response, and what stops a call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Play = Callable[[Egress, Service], Awaitable[None]]
 
 
 def play(work: Play, service: Service | None = None, lookup: Lookup | None = None, **settings: Any) -> Service:
-    """Run a play with a service on this machine, which the rules let through."""
+    """Run a scene with a local service that the rules permit."""
     service = service or Service()
 
     async def run() -> None:
@@ -40,7 +40,7 @@ def play(work: Play, service: Service | None = None, lookup: Lookup | None = Non
 
 
 def test_a_call_sends_what_the_policy_wrote() -> None:
-    """Method, path, query, headers and JSON body arrive; the answer is status and bytes."""
+    """Method, path, query, headers and JSON body arrive; the result has status and bytes."""
 
     async def work(egress: Egress, service: Service) -> None:
         call = HttpCall("POST", service.url("/a b?x=1"), {"X-Team": "blue"}, {"b": 1.0, "a": None})
@@ -65,7 +65,7 @@ def test_a_closed_client_calls_no_service_again() -> None:
 
 
 def test_a_get_has_no_body() -> None:
-    """Data are for POST."""
+    """Data are sent with POST only."""
 
     async def work(egress: Egress, service: Service) -> None:
         assert {"ok": True} == await egress.fetch(HttpCall("GET", service.url(), body={"a": 1}))
@@ -75,7 +75,7 @@ def test_a_get_has_no_body() -> None:
 
 
 def test_headers_of_the_connection_are_left_out_and_odd_ones_refused() -> None:
-    """As in Go, nobody writes Host or Content-Length; a line break in a header is an error and no second header."""
+    """As in Go, Host and Content-Length cannot be set; a line break in a header is an error."""
 
     async def work(egress: Egress, service: Service) -> None:
         odd = {"Host": "evil", "Content-Length": "1", "Proxy-Authorization": "x", "Accept-Encoding": "gzip"}
@@ -91,7 +91,7 @@ def test_headers_of_the_connection_are_left_out_and_odd_ones_refused() -> None:
 
 
 def test_the_token_for_services_goes_along_unless_the_policy_has_its_own(tmp_path: Path) -> None:
-    """The file is read for every call, because such tokens are renewed; without it nothing is sent."""
+    """The token file is read for every call, because it rotates; without the file no token is sent."""
     file = tmp_path / "token"
 
     async def work(egress: Egress, service: Service) -> None:
@@ -109,14 +109,14 @@ def test_the_token_for_services_goes_along_unless_the_policy_has_its_own(tmp_pat
 
 
 def test_our_own_token_is_no_token_for_services() -> None:
-    """The file of the service account is refused when the process starts."""
+    """A process with the service account's own token file as the setting does not start."""
     with pytest.raises(UsageError, match="never sent to services"):
         EgressSettings(token_file=SERVICE_ACCOUNT / "token")
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1000, True), (1001, False)])
 def test_an_answer_may_have_so_many_bytes(size: int, fits: bool) -> None:
-    """The limit itself is allowed, one byte more is not."""
+    """A response at the limit is accepted; one more byte is an error."""
     service = Service({"/big": lambda: web.Response(body=b"x" * size)})
 
     async def work(egress: Egress, service: Service) -> None:
@@ -131,7 +131,7 @@ def test_an_answer_may_have_so_many_bytes(size: int, fits: bool) -> None:
 
 
 def test_an_answer_may_take_so_long_and_no_longer_than_the_review() -> None:
-    """The flag bounds every call; the deadline of the review bounds it too."""
+    """Both the flag and the deadline of the review bound the call."""
     service = Service({"/slow": _Slow})
 
     async def work(egress: Egress, service: Service) -> None:
@@ -146,7 +146,7 @@ def test_an_answer_may_take_so_long_and_no_longer_than_the_review() -> None:
 
 
 class _Slow(web.StreamResponse):
-    """Says nothing for a long time."""
+    """Responds after a long delay."""
 
     async def prepare(self, request: web.BaseRequest) -> Any:
         await asyncio.sleep(5)
@@ -154,7 +154,7 @@ class _Slow(web.StreamResponse):
 
 
 def test_the_status_of_an_answer_decides_and_its_text_stays_out_of_errors() -> None:
-    """An answer outside of 200-299 and one that is no JSON are errors that repeat nothing of it."""
+    """A status outside of 200-299 and an invalid JSON body are errors that do not repeat the response."""
     service = Service(
         {
             "/gone": lambda: web.Response(status=404, text="the password is x"),
@@ -173,7 +173,7 @@ def test_the_status_of_an_answer_decides_and_its_text_stays_out_of_errors() -> N
 
 
 def test_only_get_and_post_are_sent() -> None:
-    """Other methods are errors before anything is sent."""
+    """Other methods fail before any request is sent."""
 
     async def work(egress: Egress, service: Service) -> None:
         with pytest.raises(HostError, match="only GET and POST are allowed"):
@@ -183,7 +183,7 @@ def test_only_get_and_post_are_sent() -> None:
 
 
 def test_a_bundle_is_all_that_is_trusted() -> None:
-    """A certificate is checked against the bundle of the policy and the name that was called."""
+    """The certificate is verified against the bundle of the policy and the called name."""
     certificate = make_certificate()
     bundle = certificate.certificate.decode()
 
@@ -206,7 +206,7 @@ def test_a_bundle_is_all_that_is_trusted() -> None:
 
 
 def test_what_can_not_be_reached_says_so_without_addresses() -> None:
-    """Refused connections and unknown names name the origin that the policy wrote, nothing that it resolved to."""
+    """Refused connections and unknown names show the origin in the policy, never the resolved address."""
 
     async def work(egress: Egress, service: Service) -> None:
         for url in ("http://closed.test:1", "http://unknown.test"):

@@ -1,4 +1,4 @@
-"""Where calls may go: the block list, the allow list, and addresses that carry other addresses."""
+"""Where calls may go: the block list, the allow list, and addresses that embed other addresses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _permits(rules: EgressRules, url: str) -> bool:
     ],
 )
 def test_an_address_carries_others(text: str, carried: list[str]) -> None:
-    """Mapped, compatible, translated, 6to4, NAT64, Teredo and ISATAP addresses are unwrapped; others carry none."""
+    """Mapped, compatible, translated, 6to4, NAT64, Teredo and ISATAP addresses are unwrapped."""
     assert carried == [str(each) for each in embedded_addresses(ipaddress.ip_address(text))]
 
 
@@ -56,7 +56,7 @@ RFC_6052 = {
 
 
 def translated(prefix: str, length: int, address: str, *, suffix: int = 0) -> ipaddress.IPv6Address:
-    """Return an IPv4 address as a translator with this prefix writes it; `suffix` fills what should be zero."""
+    """Return an IPv4 address as a translator with this prefix embeds it; `suffix` fills bits that should be zero."""
     octets = bytearray(ipaddress.IPv6Address(prefix).packed)
     for place in range(length // 8, 16):
         octets[place] = 0 if place == 8 else suffix
@@ -74,7 +74,7 @@ OF_OPERATORS = [(prefix, length) for prefix in ("2001:db8:1:2:3:4::", "fd00:1:2:
 def test_every_position_of_known_translators_is_judged_as_the_address_inside(
     prefix: str, length: int, inner: str
 ) -> None:
-    """The well-known prefix and all lengths of prefixes for local use, whatever fills the bits that should be zero."""
+    """This covers the well-known prefix and all lengths of local-use prefixes, even with nonzero reserved bits."""
     rules = EgressRules.read((*DEFAULT_BLOCKLIST, "10.0.0.0/8"))
     for suffix in (0, 7):
         assert not _permits(rules, f"http://[{translated(prefix, length, inner, suffix=suffix)}]/")
@@ -84,7 +84,7 @@ def test_every_position_of_known_translators_is_judged_as_the_address_inside(
 
 @pytest.mark.parametrize(("prefix", "length"), OF_OPERATORS)
 def test_metadata_services_are_recognized_behind_translators_that_nothing_marks(prefix: str, length: int) -> None:
-    """RFC 6052 has six layouts for prefixes of an operator; a service on the list is found in each of them."""
+    """RFC 6052 has six layouts for operator prefixes; a listed service is found in each of them."""
     rules = EgressRules.read()
     for service in ("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192"):
         for suffix in (0, 7):
@@ -96,12 +96,12 @@ def test_metadata_services_are_recognized_behind_translators_that_nothing_marks(
 
 @pytest.mark.parametrize("host", ["2001:db8:a9fe:1::9", "2001:db8::a9fe:1:2:3", "2606:4700:a9fe::6810:84e5"])
 def test_an_ordinary_address_may_hold_the_octets_of_link_local(host: str) -> None:
-    """Half of an address by chance is no address inside."""
+    """A partial match of octets is not an embedded address."""
     assert _permits(EgressRules.read(), f"http://[{host}]/")
 
 
 def test_the_default_list_blocks_this_machine_and_metadata_services() -> None:
-    """As in Kyverno: loopback and metadata services; addresses inside of a cluster are open."""
+    """As in Kyverno, loopback and metadata services are blocked, addresses inside of a cluster are not."""
     rules = EgressRules.read()
     assert not _permits(rules, "http://127.8.9.1:8080/")
     assert not _permits(rules, "http://[::1]/")
@@ -112,7 +112,7 @@ def test_the_default_list_blocks_this_machine_and_metadata_services() -> None:
 
 
 def test_a_given_list_replaces_the_default_but_opens_no_address_that_is_never_a_service() -> None:
-    """Loopback opens with a list without it; link-local, multicast and reserved addresses do not."""
+    """A list without loopback permits it; link-local, multicast and reserved addresses stay blocked."""
     rules = EgressRules.read(["10.0.0.1/8"])
     assert _permits(rules, "http://127.0.0.1/")
     assert not _permits(rules, "http://10.200.0.1/")
@@ -123,7 +123,7 @@ def test_a_given_list_replaces_the_default_but_opens_no_address_that_is_never_a_
 
 
 def test_the_allow_list_names_the_only_urls() -> None:
-    """Scheme, host, port and whole segments of the path must be those of an entry; the block list still holds."""
+    """Scheme, host, port and whole path segments must equal those of an entry; the block list still applies."""
     rules = EgressRules.read(DEFAULT_BLOCKLIST, ["https://api.example.com/v1", "http://127.0.0.1", "http://b:8080/x/"])
     verdicts = {
         "https://api.example.com/v1": True,
@@ -142,7 +142,7 @@ def test_the_allow_list_names_the_only_urls() -> None:
 
 @pytest.mark.parametrize("entry", ["10.0.0.0/33", "a b", "http://x", "exämple", "1.2.3", "::1%eth0"])
 def test_an_entry_of_the_block_list_that_is_nothing_is_an_error(entry: str) -> None:
-    """A mistake in a guard must not read as no guard."""
+    """A typo in the block list must not disable it."""
     with pytest.raises(UsageError, match="httpBlocklist"):
         EgressRules.read([entry])
 
@@ -155,6 +155,6 @@ def test_an_entry_of_the_allow_list_that_is_no_url_is_an_error(entry: str) -> No
 
 
 def test_empty_entries_are_none() -> None:
-    """A flag without value is an empty list, and blanks around entries do not count."""
+    """A flag without a value is an empty list; blanks around entries are ignored."""
     assert EgressRules() == EgressRules.read(["", " "], [""])
     assert EgressRules(hosts=frozenset({"a"})) == EgressRules.read([" A. "])

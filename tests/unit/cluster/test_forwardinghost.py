@@ -1,4 +1,4 @@
-"""Hosts around another one: each call of the protocol is passed on, and what notes reads misses none."""
+"""Hosts that wrap another one: they forward each call of the protocol, and record each read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_READ = frozenset({"allows_http_in_namespaces", "kinds", "recorded_variables"
 
 
 def members(*protocols: type) -> set[str]:
-    """Return the names of all that protocols declare."""
+    """Return the names of all members that protocols declare."""
     return {name for each in protocols for name in vars(each) if not name.startswith("_")}
 
 
@@ -24,17 +24,17 @@ CALLS = members(ExpressionHost, Host, AuthorizingHost, NamespacedHttpHost)
 
 
 def test_every_call_of_the_protocol_is_passed_on() -> None:
-    """A call that is added to the protocol needs a line in the host that forwards."""
+    """A new call in the protocol needs a method in the forwarding host."""
     assert set() == CALLS - members(ForwardingHost)
 
 
 def test_every_read_is_noted() -> None:
-    """A call that is only passed on would leave results as they are when what they read changes."""
+    """With an unrecorded read, results would stay unchanged when the data change."""
     assert NOT_READ == CALLS - members(NotingHost)
 
 
 def test_a_host_without_an_authorizer_cannot_be_asked() -> None:
-    """No answer is not a refusal."""
+    """A missing authorizer is an error, not a denial."""
     check = AuthorizationCheck({}, "get", None)
     with pytest.raises(EvaluationError, match="no authorizer"):
         ForwardingHost(NoHost()).authorize(check)

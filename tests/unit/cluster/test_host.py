@@ -1,4 +1,4 @@
-"""The world of rules in a cluster: questions from a worker thread become requests, or are answered from memory."""
+"""The host of rules in a cluster: calls from a worker thread become requests, or use data in memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _config_map(name: str, **labels: str) -> JSONObject:
 
 
 def ask(questions: Callable[[ClusterHost, Service], None], *, is_bare: bool = False) -> Service:
-    """Ask a host in a worker thread: of a sandbox with two ConfigMaps, one cached, and of a service."""
+    """Call a host in a worker thread; its sandbox has two ConfigMaps, one cached, and there is a service."""
     service = Service({"/gone": lambda: web.Response(status=410, text="secret")})
 
     async def run() -> None:
@@ -77,7 +77,7 @@ def ask(questions: Callable[[ClusterHost, Service], None], *, is_bare: bool = Fa
 
 
 def test_a_cached_config_map_is_in_memory_and_any_other_one_is_asked_for() -> None:
-    """What has the label is at hand; what has not is read from the API server; what does not exist is not found."""
+    """The cache label selects; other ConfigMaps are read from the API server, and missing ones raise NotFoundError."""
 
     def questions(host: ClusterHost, service: Service) -> None:
         at_hand = host.cached_config_map("default", "cached")
@@ -92,7 +92,7 @@ def test_a_cached_config_map_is_in_memory_and_any_other_one_is_asked_for() -> No
 
 
 class _Document(dict[str, Any]):
-    """A document of a review, which is seen to go."""
+    """A document of a review, whose deletion can be observed."""
 
 
 def _fails(host: ClusterHost, name: str) -> weakref.ref[_Document]:
@@ -103,7 +103,7 @@ def _fails(host: ClusterHost, name: str) -> weakref.ref[_Document]:
 
 
 def test_an_error_keeps_nothing_of_the_review_that_asked() -> None:
-    """What the loop keeps of a failed request refers to no frame of the caller."""
+    """The stored exception of a failed request refers to no frame of the caller."""
 
     def questions(host: ClusterHost, service: Service) -> None:
         gc.disable()
@@ -116,7 +116,7 @@ def test_an_error_keeps_nothing_of_the_review_that_asked() -> None:
 
 
 def test_calls_of_services_go_through_the_egress() -> None:
-    """Posting without data posts an empty object for context entries, and what was given for expressions."""
+    """A POST without data sends an empty object for context entries, and the given data for expressions."""
 
     def questions(host: ClusterHost, service: Service) -> None:
         assert {"ok": True} == host.http_call(HttpCall("POST", service.url("/a")))
@@ -131,7 +131,7 @@ def test_calls_of_services_go_through_the_egress() -> None:
 
 
 def test_objects_are_read_by_kind_and_by_path() -> None:
-    """Selectors select; paths go as they are; a kind that is not served is an error and not an empty answer."""
+    """Selectors apply; paths are passed unchanged; an unserved kind is an error, not an empty list."""
 
     def questions(host: ClusterHost, service: Service) -> None:
         selected = host.list_objects("v1", "ConfigMap", "default", {"matchLabels": {CACHED: "true"}})
@@ -148,7 +148,7 @@ def test_objects_are_read_by_kind_and_by_path() -> None:
 
 
 def test_entries_come_from_the_global_context() -> None:
-    """What is at hand there is at hand here."""
+    """The host reports as cached what the global context has cached."""
 
     def questions(host: ClusterHost, service: Service) -> None:
         assert {"entry": "near"} == host.global_entry("near")
@@ -158,7 +158,7 @@ def test_entries_come_from_the_global_context() -> None:
 
 
 def test_what_a_host_was_not_given_it_does_not_answer() -> None:
-    """Without egress and global context both are unavailable, and no ConfigMap is at hand."""
+    """Without egress and global context both are unavailable, and no ConfigMap is cached."""
 
     def questions(host: ClusterHost, service: Service) -> None:
         for admission_request in (
@@ -175,7 +175,7 @@ def test_what_a_host_was_not_given_it_does_not_answer() -> None:
 
 
 class _Notes:
-    """Notes every read; has one object in memory."""
+    """Records every read; has one object in memory."""
 
     def __init__(self) -> None:
         self.read: list[tuple[str, str, str, bool]] = []
@@ -196,7 +196,7 @@ class _Notes:
 
 
 def test_an_evaluation_can_have_its_reads_noted() -> None:
-    """Objects read by kind or by path are noted, missing ones too; what is in memory is not asked for."""
+    """Reads by kind or by path are recorded, also of missing objects; objects in memory are not requested."""
 
     def questions(host: ClusterHost, _service: Service) -> None:
         notes = _Notes()

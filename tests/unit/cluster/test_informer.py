@@ -1,4 +1,4 @@
-"""The cache follows its server through everything that a watch can suffer, and tells what it missed."""
+"""The cache follows its server through every failure of a watch, and reports missed changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _event(kind: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Told(list[str]):
-    """What the informer told, as `EVENT name data`."""
+    """The notifications of the informer, as `EVENT name data`."""
 
     def __call__(self, notice: str, body: JSONObject) -> None:
         self.append(f"{notice} {body['metadata']['name']} {body['data']['key']}")
@@ -68,7 +68,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 def test_what_is_listed_and_what_happens_is_told() -> None:
-    """Objects are whole, without the record of their managers; `get` and `all` answer from memory."""
+    """Objects are complete except for managedFields; `get` and `all` read from memory."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3"), _map("b", "4")))
@@ -96,7 +96,7 @@ def test_what_is_listed_and_what_happens_is_told() -> None:
 
 
 def test_a_watch_goes_on_where_a_bookmark_left_it() -> None:
-    """A bookmark is no change; the next watch begins at its version and nothing is listed again."""
+    """A bookmark is no change; the next watch begins at its version without another list."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5"))
@@ -121,7 +121,7 @@ def test_a_watch_goes_on_where_a_bookmark_left_it() -> None:
     ids=["in-the-watch", "at-its-start", "version-of-another-life"],
 )
 def test_after_a_relist_everything_that_was_missed_is_told(gone: Any) -> None:
-    """New, changed and gone objects; what stayed the same is not."""
+    """New, changed and deleted objects are notified; unchanged ones are not."""
 
     def arrange(script: Script) -> None:
         before = _list("5", _map("same", "1"), _map("changed", "2"), _map("gone", "3"))
@@ -138,7 +138,7 @@ def test_after_a_relist_everything_that_was_missed_is_told(gone: Any) -> None:
 
 
 def test_a_list_of_a_lower_version_means_that_the_cluster_was_restored() -> None:
-    """The owner is notified before the changes; a list of a later version is none."""
+    """The owner is notified before the changes; a list with a higher version is no restore."""
     restored = _Told()
 
     def arrange(script: Script) -> None:
@@ -156,7 +156,7 @@ def test_a_list_of_a_lower_version_means_that_the_cluster_was_restored() -> None
 
 
 def test_a_line_that_is_cut_off_is_no_change() -> None:
-    """The watch goes on from the last whole one."""
+    """The watch resumes after the last complete line."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3")))
@@ -173,7 +173,7 @@ def test_a_line_that_is_cut_off_is_no_change() -> None:
 
 
 def test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event() -> None:
-    """It is stale from the moment the watch breaks until one is open again, however quiet that one is.
+    """It is stale from the end of one watch until the next is open, even without events.
 
     Register: CVE-2021-43979.
     """
@@ -200,7 +200,7 @@ def test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event() ->
 
 @pytest.mark.parametrize("ends", [False, True], ids=["open", "closed"])
 def test_a_watch_without_a_word_proves_nothing_and_is_listed_again(ends: bool) -> None:
-    """Neither event nor bookmark came: a server, or a proxy before it, may have kept back what happened."""
+    """Without event and bookmark, a server or a proxy may have withheld changes."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3")), _list("9"))
@@ -223,7 +223,7 @@ REFUSALS: dict[str, Any] = {
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
 def test_what_is_older_than_its_bound_is_stale_until_the_cluster_is_followed_again(refusal: Any) -> None:
-    """However the server refuses list and watch; the reason is told, and `wake` ends the pause."""
+    """Any refusal of list and watch has this effect; the problem has the reason, and `wake` skips the backoff."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3")), refusal)
@@ -247,7 +247,7 @@ def test_what_is_older_than_its_bound_is_stale_until_the_cluster_is_followed_aga
 
 
 def test_lists_alone_keep_a_cache_fresh_where_every_watch_is_refused() -> None:
-    """A storm of 410: what is listed is true, and nothing that happened is missed."""
+    """During a storm of 410 each list is current, so no change is missed."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3")), _list("6", _map("b", "6")), _list("7"))
@@ -262,7 +262,7 @@ def test_lists_alone_keep_a_cache_fresh_where_every_watch_is_refused() -> None:
 
 
 def test_a_server_that_stops_to_answer_is_stale_since_its_last_word() -> None:
-    """The connection stays open, so that only silence tells."""
+    """The connection stays open, so only the time shows that the server is silent."""
 
     async def silent(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(30)
@@ -281,7 +281,7 @@ def test_a_server_that_stops_to_answer_is_stale_since_its_last_word() -> None:
 
 
 def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:
-    """The cache is not synced before it has listed once."""
+    """The cache is not synced before its first list."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, status(500, "InternalError"), status(403, "Forbidden"), _list("5", _map("a", "3")))
@@ -297,7 +297,7 @@ def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:
 
 
 def test_readers_never_see_half_of_a_list() -> None:
-    """Listeners are called when the new list is in place as a whole: workers read it from other threads."""
+    """Worker threads read it, so listeners run after the new list has replaced the old one as a whole."""
     seen: list[int] = []
 
     async def run() -> None:
@@ -316,7 +316,7 @@ def test_readers_never_see_half_of_a_list() -> None:
 
 
 def test_an_object_in_memory_takes_little_more_than_its_bytes() -> None:
-    """Caches hold tens of thousands of them."""
+    """Caches hold tens of thousands of objects."""
     items = [_map(f"n{number}", "1") for number in range(2000)]
 
     async def held() -> int:

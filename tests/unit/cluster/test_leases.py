@@ -1,4 +1,4 @@
-"""Leader election against a real server: one works at a time, and stops before another could begin."""
+"""Leader election against a real server: one candidate works at a time, and stops before another can begin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 class _Work:
-    """Remembers when it ran."""
+    """Records its runs."""
 
     def __init__(self) -> None:
         self.began: list[float] = []
@@ -37,17 +37,17 @@ class _Work:
 
 
 class _Candidates:
-    """Makes candidates for one lease, and follows the lease itself."""
+    """Creates candidates for one lease, and follows the lease."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def __call__(self, name: str) -> LeaderElection:
-        """Make a candidate of this name."""
+        """Create a candidate with this name."""
         return LeaderElection(self._client, "kyverno", "default", name, TIMES)
 
     async def renewed_for(self, seconds: float) -> None:
-        """Wait until the lease says that it was renewed so long after it is first looked at."""
+        """Wait until the lease was renewed for this many seconds."""
         first = await self._renewed()
         async with asyncio.timeout(10 * seconds):
             while await self._renewed() < first + timedelta(seconds=seconds):
@@ -80,7 +80,7 @@ async def _end(*tasks: asyncio.Task[None]) -> None:
 
 
 def test_of_two_candidates_one_works_until_it_gives_the_lease_back() -> None:
-    """The other waits, and begins soon after."""
+    """The other waits, and begins soon after the release."""
 
     async def run() -> None:
         async with _sandbox() as candidate:
@@ -103,7 +103,7 @@ def test_of_two_candidates_one_works_until_it_gives_the_lease_back() -> None:
 
 
 def test_a_lease_that_its_holder_left_is_taken_when_it_ends() -> None:
-    """Measured here, whatever time its holder wrote into it."""
+    """The candidate measures the duration itself, whatever time the holder wrote."""
 
     async def run() -> None:
         async with (
@@ -130,7 +130,7 @@ def test_a_lease_that_its_holder_left_is_taken_when_it_ends() -> None:
 
 
 def test_work_ends_when_another_holds_the_lease() -> None:
-    """Somebody edited it, say: the next look ends the work."""
+    """The next renewal notices an edited lease."""
 
     async def run() -> None:
         async with (
@@ -153,7 +153,7 @@ def _stored(name: str) -> dict[str, Any]:
 
 
 def test_work_ends_before_the_lease_does_when_the_server_is_away() -> None:
-    """Refused, or without any answer: the work is over a moment before another may take the lease."""
+    """Refused or unanswered renewals end it shortly before another candidate may take the lease."""
 
     async def silence(_: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(20)
@@ -173,7 +173,7 @@ def test_work_ends_before_the_lease_does_when_the_server_is_away() -> None:
 
 
 def test_a_lease_that_took_too_long_to_get_is_none() -> None:
-    """Other candidates count from the time of writing, so a late answer must not start the work."""
+    """Other candidates count from the time of the write, so a late response must not start the work."""
     slow = TIMES.duration + 0.1
 
     async def run() -> None:
@@ -195,7 +195,7 @@ def test_a_lease_that_took_too_long_to_get_is_none() -> None:
 
 
 def test_an_error_of_the_work_is_raised() -> None:
-    """It is not taken for a lost lease."""
+    """It is not mistaken for a lost lease."""
 
     async def breaks() -> None:
         raise ValueError("broken")
@@ -212,5 +212,5 @@ def test_an_error_of_the_work_is_raised() -> None:
 
 
 def test_the_times_are_kyvernos_proportions() -> None:
-    """A lease lasts six retries, and is given up after five."""
+    """The lease lasts six retry periods, and its holder gives up after five."""
     assert LeaseTimes(12, 10, 2) == LeaseTimes.of_retry(2)

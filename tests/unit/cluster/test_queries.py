@@ -1,4 +1,4 @@
-"""Requests to the API server in the words of the metric of client queries."""
+"""Requests to the API server as labels of the client query metric."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pyverno.cluster.queries import WATCH, client_query
     ],
 )
 def test_requests_about_resources(method: str, path: str, expected: tuple[str, str, str]) -> None:
-    """Operation, resource and namespace."""
+    """The labels are operation, resource and namespace."""
     assert expected == client_query(method, path)
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/api/v1", "/apis/apps/v1", "/version", "/", "/openapi/v3"])
 def test_other_requests_are_about_none(path: str) -> None:
-    """Discovery, versions and schemas."""
+    """Cases are discovery, versions and schemas."""
     assert client_query("GET", path) is None

@@ -1,4 +1,4 @@
-"""A host that remembers: asked once, unless it failed."""
+"""A host that caches results but not errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyverno.errors import HostError
 
 
 class Counting(NoHost):
-    """A host that counts, and fails as often as it is told."""
+    """A host that counts its calls, and fails the given number of times."""
 
     def __init__(self, failures: int = 0) -> None:
         self.asked: list[str] = []
@@ -34,7 +34,7 @@ class Counting(NoHost):
 
 
 def test_an_answer_is_remembered() -> None:
-    """By its whole question."""
+    """The key has all arguments of the call."""
     inner = Counting()
     host = RememberingHost(inner)
     for name in ("a", "b", "a", "b"):
@@ -43,7 +43,7 @@ def test_an_answer_is_remembered() -> None:
 
 
 def test_an_error_is_asked_for_again() -> None:
-    """It may be over."""
+    """The next call may succeed."""
     host = RememberingHost(Counting(failures=1))
     with pytest.raises(HostError):
         host.get_object("v1", "Pod", "default", "a")
@@ -51,13 +51,13 @@ def test_an_error_is_asked_for_again() -> None:
 
 
 def test_the_clock_goes_on() -> None:
-    """It is never remembered."""
+    """Its time is never cached."""
     host = RememberingHost(Counting())
     assert [1, 2] == [host.now(), host.now()]
 
 
 def test_memory_is_bounded() -> None:
-    """What finds no room is asked for each time."""
+    """Results beyond the limit are read each time."""
     inner = Counting()
     host = RememberingHost(inner)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""A burst of requests at once, and the rest at the rate of the limit."""
+"""A rate limit of requests: a burst first, then a steady rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyverno.cluster.requestbudget import RequestBudget
 
 
 def test_the_budget_spreads_requests() -> None:
-    """A burst at once, then so many a second; 0 is no limit."""
+    """The rate is in requests a second; 0 disables the limit."""
 
     async def seconds(qps: float, burst: int, count: int) -> float:
         budget = RequestBudget(qps, burst)

@@ -20,7 +20,7 @@ MAPS = GVR("", "v1", "configmaps")
 
 
 class Server:
-    """A server whose clock is `ahead` of the monotonic clock `at`, asked over a line with delays."""
+    """A server whose clock is `ahead` of the monotonic clock `at`, behind a connection with delays."""
 
     def __init__(self, ahead: float) -> None:
         self.at = 0.0
@@ -31,7 +31,7 @@ class Server:
         return self.at
 
     def respond(self, clock: ServerTime, there: float = 0.0, back: float = 0.0) -> None:
-        """Answer one request that took `there` seconds to arrive, and its response `back`."""
+        """Respond to one request that took `there` seconds to arrive, with a response that takes `back`."""
         sent = self.at
         date = formatdate(int(self.at + there + self.ahead), usegmt=True)
         self.at += there + back
@@ -43,7 +43,7 @@ class Server:
     st.lists(st.tuples(st.floats(0, 3), st.floats(0, 3), st.floats(0, 20)), min_size=1, max_size=30),
 )
 def test_the_time_is_never_ahead_of_the_server(ahead: float, calls: list[tuple[float, float, float]]) -> None:
-    """Whatever the delays of requests and responses are."""
+    """Delays of requests and responses may have any length."""
     server = Server(ahead)
     clock = ServerTime(monotonic=server.monotonic)
     for there, back, pause in calls:
@@ -55,7 +55,7 @@ def test_the_time_is_never_ahead_of_the_server(ahead: float, calls: list[tuple[f
 
 
 def test_a_few_quick_responses_bring_it_within_a_tenth_of_a_second() -> None:
-    """The one that comes soonest after the server's clock has moved on tells most."""
+    """The response soonest after a tick of the server's clock gives the best estimate."""
     server = Server(1_700_000_000.93)
     clock = ServerTime(monotonic=server.monotonic)
     for _ in range(20):
@@ -65,7 +65,7 @@ def test_a_few_quick_responses_bring_it_within_a_tenth_of_a_second() -> None:
 
 
 def test_nothing_is_known_before_the_first_response() -> None:
-    """Nor after one whose header cannot be read."""
+    """A response with an invalid header adds nothing."""
     clock = ServerTime()
     clock.note("", 0.0)
     clock.note("yesterday", 0.0)
@@ -73,7 +73,7 @@ def test_nothing_is_known_before_the_first_response() -> None:
 
 
 def test_of_servers_that_disagree_the_slowest_counts() -> None:
-    """What is due by a clock that is ten minutes ahead is not due."""
+    """An object must not expire by a clock that is ten minutes ahead."""
     server = Server(1_000_600.0)
     clock = ServerTime(monotonic=server.monotonic)
     server.respond(clock)
@@ -85,7 +85,7 @@ def test_of_servers_that_disagree_the_slowest_counts() -> None:
 
 
 def test_a_clock_that_was_set_is_followed_within_two_minutes() -> None:
-    """And listeners hear that it moved."""
+    """Listeners are notified of the change."""
     server, moves = Server(1_000_000.0), []
     clock = ServerTime(monotonic=server.monotonic)
     clock.listen(lambda: moves.append(server.at))
@@ -99,7 +99,7 @@ def test_a_clock_that_was_set_is_followed_within_two_minutes() -> None:
 
 
 def test_responses_of_a_sandbox_show_its_clock() -> None:
-    """Ten minutes away from that of this machine, as timestamps of its objects are."""
+    """It is ten minutes off that of this machine, as the timestamps of its objects are."""
 
     async def scene(shift: timedelta) -> tuple[float, float]:
         clock = ServerTime()

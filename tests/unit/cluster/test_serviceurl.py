@@ -1,4 +1,4 @@
-"""URLs of services: what is read, and what two readers could take for two things is refused."""
+"""URLs of services: what is accepted, and refusal of ambiguous ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyverno.errors import ValueSyntaxError
     ],
 )
 def test_a_url_is_read_in_parts(text: str, parts: tuple[object, ...]) -> None:
-    """Scheme and host are in lower case, ports have defaults, paths and queries are as they go over the wire."""
+    """Scheme and host become lower case, ports have defaults, paths and queries stay as sent."""
     url = parse_service_url(text)
     assert parts == (url.scheme, url.host, url.port, url.path, url.query)
 
@@ -73,12 +73,12 @@ def test_a_url_is_read_in_parts(text: str, parts: tuple[object, ...]) -> None:
     ],
 )
 def test_what_two_readers_could_read_differently_is_refused(text: str, reason: str) -> None:
-    """Credentials, odd addresses, odd names, dot segments and other protocols are errors that name the reason."""
+    """Credentials, odd addresses, odd names, dot segments and other protocols are errors with the reason."""
     with pytest.raises(ValueSyntaxError, match=reason):
         parse_service_url(text)
 
 
 def test_an_origin_shows_neither_path_nor_query() -> None:
-    """Errors name where a call goes; secrets in paths and queries stay out of them."""
+    """Errors show the origin of a call, so that secrets in paths and queries stay hidden."""
     assert "https://[2001:db8::1]:8443" == parse_service_url("https://[2001:db8::1]:8443/secret?token=1").origin
     assert "http://example.com" == parse_service_url("http://example.com:80/secret").origin

@@ -1,4 +1,4 @@
-"""Effects performed in a cluster: once, with preconditions, and with the API server's reasons."""
+"""Effects in a cluster: applied once, with preconditions, and with the API server's reasons for failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TARGET = ResourceRef("v1", "ConfigMap", "default", "made")
 
 @dataclass
 class Stage:
-    """A cluster, and an applier whose requests and quarantines are kept."""
+    """A cluster, and an applier whose requests and quarantines are recorded."""
 
     client: Client
     applier: EffectApplier
@@ -44,7 +44,7 @@ class Stage:
     quarantines: list[WriteKey] = field(default_factory=list)
 
     async def apply(self, body: JSONObject, *, current: JSONObject | None = None, **options: bool) -> Applied:
-        """Have an object created, or kept as it is given."""
+        """Apply an object with or without `synchronize`."""
         self.requests.clear()
         effect = CreateEffect(body, **{"synchronize": True, **options})
         return await self.applier.apply(effect, CAUSE, current=current)
@@ -79,7 +79,7 @@ def run(scenario: Callable[[Stage], Awaitable[None]]) -> None:
 
 
 def config_map(**data: str) -> JSONObject:
-    """Return the object that a rule wants."""
+    """Return the object that a rule generates."""
     metadata = {"name": "made", "namespace": "default", "labels": {MANAGED_BY: KYVERNO}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
@@ -102,11 +102,11 @@ def test_an_object_is_created_with_one_request_and_says_why() -> None:
 
 
 def test_an_object_that_is_as_wanted_is_not_written() -> None:
-    """Whoever made it, and whatever the reason is this time; with the object at hand nothing is sent at all."""
+    """The creator of the object and the new reason do not matter."""
 
     async def scenario(stage: Stage) -> None:
         made = (await stage.apply(config_map(a="1"))).body
-        stage.applier = EffectApplier(stage.client, lambda: BUILTIN_KINDS)  # it was another replica
+        stage.applier = EffectApplier(stage.client, lambda: BUILTIN_KINDS)  # stands for another replica
         again = await stage.apply(config_map(a="1"))
         assert (Change.UNCHANGED, made) == (again.change, again.body)
 
@@ -114,7 +114,7 @@ def test_an_object_that_is_as_wanted_is_not_written() -> None:
 
 
 def test_with_the_object_at_hand_nothing_is_sent() -> None:
-    """The watch that brought it decides."""
+    """The object from the watch is compared instead of being read."""
 
     async def scenario(stage: Stage) -> None:
         made = (await stage.apply(config_map(a="1"))).body
@@ -125,7 +125,7 @@ def test_with_the_object_at_hand_nothing_is_sent() -> None:
 
 
 def test_an_object_that_exists_is_left_alone_without_synchronize() -> None:
-    """It is read once, and not changed."""
+    """One read finds it."""
 
     async def scenario(stage: Stage) -> None:
         await stage.client.create(MAPS, config_map(a="of a user"), "default")
@@ -137,7 +137,7 @@ def test_an_object_that_exists_is_left_alone_without_synchronize() -> None:
 
 
 def test_with_synchronize_an_object_is_what_the_rule_says() -> None:
-    """Its data as a whole; labels, annotations, owners and finalizers that others set stay."""
+    """Data are replaced as a whole; labels, annotations, owners and finalizers of others stay."""
 
     async def scenario(stage: Stage) -> None:
         body = config_map(a="2", b="3")
@@ -156,7 +156,7 @@ def test_with_synchronize_an_object_is_what_the_rule_says() -> None:
 
 
 def test_an_object_of_a_user_is_not_taken_over_where_the_rule_may_not() -> None:
-    """A GeneratingPolicy changes only what a rule generated."""
+    """A GeneratingPolicy changes generated objects only."""
 
     async def scenario(stage: Stage) -> None:
         body = config_map(a="of a user")
@@ -169,7 +169,7 @@ def test_an_object_of_a_user_is_not_taken_over_where_the_rule_may_not() -> None:
 
 
 def test_defaults_of_the_server_are_no_difference() -> None:
-    """After the first look nothing is sent for an object that the API server stores in another form."""
+    """After the first comparison no request is sent for an object that the API server stores in another form."""
     policy = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -183,7 +183,7 @@ def test_defaults_of_the_server_are_no_difference() -> None:
         assert ["Ingress"] == first.body["spec"]["policyTypes"]
         again = await stage.apply(policy, current=first.body)
         assert (Change.UNCHANGED, []) == (again.change, stage.requests)
-        # after a restart the API server tells, and keeps the version
+        # after a restart a dry run compares the objects, and the resource version stays
         stage.applier = EffectApplier(stage.client, lambda: BUILTIN_KINDS)
         assert Change.UNCHANGED is (await stage.apply(policy, current=first.body)).change
         assert first.body == await stage.client.get(POLICIES, "made", "default")
@@ -192,7 +192,7 @@ def test_defaults_of_the_server_are_no_difference() -> None:
 
 
 def test_a_stale_object_is_read_again_after_a_conflict() -> None:
-    """What changed meanwhile is not overwritten unseen, and the rule still gets its way."""
+    """Changes by others are not overwritten without a read, and the rule still takes effect."""
 
     async def scenario(stage: Stage) -> None:
         stale = await stage.client.create(MAPS, config_map(a="old"), "default")
@@ -206,7 +206,7 @@ def test_a_stale_object_is_read_again_after_a_conflict() -> None:
 
 
 def test_an_object_that_is_gone_meanwhile_is_created() -> None:
-    """The watch had it still."""
+    """The watch had not delivered the deletion yet."""
 
     async def scenario(stage: Stage) -> None:
         gone = await stage.client.create(MAPS, config_map(a="old"), "default")
@@ -218,7 +218,7 @@ def test_an_object_that_is_gone_meanwhile_is_created() -> None:
 
 
 def test_an_object_that_is_being_deleted_is_waited_for() -> None:
-    """A finalizer holds it."""
+    """A finalizer delays the deletion."""
 
     async def scenario(stage: Stage) -> None:
         body = config_map(a="old")
@@ -232,7 +232,7 @@ def test_an_object_that_is_being_deleted_is_waited_for() -> None:
 
 
 def test_the_reason_of_the_api_server_is_passed_on() -> None:
-    """A namespace that does not exist, one that ends, an invalid object, a kind that is not served."""
+    """Cases are a missing or terminating namespace, an invalid object and a kind that is not served."""
 
     async def scenario(stage: Stage) -> None:
         body = config_map(a="1")
@@ -261,7 +261,7 @@ def test_the_reason_of_the_api_server_is_passed_on() -> None:
 
 
 def test_what_the_account_may_not_do_is_refused_by_the_api_server() -> None:
-    """The applier has the rights of its account, and says what the API server says."""
+    """The applier has the permissions of its account and passes the API server's error on."""
 
     async def scenario(stage: Stage) -> None:
         access = replace(stage.client.access, impersonate={"as": "nobody"})
@@ -275,7 +275,7 @@ def test_what_the_account_may_not_do_is_refused_by_the_api_server() -> None:
 
 
 def test_server_side_apply_keeps_the_fields_of_others() -> None:
-    """The field manager is Kyverno's; applying the same again changes nothing."""
+    """The field manager equals Kyverno's; applying the same object again changes nothing."""
 
     async def scenario(stage: Stage) -> None:
         applied = await stage.apply(config_map(a="1"), server_side_apply=True)
@@ -291,7 +291,7 @@ def test_server_side_apply_keeps_the_fields_of_others() -> None:
 
 
 def test_a_patch_has_the_version_that_was_read_as_its_precondition() -> None:
-    """A conflict is for the caller, who evaluates the rule again; without a difference nothing is sent."""
+    """A conflict is raised to the caller, who evaluates the rule again; an empty patch sends no request."""
 
     async def scenario(stage: Stage) -> None:
         before = await stage.client.create(MAPS, config_map(a="1"), "default")
@@ -308,7 +308,7 @@ def test_a_patch_has_the_version_that_was_read_as_its_precondition() -> None:
 
 
 def test_a_subresource_is_patched_at_its_own_path() -> None:
-    """The status of a namespace, for instance."""
+    """For example, the status of a namespace."""
 
     async def scenario(stage: Stage) -> None:
         before = await stage.client.get(NAMESPACES, "default")
@@ -324,7 +324,7 @@ def test_a_subresource_is_patched_at_its_own_path() -> None:
 
 
 def test_a_deletion_is_of_the_object_that_was_judged() -> None:
-    """One that was changed or made anew since is judged again; one that is gone is no error."""
+    """A changed or recreated object causes a conflict; a missing one is no error."""
 
     async def scenario(stage: Stage) -> None:
         stale = await stage.client.create(MAPS, config_map(a="1"), "default")
@@ -335,7 +335,7 @@ def test_a_deletion_is_of_the_object_that_was_judged() -> None:
         stage.requests.clear()
         assert Change.DELETED is (await stage.applier.apply(DeleteEffect(TARGET, "Foreground"), CAUSE)).change
         assert ["GET", "DELETE"] == stage.requests
-        # the finalizer of a foreground deletion holds it here, where nothing collects garbage
+        # the finalizer of a foreground deletion keeps it, because no garbage collector runs here
         assert Change.UNCHANGED is (await stage.applier.apply(DeleteEffect(TARGET), CAUSE)).change
         missing = replace(TARGET, name="missing")
         assert Change.UNCHANGED is (await stage.applier.apply(DeleteEffect(missing), CAUSE)).change
@@ -344,7 +344,7 @@ def test_a_deletion_is_of_the_object_that_was_judged() -> None:
 
 
 def test_an_object_that_something_else_changes_back_is_quarantined() -> None:
-    """After ten writes; the first refusal is reported, and other objects go on."""
+    """The quarantine follows ten writes; its first refusal is reported, and other objects are still written."""
 
     async def scenario(stage: Stage) -> None:
         await stage.apply(config_map(a="1"))
@@ -364,7 +364,7 @@ def test_an_object_that_something_else_changes_back_is_quarantined() -> None:
 
 
 def test_an_api_server_that_is_busy_or_away_is_an_error_of_the_world() -> None:
-    """What it said is passed on, and a request that got no answer may be sent again."""
+    """The status of the error is passed on, and an unanswered request may be repeated."""
 
     async def scenario(stage: Stage) -> None:
         async with proxied(stage.client) as (proxy, client):
@@ -383,7 +383,7 @@ def test_an_api_server_that_is_busy_or_away_is_an_error_of_the_world() -> None:
 
 
 def test_after_a_restart_an_object_with_defaults_is_not_written_again() -> None:
-    """A new applier knows nothing of earlier writes: a dry run shows that another reason is all that would change."""
+    """The new applier has no record of earlier writes: a dry run shows that only the reason would change."""
     wanted: JSONObject = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

@@ -1,4 +1,4 @@
-"""The guard of writes: loops end after ten writes, and what is no loop is not held up."""
+"""The write guard: loops end after ten writes, and other writes are not delayed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICY = ResourceRef("kyverno.io/v1", "ClusterPolicy", "", "copy")
 
 
 class Time:
-    """Seconds that tests advance."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -24,12 +24,12 @@ class Time:
 
 
 def thing(name: str) -> ResourceRef:
-    """Name a ConfigMap."""
+    """Return a reference to a ConfigMap."""
     return ResourceRef("v1", "ConfigMap", "team", name)
 
 
 def write(guard: WriteGuard, keys: Iterable[WriteKey]) -> tuple[int, QuarantinedError | None]:
-    """Write until the guard refuses; return how many were let through, and the refusal."""
+    """Write until the guard refuses; return the number of permitted writes, and the refusal."""
     done = 0
     for key in keys:
         try:
@@ -42,7 +42,7 @@ def write(guard: WriteGuard, keys: Iterable[WriteKey]) -> tuple[int, Quarantined
 
 
 def test_ten_writes_without_a_pause_are_the_last() -> None:
-    """Whoever undoes them; the first refusal is told from those that follow."""
+    """The first refusal is marked as new, later ones are not."""
     guard = WriteGuard(clock=Time())
     key = WriteKey(thing("a"), POLICY, "rule", thing("trigger"))
     done, error = write(guard, [key] * 100)
@@ -54,7 +54,7 @@ def test_ten_writes_without_a_pause_are_the_last() -> None:
 
 
 def test_writes_with_pauses_go_on() -> None:
-    """A source that is edited every few minutes is followed for ever."""
+    """A source may be edited every few minutes without limit."""
     clock = Time()
     guard = WriteGuard(clock=clock)
     for _ in range(50):
@@ -64,7 +64,7 @@ def test_writes_with_pauses_go_on() -> None:
 
 
 def test_one_object_that_many_triggers_change_is_no_loop() -> None:
-    """A thousand namespaces in one list of namespaces; the same ones again and again are a loop."""
+    """A thousand namespaces may each update one list; a second round of the same triggers is a loop."""
     guard = WriteGuard(clock=Time())
     keys = [WriteKey(thing("list"), POLICY, "rule", ResourceRef("v1", "Namespace", "", f"n-{i}")) for i in range(1000)]
     assert (1000, None) == write(guard, keys)
@@ -74,7 +74,7 @@ def test_one_object_that_many_triggers_change_is_no_loop() -> None:
 
 
 def test_writes_that_changed_nothing_do_not_count() -> None:
-    """Nor do those that the API server refused."""
+    """The caller takes them back, as it does with writes that the API server refused."""
     guard = WriteGuard(clock=Time())
     key = WriteKey(thing("a"), POLICY, "rule")
     for _ in range(100):
@@ -84,19 +84,19 @@ def test_writes_that_changed_nothing_do_not_count() -> None:
 
 
 def test_a_chain_of_objects_that_trigger_each_other_ends() -> None:
-    """Each has another name, so that no object is written twice."""
+    """Each object has a new name, so none is written twice."""
     guard = WriteGuard(clock=Time())
     names = [thing(f"a-{i}") for i in range(100)]
     keys = [WriteKey(after, POLICY, "rule", before) for before, after in itertools.pairwise(names)]
     done, error = write(guard, keys)
     assert error is not None
     assert (10, True) == (done, error.is_new)
-    # what a user makes is the beginning of another chain
+    # an object of a user starts another chain
     assert (1, None) == write(guard, [WriteKey(thing("b"), POLICY, "rule", thing("of-a-user"))])
 
 
 def test_policies_that_write_each_others_triggers_share_a_chain() -> None:
-    """Ten writes are those of both together."""
+    """The ten writes count for both policies together."""
     guard = WriteGuard(clock=Time())
     ping = WriteKey(thing("b"), POLICY, "ping", thing("a"))
     pong = WriteKey(thing("a"), POLICY, "pong", thing("b"))
@@ -106,7 +106,7 @@ def test_policies_that_write_each_others_triggers_share_a_chain() -> None:
 
 
 def test_rules_that_change_their_own_trigger_share_a_chain() -> None:
-    """Each wakes the other by its change."""
+    """Each rule triggers the other by its change."""
     guard = WriteGuard(clock=Time())
     left = WriteKey(thing("a"), POLICY, "left", thing("a"))
     done, error = write(guard, [left, left._replace(rule="right")] * 50)
@@ -115,7 +115,7 @@ def test_rules_that_change_their_own_trigger_share_a_chain() -> None:
 
 
 def test_a_quarantine_ends_when_it_is_quiet_and_doubles_when_it_is_not() -> None:
-    """One write tells; what is refused meanwhile keeps the quarantine up."""
+    """It ends after a quiet period with a single trial write; refused attempts extend it."""
     clock = Time()
     guard = WriteGuard(GuardSettings(quiet_seconds=100), clock)
     key = WriteKey(thing("a"), POLICY, "rule")
@@ -134,7 +134,7 @@ def test_a_quarantine_ends_when_it_is_quiet_and_doubles_when_it_is_not() -> None
 
 
 def test_a_guard_forgets_what_is_quiet() -> None:
-    """Its memory does not grow with the number of objects that were ever written."""
+    """Its memory does not grow with the number of objects ever written."""
     clock = Time()
     guard = WriteGuard(clock=clock)
     for number in range(5000):

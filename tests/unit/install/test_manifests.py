@@ -1,4 +1,4 @@
-"""The manifests of an installation: complete, least privilege, and judged by our own policies."""
+"""The installation manifests: complete, with least privilege, and accepted by our own policies."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ REPORTS = {"policyreports", "clusterpolicyreports", "reports", "clusterreports"}
 
 
 def deployments(settings: InstallSettings | None = None) -> dict[str, JSONObject]:
-    """Return the deployments of an installation by their names."""
+    """Return the Deployments of an installation by name."""
     found = manifests(settings or InstallSettings())
     return {each["metadata"]["name"]: each for each in found if each["kind"] == "Deployment"}
 
 
 def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
-    """Namespaced twins included; Kubernetes' own kinds are there already."""
+    """Namespaced kinds are included; kinds of Kubernetes itself are not."""
     found = {each["metadata"]["name"]: each for each in definitions()}
     assert {
         *(f"{kind.plural}.{kind.group}" for kind in POLICY_KINDS if kind.group != "admissionregistration.k8s.io"),
@@ -57,12 +57,12 @@ def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
     for definition in found.values():
         versions = definition["spec"]["versions"]
         assert 1 == sum(version["storage"] for version in versions)
-        is_report = definition["spec"]["group"] in ("wgpolicyk8s.io", "openreports.io")  # which have no stable version
+        is_report = definition["spec"]["group"] in ("wgpolicyk8s.io", "openreports.io")  # these have no stable version
         assert is_report or all("alpha" not in version["name"] for version in versions if version["storage"])
 
 
 def test_the_controller_is_bound_to_no_wildcard() -> None:
-    """It writes webhook configurations, admission policies and status everywhere, and reads its own secrets only."""
+    """It may write webhook configurations, admission policies and reports, and may read its own Secrets only."""
     rules = [
         (each["kind"], rule)
         for each in manifests(InstallSettings(secrets=("collector",)))
@@ -89,7 +89,7 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
 
 @pytest.mark.parametrize("part", ["admission", "background", "reports"])
 def test_every_watched_kind_may_be_read(part: str) -> None:
-    """No kind of policy is forgotten when there is a new one, in no controller."""
+    """A new kind of policy must be readable for each controller."""
     readable = {
         (group, resource)
         for each in manifests(InstallSettings())
@@ -103,7 +103,7 @@ def test_every_watched_kind_may_be_read(part: str) -> None:
 
 
 def test_the_manifests_pass_our_own_policies() -> None:
-    """Restricted pod security and best practices, through autogen; nodes without user namespaces need an exception."""
+    """Policies are restricted pod security and best practices, with autogen."""
     settings = InstallSettings(image="ghcr.io/example/pyverno:0.1", replicas=3, user_namespaces=True)
     policies = load_policies(*(ROOT / "policies" / each for each in ("pod-security", "best-practices")))
     bad: list[tuple[str, str, str]] = []
@@ -118,7 +118,7 @@ def test_the_manifests_pass_our_own_policies() -> None:
 
 
 def test_a_pod_asks_for_its_token() -> None:
-    """It is not mounted by default; that for services has an audience of its own."""
+    """It is not mounted by default; the token for services has an audience of its own."""
     for deployment in deployments().values():
         spec = deployment["spec"]["template"]["spec"]
         assert not spec["automountServiceAccountToken"]
@@ -128,14 +128,14 @@ def test_a_pod_asks_for_its_token() -> None:
 
 
 def test_a_controller_in_a_cluster_finds_its_environment() -> None:
-    """Every variable that it refuses to start without."""
+    """The variables are those that it requires at the start."""
     for deployment in deployments().values():
         [container] = deployment["spec"]["template"]["spec"]["containers"]
         assert set(REQUIRED) <= {each["name"] for each in container["env"]}
 
 
 def test_definitions_are_small_and_describe_themselves() -> None:
-    """Small enough for `kubectl apply`, which keeps a copy in an annotation of at most 256 KiB."""
+    """`kubectl apply` keeps a copy in an annotation of at most 256 KiB."""
     for definition in definitions():
         assert len(encode(definition)) < 128 * 1024
         for version in (each for each in definition["spec"]["versions"] if each["served"]):
@@ -147,7 +147,7 @@ def test_definitions_are_small_and_describe_themselves() -> None:
 
 
 def test_metrics_begin_with_fewer_labels_on_histograms() -> None:
-    """What is printed for the ConfigMap of the metrics can be read."""
+    """The printed ConfigMap of the metrics is valid and names existing metrics."""
     found = {
         each["metadata"]["name"]: each
         for each in manifests(InstallSettings(buckets=DEFAULT_BUCKETS))
@@ -160,7 +160,7 @@ def test_metrics_begin_with_fewer_labels_on_histograms() -> None:
 
 
 def test_settings_reach_the_deployment() -> None:
-    """Namespace, image, replicas and arguments."""
+    """Settings are namespace, image, replicas and arguments."""
     settings = InstallSettings("policy", "example.org/pyverno:2", 3, ("--enablePolicyException",))
     found = list(manifests(settings))
     deployment = deployments(settings)["kyverno-admission-controller"]

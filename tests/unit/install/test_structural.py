@@ -1,4 +1,4 @@
-"""Schemas of policy documents: typed, described, and never narrower than the decoder."""
+"""CRD schemas of policies: typed, described, and never stricter than the decoder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLURALS = {(each.group, each.kind): each for each in POLICY_KINDS}
 
 
 def test_a_table_becomes_a_schema() -> None:
-    """Names are those of documents, what is free stays free, unknown fields are kept for the webhook to name."""
+    """Names are those of documents; free-form fields stay free, and unknown fields are kept for the webhook to report."""
     record = Record(
         dict,
         Field("failure_policy", choice(FailurePolicy, aliases={"ignore": "Ignore"}), deprecated="say it elsewhere"),
@@ -53,7 +53,7 @@ def test_a_table_becomes_a_schema() -> None:
 
 
 def test_every_definition_describes_its_fields() -> None:
-    """In every served version, and in less than a tenth of a megabyte."""
+    """Each served version has descriptions and stays below a tenth of a megabyte."""
     for definition in definitions():
         assert len(str(definition)) < 100_000
         for version in (each for each in definition["spec"]["versions"] if each["served"]):
@@ -74,7 +74,7 @@ def policies() -> Iterator[JSONObject]:
 
 
 def test_what_decodes_is_stored() -> None:
-    """The API server refuses no policy for its form that we would take."""
+    """The schema rejects no valid policy of this repository."""
 
     async def play() -> tuple[int, list[str]]:
         refused: list[str] = []

@@ -1,4 +1,4 @@
-"""The definitions of what controllers hand to each other: served, structural, and wide enough for what is written."""
+"""CRDs of objects that controllers exchange: served, structural, and accepting everything that is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STRICT = {"fieldValidation": "Strict"}
 
 
 def test_what_is_written_is_stored_as_it_is() -> None:
-    """The API server drops nothing of a request that is handed over, and nothing of a report."""
+    """The API server prunes no field of an UpdateRequest or a report."""
     request = {"uid": "1", "object": {"any": {"thing": [1, "two", None]}}, "dryRun": False}
     context = AdmissionContext({"username": "alice", "extra": {"a": ["b"]}}, ("r",), ("c",), request, "CREATE")
     rule = RuleContext("make", Trigger("v1", "Pod", "default", "web", "7"), delete_downstream=True)
@@ -61,7 +61,7 @@ def test_what_is_written_is_stored_as_it_is() -> None:
 
 
 def test_old_update_requests_do_not_stop_the_installation() -> None:
-    """A cluster that once stored UpdateRequests in v1beta1 takes the definition, as all versions stored are in it."""
+    """A cluster with v1beta1 among its stored versions accepts the CRD, which includes that version."""
 
     async def run() -> list[str]:
         sandbox = Sandbox(Settings(controllers=False))

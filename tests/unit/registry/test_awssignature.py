@@ -1,4 +1,4 @@
-"""Signatures are those of the examples in Amazon's documentation."""
+"""Signatures equal those in Amazon's documentation."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ STORED = {
 def test_a_request_is_signed_as_the_documentation_shows(
     method: str, url: str, headers: dict[str, str], body: bytes, keys: AwsKeys, signing: Signing, expected: str
 ) -> None:
-    """The example of the signing process, without its query, and `PUT Object` of S3."""
+    """Examples are that of the signing process without its query, and `PUT Object` of S3."""
     assert expected == sign(method, url, headers, body, keys=keys, signing=signing)["Authorization"]
 
 
 def test_keys_are_never_shown() -> None:
-    """Neither the access key nor its secret nor the token of its session."""
+    """Access key, secret and session token stay out of `repr`."""
     assert "AwsKeys()" == repr(AwsKeys("access", "secret", "session"))

@@ -1,4 +1,4 @@
-"""The registry client against a registry that answers well, badly, slowly or with lies."""
+"""The registry client with registries that are correct, broken, slow or hostile."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _error(registry: Registry, work: Callable[[RegistryClient], Awaitable[object
 
 
 def test_a_tag_is_resolved_to_the_digest_of_the_bytes() -> None:
-    """The digest is that of the body, and the body is kept by it."""
+    """The digest is computed from the body, which is cached under it."""
     registry = Registry()
     digest = registry.push("team/app", "v1")
 
@@ -77,7 +77,7 @@ def test_a_closed_client_reads_no_registry_again() -> None:
 
 
 def test_a_tag_is_asked_for_each_time() -> None:
-    """A tag may have moved since."""
+    """The tag may have moved."""
     registry = Registry()
     first = registry.push("team/app", "v1")
 
@@ -91,7 +91,7 @@ def test_a_tag_is_asked_for_each_time() -> None:
 
 
 def test_many_who_ask_at_once_make_one_request() -> None:
-    """A hundred requests for one manifest are one on the wire."""
+    """A hundred requests for one manifest share one HTTP request."""
     registry = Registry()
     registry.push("team/app", "v1")
 
@@ -103,7 +103,7 @@ def test_many_who_ask_at_once_make_one_request() -> None:
 
 
 def test_what_is_kept_is_kept_for_its_credentials_only() -> None:
-    """Who may not pull an image does not get it from the memory of who may."""
+    """A caller without access to an image does not get it from the cache of a caller with access."""
     registry = Registry(users={"user": "canary-password"})
     digest = registry.push("team/app", "v1")
 
@@ -117,7 +117,7 @@ def test_what_is_kept_is_kept_for_its_credentials_only() -> None:
 
 
 def test_a_missing_manifest_is_not_found() -> None:
-    """404 is told apart from a failure: an image without signatures is none."""
+    """404 differs from other failures: a missing manifest means that an image has no signatures."""
     registry = Registry()
 
     async def work(client: RegistryClient) -> None:
@@ -188,7 +188,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_registry_that_lies_is_an_error(case: str) -> None:
-    """Each lie is refused with its reason, and never read."""
+    """Each false response is refused with its reason, and never used."""
     fault, message = HOSTILE[case]
     registry = Registry(fault=fault)
     digest = registry.push("team/app", "v1")
@@ -197,7 +197,7 @@ def test_a_registry_that_lies_is_an_error(case: str) -> None:
 
 
 def test_a_header_that_names_another_digest_of_a_tag_is_an_error() -> None:
-    """The registry must not choose which digest is believed (CVE-2023-47630)."""
+    """The registry must not choose the digest that is trusted (CVE-2023-47630)."""
     registry = Registry(fault=_false_header)
     assert "the registry `HOST` names another digest than its answer has" == _error(
         registry, lambda client: client.manifest(_repository(registry), "v1")
@@ -206,7 +206,7 @@ def test_a_header_that_names_another_digest_of_a_tag_is_an_error() -> None:
 
 @pytest.mark.parametrize("fault", [_silent, _drip])
 def test_a_silent_registry_ends_at_the_limit(fault: Fault) -> None:
-    """Waiting ends when the time of the call does, also for a body that comes byte by byte (CVE-2023-42816)."""
+    """The time limit of the call holds for a body that arrives byte by byte as well (CVE-2023-42816)."""
     registry = Registry(fault=fault)
     assert "the registry `HOST` did not answer within 0.2 seconds" == _error(
         registry, lambda client: client.manifest(_repository(registry), "v1"), seconds=0.2
@@ -214,7 +214,7 @@ def test_a_silent_registry_ends_at_the_limit(fault: Fault) -> None:
 
 
 def test_a_blob_with_other_bytes_is_an_error() -> None:
-    """The digest of a blob is that of its bytes."""
+    """The digest of a blob is verified."""
     registry = Registry()
     digest = digest_of(b"expected")
     registry.blobs[digest] = b"other"
@@ -223,7 +223,7 @@ def test_a_blob_with_other_bytes_is_an_error() -> None:
 
 
 def test_only_sha256_names_a_blob() -> None:
-    """Another algorithm, or text that would change the path, never reaches the registry."""
+    """Other algorithms, and text that would change the path, never reach the registry."""
     registry = Registry()
     found = _error(registry, lambda client: client.blob(_repository(registry), "sha256:../../secret"))
     assert "`sha256:../../secret` is no digest of the kind sha256" == found
@@ -235,7 +235,7 @@ def test_only_sha256_names_a_blob() -> None:
 
 @pytest.mark.parametrize("uses_tokens", [True, False])
 def test_credentials_are_tried_in_order(uses_tokens: bool) -> None:
-    """The first that the registry takes counts, with tokens or with basic authentication."""
+    """The first credential that the registry accepts is used, with tokens or with basic authentication."""
     registry = Registry(users={"user": "canary-password"}, uses_tokens=uses_tokens)
     digest = registry.push("team/app", "v1")
 
@@ -246,7 +246,7 @@ def test_credentials_are_tried_in_order(uses_tokens: bool) -> None:
 
 
 def test_refused_credentials_are_named_by_their_source() -> None:
-    """The message says what was tried and never a secret."""
+    """The message names the sources and never a secret."""
     registry = Registry(users={"user": "canary-password"})
     found = _error(registry, lambda client: client.manifest(_repository(registry, WRONG), "v1"))
     assert "the registry `HOST` refused access to `team/app` (Secret team/old: 401, no credential: 401)" == found
@@ -264,7 +264,7 @@ def _challenge(realm: str) -> Fault:
     "realm", ["file:///etc/passwd", "/token", "", "http://user:word@127.0.0.1/token", "http://[::"]
 )
 def test_a_realm_that_is_no_address_gets_no_credential(realm: str) -> None:
-    """The registry chooses where tokens come from; what is no plain address of a server is refused."""
+    """The registry chooses the token server, so only a plain server URL is accepted."""
     registry = Registry(fault=_challenge(realm))
     found = _error(registry, lambda client: client.manifest(_repository(registry, USER), "v1"))
     assert "the registry `HOST` names no usable realm for tokens" == found
@@ -293,7 +293,7 @@ def test_a_registry_behind_https_cannot_fetch_tokens_over_plain_http() -> None:
 
 
 def test_a_redirect_to_another_host_takes_no_credential_along() -> None:
-    """Blobs often lie elsewhere; the token stays with the registry (oras-go CVE-2026-50151)."""
+    """Blobs are often stored elsewhere; the token stays with the registry (oras-go CVE-2026-50151)."""
     registry = Registry(users={"user": "canary-password"})
     store = Registry()
     body = b"blob"
@@ -320,7 +320,7 @@ def test_a_redirect_to_another_host_takes_no_credential_along() -> None:
 
 @pytest.mark.parametrize("supports_referrers", [True, False])
 def test_referrers_are_found_by_the_api_or_the_fallback_tag(supports_referrers: bool) -> None:
-    """Registries without the API have an index under a tag."""
+    """Registries without the API store an index under a tag."""
     registry = Registry(supports_referrers=supports_referrers)
     subject = registry.push("team/app", "v1")
     attached = registry.attach("team/app", subject, b"{}")
@@ -333,7 +333,7 @@ def test_referrers_are_found_by_the_api_or_the_fallback_tag(supports_referrers: 
 
 
 def test_an_image_without_referrers_has_none() -> None:
-    """No API and no tag is an empty list, not an error."""
+    """Without API and tag the list is empty, not an error."""
     registry = Registry(supports_referrers=False)
     subject = registry.push("team/app", "v1")
 
@@ -344,7 +344,7 @@ def test_an_image_without_referrers_has_none() -> None:
 
 
 def test_pages_of_referrers_do_not_go_on_forever_or_elsewhere() -> None:
-    """A list that never ends, or that continues on another host, is an error (CVE-2023-42813)."""
+    """An endless list, or one that continues on another host, is an error (CVE-2023-42813)."""
     messages = []
     for link in ("</v2/team/app/referrers/x>; rel=next", "<https://evil.example.com/v2/>; rel=next"):
 
@@ -361,7 +361,7 @@ def test_pages_of_referrers_do_not_go_on_forever_or_elsewhere() -> None:
 
 
 def test_too_many_referrers_are_an_error() -> None:
-    """More than fifty of a type are not looked at one by one."""
+    """The limit is fifty of one type."""
     registry = Registry()
     subject = registry.push("team/app", "v1")
     for number in range(51):
@@ -371,13 +371,13 @@ def test_too_many_referrers_are_an_error() -> None:
 
 
 def test_layers_without_a_digest_are_an_error() -> None:
-    """A manifest that names nothing that can be checked is not read further."""
+    """A manifest with unverifiable layers is not read further."""
     with pytest.raises(HostError, match="without a digest"):
         layers_of({"layers": [{"mediaType": "text", "digest": "md5:0"}]})
 
 
 def test_many_lists_of_referrers_are_one_request() -> None:
-    """Lists change, and are not kept; those that are wanted at the same moment are fetched once."""
+    """Lists change, so they are not cached; concurrent requests for one share a fetch."""
     registry = Registry()
     digest = registry.push("team/app", "v1")
     registry.attach("team/app", digest, b"{}")
@@ -391,7 +391,7 @@ def test_many_lists_of_referrers_are_one_request() -> None:
 
 
 def test_the_deadline_of_one_caller_does_not_end_the_request_of_another() -> None:
-    """A request that is shared goes on for the caller with more time."""
+    """A shared request continues for the caller with more time."""
     released = asyncio.Event()
 
     async def hold(_request: web.Request) -> web.StreamResponse | None:

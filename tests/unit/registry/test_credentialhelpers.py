@@ -1,4 +1,4 @@
-"""Programs that keep the credentials of docker."""
+"""Credential helpers of docker."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def _ask(folder: Path, config: object = None, seconds: float = 10.0) -> list[tup
 
 
 def test_the_program_of_a_registry_gives_its_credential(tmp_path: Path) -> None:
-    """The name of the registry goes to its input."""
+    """The helper receives the registry's name on its standard input."""
     _helper(tmp_path, 'read host; printf \'{"Username":"user","Secret":"%s"}\' "$host"')
     assert [("user", HOST, "")] == _ask(tmp_path)
 
 
 def test_a_token_is_no_password(tmp_path: Path) -> None:
-    """Programs mark identity tokens by the name of the user."""
+    """Helpers mark identity tokens by a special user name."""
     _helper(tmp_path, """printf '{"Username":"<token>","Secret":"t"}'""")
     assert [("", "", "t")] == _ask(tmp_path, {"credsStore": "test"})
 
 
 def test_a_program_without_a_credential_leaves_the_registry_anonymous(tmp_path: Path) -> None:
-    """As docker does."""
+    """This is docker's behaviour."""
     _helper(tmp_path, "echo 'credentials not found in native keychain'; exit 1")
     assert [] == _ask(tmp_path)
 
@@ -60,7 +60,7 @@ def test_a_program_without_a_credential_leaves_the_registry_anonymous(tmp_path: 
     ],
 )
 def test_a_program_that_fails_is_an_error(tmp_path: Path, script: str, problem: str) -> None:
-    """Never "no credential": output, time and status are limited."""
+    """An error never reads as "no credential"; output size, run time and exit code are checked."""
     _helper(tmp_path, script)
     with pytest.raises(HostError, match=problem):
         _ask(tmp_path, seconds=0.3 if "sleep" in script else 10.0)
@@ -68,19 +68,19 @@ def test_a_program_that_fails_is_an_error(tmp_path: Path, script: str, problem: 
 
 @pytest.mark.parametrize("name", ["../evil", "/bin/sh", "a b", "x;y"])
 def test_only_plain_names_are_run(tmp_path: Path, name: str) -> None:
-    """A configuration names a program by the end of its name, not by a path."""
+    """A configuration holds the end of a program's name, never a path."""
     with pytest.raises(HostError, match="no plain name"):
         _ask(tmp_path, {"credsStore": name})
 
 
 def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
-    """It is a frequent fault of configurations that came from another machine."""
+    """A configuration that was copied from another machine often lacks it."""
     with pytest.raises(HostError, match="`docker-credential-test` is not installed"):
         _ask(tmp_path)
 
 
 def test_programs_run_only_where_they_are_allowed(tmp_path: Path) -> None:
-    """A configuration alone starts nothing."""
+    """A configuration alone starts no program."""
     _helper(tmp_path, f"touch {tmp_path}/ran")
     (tmp_path / "config.json").write_text(json.dumps({"credsStore": "test", "auths": {}}))
     found = asyncio.run(DockerConfig({"DOCKER_CONFIG": str(tmp_path)}).sources(ImageAccess(), HOST))

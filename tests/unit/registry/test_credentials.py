@@ -1,4 +1,4 @@
-"""Which credential is used for which image."""
+"""The choice of credentials for an image."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _secret(auths: object, kind: str = "kubernetes.io/dockerconfigjson") -> dict
 
 @pytest.mark.parametrize("kind", ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"])
 def test_a_pull_secret_of_either_type_is_read(kind: str) -> None:
-    """The older type has the entries at the top."""
+    """The older type has its entries at the top level."""
     entry = {"auth": base64.b64encode(b"user:pass:word").decode()}
     source = read_pull_secret(_secret({"registry.example.com": entry}, kind))
     assert (
@@ -55,13 +55,13 @@ def test_a_pull_secret_of_either_type_is_read(kind: str) -> None:
     ],
 )
 def test_a_key_fits_by_host_port_and_path(key: str, image: tuple[str, str], fits: bool) -> None:
-    """Wildcards stand for a part of one label; a path for itself and what is below it."""
+    """A wildcard matches part of one label; a path matches itself and its subpaths."""
     source = CredentialSource("file", ((key, Credential("user", "word")),))
     assert fits is bool(credentials_for(*image, [source]))
 
 
 def test_the_longest_key_comes_first_within_a_source() -> None:
-    """The most specific credential is tried first, and sources keep their order."""
+    """The most specific credential is tried first; sources keep their order."""
     first = CredentialSource("a", (("r.io", Credential("wide")), ("r.io/team", Credential("narrow"))))
     second = CredentialSource("b", (("r.io/team/app", Credential("last")),))
     found = [each.username for each in credentials_for("r.io", "team/app", [first, second])]
@@ -85,7 +85,7 @@ def test_the_longest_key_comes_first_within_a_source() -> None:
     ],
 )
 def test_an_unusable_secret_is_named_without_its_content(secret: dict[str, object], message: str) -> None:
-    """The reason names the Secret and never what it holds."""
+    """The reason names the Secret and never its data."""
     with pytest.raises(ValueSyntaxError) as caught:
         read_pull_secret(secret)
     assert caught.value.message.startswith(message)
@@ -93,6 +93,6 @@ def test_an_unusable_secret_is_named_without_its_content(secret: dict[str, objec
 
 
 def test_a_docker_configuration_of_the_wrong_form_is_refused() -> None:
-    """A list is no map of registries."""
+    """For example, a list is not a map of registries."""
     with pytest.raises(ValueSyntaxError, match="the file holds no docker configuration"):
         read_docker_config(b"[]", "file")

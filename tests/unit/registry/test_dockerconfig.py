@@ -1,4 +1,4 @@
-"""Configurations of docker and podman as the source of credentials."""
+"""Docker and podman configurations as sources of credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyverno.registry.dockerconfig import DockerConfig
 
 
 def test_the_configurations_of_docker_come_before_those_of_podman(tmp_path: Path) -> None:
-    """Files that do not exist are left out."""
+    """Missing files are skipped."""
     (tmp_path / "config.json").write_text('{"auths": {"a.example.com": {"username": "u", "password": "p"}}}')
     (tmp_path / "auth.json").write_text('{"auths": {}}')
     environment = {
@@ -26,7 +26,7 @@ def test_the_configurations_of_docker_come_before_those_of_podman(tmp_path: Path
 
 
 def test_a_broken_configuration_is_an_error_without_its_content(tmp_path: Path) -> None:
-    """The text names the file only."""
+    """The error names the file only."""
     (tmp_path / "config.json").write_text('["secret"]')
     with pytest.raises(HostError) as caught:
         asyncio.run(DockerConfig({"DOCKER_CONFIG": str(tmp_path)}).sources(ImageAccess(), "a.example.com"))

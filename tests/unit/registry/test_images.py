@@ -1,4 +1,4 @@
-"""Images and their signatures, as a Host shows them to rules."""
+"""Images and their signatures, as a Host returns them to rules."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _secret(registry: Registry) -> JSONObject:
 
 
 def test_every_form_of_signature_is_found() -> None:
-    """Layers of the two tags, and what refers to the image."""
+    """Sources are the layers of both tags, and the referrers of the image."""
     registry, signer = Registry(), SERVICES.keyed()
     digest = registry.push("team/app", "v1")
     tag = digest.replace(":", "-")
@@ -82,7 +82,7 @@ def test_every_form_of_signature_is_found() -> None:
 
 
 def test_many_requests_for_one_image_make_one_fetch() -> None:
-    """A hundred reviews of an image that nothing is known of yet read every document of it once."""
+    """A hundred reviews of an uncached image read each document once."""
     registry, signer = Registry(), SERVICES.keyed()
     digest = registry.push("team/app", "v1")
     tag = digest.replace(":", "-")
@@ -110,7 +110,7 @@ def test_many_requests_for_one_image_make_one_fetch() -> None:
 
 
 def test_no_signatures_is_empty_and_a_refusal_is_an_error() -> None:
-    """What cannot be read is never taken for what does not exist."""
+    """An unreadable signature is never taken for a missing one."""
     registry = Registry()
     digest = registry.push("team/app", "v1")
 
@@ -138,7 +138,7 @@ def test_no_signatures_is_empty_and_a_refusal_is_an_error() -> None:
 
 
 def test_a_referrer_of_another_image_is_an_error() -> None:
-    """The list of a registry is not believed: the subject in the manifest counts (CVE-2023-33959)."""
+    """The registry's list is not trusted: the subject in the manifest decides (CVE-2023-33959)."""
     registry, signer = Registry(supports_referrers=False), SERVICES.keyed()
     digest = registry.push("team/app", "v1")
     other = registry.push("team/app", "v2", layers=(b"other",))
@@ -153,7 +153,7 @@ def test_a_referrer_of_another_image_is_an_error() -> None:
 
 
 def test_more_than_a_hundred_signatures_are_an_error() -> None:
-    """Whoever may push signatures cannot make a review long (CVE-2023-42814)."""
+    """Users who may push signatures must not be able to prolong a review (CVE-2023-42814)."""
     registry, layer = Registry(), SERVICES.keyed().sign_layer("sha256:" + "0" * 64)
     digest = registry.push("team/app", "v1")
     registry.push_layers("team/app", f"{digest.replace(':', '-')}.sig", [layer] * 101, SIMPLE)
@@ -166,7 +166,7 @@ def test_more_than_a_hundred_signatures_are_an_error() -> None:
 
 
 def test_more_than_a_hundred_attestations_are_an_error() -> None:
-    """The same for attestations, in layers; referrers have a limit of their own (CVE-2023-42815)."""
+    """The limit covers layers; referrers have their own limit (CVE-2023-42815)."""
     registry, digest = Registry(), "sha256:" + "0" * 64
     layer = SERVICES.keyed().attest_layer(digest, {}, "https://example.com/scan")
     digest = registry.push("team/app", "v1")
@@ -183,7 +183,7 @@ def test_more_than_a_hundred_attestations_are_an_error() -> None:
 
 
 def test_a_resource_names_secrets_of_its_own_namespace() -> None:
-    """The pull secret of a pod is read in the pod's namespace."""
+    """The pull secret of a Pod is read in the Pod's namespace."""
     registry = Registry(users={"user": "word"})
     digest = registry.push("team/app", "v1")
 
@@ -200,7 +200,7 @@ def test_a_resource_names_secrets_of_its_own_namespace() -> None:
 
 
 def test_a_resource_cannot_name_the_secret_of_another_namespace() -> None:
-    """A slash in the pod's own list would read what its author may not read (I1)."""
+    """A slash in the Pod's own list would read a Secret that its author may not read (I1)."""
 
     async def work(images: RegistryImages) -> str:
         access = ImageAccess(pull_secrets=("other/pull",), namespace="team")
@@ -215,7 +215,7 @@ def test_a_resource_cannot_name_the_secret_of_another_namespace() -> None:
 
 
 def test_the_data_of_an_index_is_that_of_linux_on_amd64() -> None:
-    """The digest is that of the index, the manifest and configuration those of the usual platform."""
+    """The digest is that of the index; manifest and configuration are those of the usual platform."""
     registry = Registry()
     arm = registry.push("team/app", "", {"architecture": "arm64"}, (b"a",))
     amd = registry.push("team/app", "", {"architecture": "amd64"}, (b"b",))
@@ -234,7 +234,7 @@ def test_the_data_of_an_index_is_that_of_linux_on_amd64() -> None:
 
 
 def test_image_data_of_docker_hub_has_the_names_of_its_index() -> None:
-    """As policies compare them: the registry, and `library` in the repositories of official images."""
+    """Policies compare these names: the registry, and `library` in repositories of official images."""
     registry = Registry()
     digest = registry.push("library/nginx", "latest")
     registry.push("team/app", "latest")

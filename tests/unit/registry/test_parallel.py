@@ -1,4 +1,4 @@
-"""Reads that run in parallel, a bounded number at a time."""
+"""Parallel reads with a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyverno.registry.parallel import AT_ONCE, read_all, read_each
 
 
 def test_a_bounded_number_of_reads_runs_at_the_same_time() -> None:
-    """Each read waits until as many run as may; none begins before one of those has ended."""
+    """Each read waits until as many run as may; no other begins before one of them ends."""
 
     async def run() -> tuple[list[int], int]:
         together, running, most = asyncio.Barrier(AT_ONCE), 0, 0
@@ -32,7 +32,7 @@ def test_a_bounded_number_of_reads_runs_at_the_same_time() -> None:
 
 
 def test_the_error_of_one_read_takes_its_place() -> None:
-    """Other reads go on; `read_all` raises the first error instead."""
+    """Other reads continue; `read_all` raises the first error instead."""
 
     async def good() -> int:
         return 1
@@ -47,7 +47,7 @@ def test_the_error_of_one_read_takes_its_place() -> None:
 
 
 def test_an_error_of_our_own_is_raised() -> None:
-    """A mistake in the code is no answer of a registry."""
+    """A bug in the code is not returned as an error of a read."""
 
     async def wrong() -> int:
         raise KeyError("x")

@@ -23,7 +23,7 @@ SIGNER = NotarySigner(now=NOW)
 
 
 class _Server:
-    """Serves a list, an OCSP answer, and what is neither; `now` is the time of the client."""
+    """Serves a revocation list, an OCSP response and invalid content; `now` is the clock of the client."""
 
     def __init__(self) -> None:
         self.requests: Counter[str] = Counter()
@@ -63,7 +63,7 @@ class _Server:
 
 
 def test_an_answer_is_read_once_while_it_is_current() -> None:
-    """Many reviews share one request; an hour later, or after its end, an answer is read again."""
+    """Concurrent reviews share one request; an hour later, or after its expiry, a response is read again."""
     server = _Server()
 
     async def work(client: RevocationClient, place: str) -> None:
@@ -73,7 +73,7 @@ def test_an_answer_is_read_once_while_it_is_current() -> None:
             await client.read(f"{place}/ocsp", b"question")
 
     server.run(work)
-    # the answer of the responder ends after 540 seconds, and one that has ended is not kept
+    # the responder's answer expires after 540 seconds, and expired answers are not cached
     assert {"/list": 2, "/ocsp": 3} == dict(server.requests)
 
 
@@ -86,14 +86,14 @@ def test_an_answer_is_read_once_while_it_is_current() -> None:
     ],
 )
 def test_what_is_no_list_of_that_address_is_an_error(path: str, problem: str) -> None:
-    """An answer of another place, or one without an end, is none."""
+    """Cases are a response for another URL and a response without an expiry."""
     with pytest.raises(HostError) as caught:
         _Server().run(lambda client, place: client.read(f"{place}{path}", b""))
     assert problem == caught.value.message
 
 
 def test_an_address_that_cannot_be_reached_is_an_error() -> None:
-    """Neither is a text that is no address."""
+    """An invalid URL is an error as well."""
     problems = []
     for url in ("http://127.0.0.1:1/list", "http://[broken"):
         with pytest.raises(HostError) as caught:
@@ -103,6 +103,6 @@ def test_an_address_that_cannot_be_reached_is_an_error() -> None:
 
 
 def test_the_deadline_is_that_of_the_caller() -> None:
-    """One that has passed reads nothing."""
+    """After the deadline nothing is read."""
     with pytest.raises(HostError, match="no answer before the deadline"):
         _Server().run(lambda client, place: client.read(f"{place}/list", b"", time.monotonic() - 1))

@@ -9,7 +9,7 @@ SOURCES = Path(__file__).parents[3] / "src" / "pyverno"
 
 
 def test_no_metric_is_named_outside_of_the_table() -> None:
-    """A name in code is a look-up in the table or a setting of the ConfigMap, and the table has it."""
+    """Names in code are look-ups in the table or settings of the ConfigMap, and the table has each of them."""
     found = {
         name
         for path in SOURCES.rglob("*.py")
@@ -25,7 +25,7 @@ def test_no_metric_is_named_outside_of_the_table() -> None:
 
 
 def test_every_metric_has_a_sentence_and_names_each_label_once() -> None:
-    """The reference page shows these sentences; a label that came twice would hide a value."""
+    """The reference page shows these sentences; a duplicate label would hide a value."""
     for metric in METRICS.values():
         assert metric.help.endswith("."), metric.name
         assert len(set(metric.labels)) == len(metric.labels), metric.name

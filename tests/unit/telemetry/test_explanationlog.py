@@ -1,4 +1,4 @@
-"""Explanations of chosen requests in the log: which, how many, and what they hold."""
+"""Explanations of selected requests in the log: their selection, number and content."""
 
 import logging
 
@@ -24,7 +24,7 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace
 
 
 def asked() -> tuple[AdmissionRequest, AdmissionOutcome]:
-    """A request for the Pod, with its review."""
+    """Return a request for the Pod, with its review."""
     review = pyverno.review(POD, pyverno.load_policies(POLICIES))
     request = {
         "uid": "u-1",
@@ -42,7 +42,7 @@ def asked() -> tuple[AdmissionRequest, AdmissionOutcome]:
 
 
 def logged(caplog: pytest.LogCaptureFixture, *patterns: str, times: int = 1) -> list[dict]:
-    """What is logged for some requests for the Pod, all at the same moment."""
+    """Return the log entries of some requests for the Pod at the same moment."""
     request, outcome = asked()
     observer = ExplanationLog(patterns, clock=lambda: 0.0)
     with caplog.at_level(logging.INFO, logger="pyverno.webhook"):
@@ -53,7 +53,7 @@ def logged(caplog: pytest.LogCaptureFixture, *patterns: str, times: int = 1) -> 
 
 
 def test_a_chosen_request_is_explained_with_its_uid(caplog: pytest.LogCaptureFixture) -> None:
-    """The lines are those of `pyverno explain`."""
+    """The lines equal those of `pyverno explain`."""
     [fields] = logged(caplog, "shop/Pod/*")
     assert ("u-1", "tags/latest: fail", True, 0) == (
         fields["uid"],
@@ -64,10 +64,10 @@ def test_a_chosen_request_is_explained_with_its_uid(caplog: pytest.LogCaptureFix
 
 
 def test_other_requests_are_not_explained(caplog: pytest.LogCaptureFixture) -> None:
-    """A pattern of another namespace chooses nothing."""
+    """A pattern for another namespace selects nothing."""
     assert [] == logged(caplog, "prod/Pod/*")
 
 
 def test_explanations_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    """A busy object costs no more than so many explanations a minute."""
+    """A frequent request stays within the limit of explanations a minute."""
     assert LIMIT == len(logged(caplog, "*", times=LIMIT + 5))

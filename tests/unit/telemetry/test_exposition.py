@@ -1,4 +1,4 @@
-"""Prometheus' text: what prometheus_client reads, and writes itself."""
+"""The Prometheus text format: it equals the output of prometheus_client, which can parse it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ODD = ["plain", 'quo"te', "back\\slash", "line\nbreak", "", "ü", "{,}=\t"]
 
 
 def test_the_text_is_that_of_prometheus_client() -> None:
-    """Line by line, for labels on both sides of that of the bucket; without moments of creation, as in Go."""
+    """Labels sort before and after that of the bucket; as in Go, there are no creation timestamps."""
     registry = CollectorRegistry()
     counter = Counter("a", "A.", ("z", "b"), registry=registry)
     gauge = Gauge("g", "G.", registry=registry)
@@ -40,7 +40,7 @@ def test_the_text_is_that_of_prometheus_client() -> None:
 
 
 def test_everything_that_is_written_can_be_read() -> None:
-    """With the values of labels as they were."""
+    """Label values survive unchanged."""
     made = Instruments()
     counter = made.counter(Metric("counter", "a", "A.", ("b",)))
     for word in ODD:
@@ -51,14 +51,14 @@ def test_everything_that_is_written_can_be_read() -> None:
 
 @pytest.mark.parametrize("text", ["half \ud800 of a character"])
 def test_half_of_a_character_does_not_stop_the_metrics(text: str) -> None:
-    """Names in requests may hold one."""
+    """Names in requests may contain a lone surrogate."""
     metrics = Metrics()
     metrics.reconciled(text)
     assert b"half \\ud800 of" in metrics.exposition()
 
 
 def test_a_scrape_in_pieces_is_the_same() -> None:
-    """Whatever may go on between the pieces."""
+    """Metrics may change between the pieces."""
     metrics = Metrics()
     metrics.answered(QUESTION, "/validate/fail", outcome(), 0.02)
 

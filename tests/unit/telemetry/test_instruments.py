@@ -1,4 +1,4 @@
-"""Instruments: what becomes of series that find no room, and of those of things that were deleted."""
+"""Instruments: series beyond the limit, and series of deleted objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Clock:
 
 
 def test_what_finds_no_room_counts_as_other_so_that_sums_stay_right() -> None:
-    """Beyond the limit: counters and histograms alike, and it is told once."""
+    """The limit covers counters and histograms, and its first excess is reported once."""
     told: list[bool] = []
     made = Instruments(max_series=2, on_full=lambda: told.append(True))
     requests, times = (
@@ -43,7 +43,7 @@ def test_what_finds_no_room_counts_as_other_so_that_sums_stay_right() -> None:
 def test_too_many_series_are_one_line_and_a_gauge(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The sum over all namespaces is what was counted."""
+    """The sum over all namespaces stays correct."""
     monkeypatch.setattr(module, "MAX_SERIES", 10)
     metrics = Metrics()
     metrics.instruments._max_series = metrics.instruments._room.left = 10
@@ -57,7 +57,7 @@ def test_too_many_series_are_one_line_and_a_gauge(
 
 
 def test_series_of_what_was_deleted_go_a_while_later() -> None:
-    """They are shown for so long, their room is free then, and what is there again keeps them."""
+    """They are exposed for a grace period, then free their place; a returning object keeps its series."""
     clock = Clock()
     made = Instruments(max_series=5, clock=clock)
     results = made.counter(Metric("counter", "results", "", ("policy", "rule", "namespace")))
@@ -87,7 +87,7 @@ def test_series_of_what_was_deleted_go_a_while_later() -> None:
 
 
 def test_departed_series_make_room_when_there_is_none() -> None:
-    """Nobody has to read the metrics for that."""
+    """The limit triggers the removal, without a scrape."""
     clock = Clock()
     made = Instruments(max_series=1, clock=clock)
     counter = made.counter(Metric("counter", "a", "", ("namespace",)))
@@ -99,7 +99,7 @@ def test_departed_series_make_room_when_there_is_none() -> None:
 
 
 def test_slices_are_small_and_together_are_everything() -> None:
-    """Of counters, histograms and gauges; their text is that of whole readings."""
+    """Slices cover counters, histograms and gauges; their text equals that of a whole reading."""
     made = Instruments()
     counter, histogram = (
         made.counter(Metric("counter", "a", "A.", ("x",))),
@@ -119,7 +119,7 @@ def test_slices_are_small_and_together_are_everything() -> None:
 
 
 def test_series_that_change_while_slices_are_read_do_no_harm() -> None:
-    """Some come, some go."""
+    """Series may be added and removed between slices."""
     clock = Clock()
     made = Instruments(clock=clock)
     counter = made.counter(Metric("counter", "a", "A.", ("x",)))
@@ -135,7 +135,7 @@ def test_series_that_change_while_slices_are_read_do_no_harm() -> None:
 
 
 def test_a_scrape_is_made_once_for_all_who_ask_and_lets_others_go_on() -> None:
-    """One that gives up does not end it for the others; the next one is made anew."""
+    """A cancelled scrape does not end the shared one; the next scrape starts anew."""
 
     async def run() -> None:
         metrics = Metrics()
@@ -163,7 +163,7 @@ def test_a_scrape_is_made_once_for_all_who_ask_and_lets_others_go_on() -> None:
 
 
 def test_processes_that_are_gone_do_not_bring_back_what_was_deleted() -> None:
-    """Their last readings go without the series of it."""
+    """Their last readings lose the series of deleted objects."""
     made = Instruments()
     made.counter(Metric("counter", "a", "A.", ("policy", "x"))).add(("p", "1"), 3)
     made.counter(Metric("counter", "a2", "A.", ("x",))).add(("1",), 3)

@@ -1,4 +1,4 @@
-"""The forms of log lines: moments, colours, verbosity, and texts that cannot pretend to be lines."""
+"""Log lines: timestamps, colours, verbosity, and texts that cannot forge a line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Lines = Callable[[LogSettings], io.StringIO]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Return what begins to log by settings into a text, until the test is over."""
+    """Yield a function that sets up logging to a text; the end of the test restores it."""
     root, own = logging.getLogger(), logging.getLogger("pyverno")
     before = root.handlers[:], root.level, own.level
     found = {name: getattr(logging, name) for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing")}
@@ -35,7 +35,7 @@ def lines() -> Iterator[Lines]:
 
 
 def record(told: str, /, **fields: object) -> logging.LogRecord:
-    """Return an event of the ninth second of an April."""
+    """Return a log record with a timestamp in April."""
     made = logging.LogRecord("pyverno.x", logging.INFO, "", 0, told, (), None)
     made.created = 1743465609.0625
     made.fields = fields
@@ -55,17 +55,17 @@ def record(told: str, /, **fields: object) -> logging.LogRecord:
     ],
 )
 def test_moments_are_written_as_go_writes_them(name: str, expected: str) -> None:
-    """By Kyverno's names for the forms."""
+    """The formats have Kyverno's names."""
     assert f"{expected} INFO  told" == TextFormatter(name).format(record("told"))
 
 
 def test_every_form_of_moments_has_a_test() -> None:
-    """The flag offers these and no others."""
+    """The flag offers these formats and no others."""
     assert {"default", "iso8601", "rfc3339", "millis", "nanos", "epoch", "rfc3339nano"} == set(TIME_FORMATS)
 
 
 def test_colours_surround_and_change_nothing_else() -> None:
-    """Taken out, what is left is the line without colours."""
+    """Without them the line equals the plain one."""
     plain = TextFormatter().format(record("told", policy="a b"))
     coloured = TextFormatter(is_coloured=True).format(record("told", policy="a b"))
     assert plain != coloured
@@ -76,13 +76,13 @@ def test_colours_surround_and_change_nothing_else() -> None:
 
 @pytest.mark.parametrize("text", ["a\nERROR forged", "a\x1b[31m", "a\rb", "a\u2028b", "\ud800"])
 def test_a_text_of_a_request_begins_no_line_and_moves_no_cursor(text: str) -> None:
-    """Names and messages come from those who are judged."""
+    """Names and messages come from the requests under review."""
     line = TextFormatter().format(record("told", message=text))
     assert line.isprintable()
 
 
 def test_values_that_are_no_texts_are_json(lines: Lines) -> None:
-    """In both forms; what cannot be shown is escaped."""
+    """This holds in both formats; unprintable characters are escaped."""
     assert TextFormatter().format(record("told", gvr={"group": "apps"})).endswith('told gvr={"group":"apps"}')
     assert TextFormatter().format(record("told", a=["\u2028"])).endswith('told a=["\\u2028"]')
     stream = lines(LogSettings("json"))
@@ -95,7 +95,7 @@ def test_values_that_are_no_texts_are_json(lines: Lines) -> None:
     [(0, ["WARNING"]), (2, ["INFO", "WARNING"]), (4, ["DEBUG", "INFO", "WARNING"]), (9, ["DEBUG", "INFO", "WARNING"])],
 )
 def test_the_verbosity_chooses_the_events_of_ours(lines: Lines, verbosity: int, told: list[str]) -> None:
-    """Those of libraries are told from 6 on."""
+    """Events of libraries appear from verbosity 6 on."""
     stream = lines(LogSettings(verbosity=verbosity))
     log, library = logging.getLogger("pyverno.x"), logging.getLogger("asyncio")
     for level in (logging.DEBUG, logging.INFO, logging.WARNING):
@@ -107,7 +107,7 @@ def test_the_verbosity_chooses_the_events_of_ours(lines: Lines, verbosity: int, 
 
 
 def test_an_event_is_logged_without_finding_what_no_line_has(lines: Lines) -> None:
-    """Caller, thread and process of an event cost more than its line, and appear in none."""
+    """Finding caller, thread and process costs more than the line, which has none of them."""
     lines(LogSettings())
     found: list[logging.LogRecord] = []
     logging.getLogger().handlers[0].addFilter(lambda each: not found.append(each))  # type: ignore[func-returns-value]

@@ -1,4 +1,4 @@
-"""Metrics: every one of Kyverno's admission controller, and what the ConfigMap makes of them."""
+"""Metrics: all of Kyverno's admission controller, and the settings of the ConfigMap."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ CACHES = {"kyverno_cache_stale_seconds": "gauge", "kyverno_globalcontext_entry_u
 
 
 def readings(metrics: Metrics) -> dict[str, Reading]:
-    """Return what was counted, by name."""
+    """Return the readings by name."""
     return {reading.name: reading for reading in metrics.read()}
 
 
 def exposed(text: str) -> Metrics:
-    """Return metrics that begin with `metricsExposure`."""
+    """Return metrics with this `metricsExposure`."""
     metrics = Metrics()
     metrics.settings = MetricSettings.read({"metricsExposure": text})
     assert () == metrics.settings.problems
@@ -85,7 +85,7 @@ def exposed(text: str) -> Metrics:
 
 
 def in_cel(kind: str, spec: JSONObject) -> AdmissionOutcome:
-    """Return what a policy in CEL says of the pod."""
+    """Return the results of a CEL policy for the Pod."""
     constraints = {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
     }
@@ -101,13 +101,13 @@ def in_cel(kind: str, spec: JSONObject) -> AdmissionOutcome:
 
 
 def test_every_metric_of_kyverno_is_there_with_its_type_and_labels() -> None:
-    """Also those that have not counted anything yet."""
+    """Metrics without a value are included."""
     found = {name: (each.kind, set(each.labels)) for name, each in readings(Metrics()).items()}
     assert KYVERNO == {name: found.get(name) for name in KYVERNO}
 
 
 def test_every_metric_of_the_table_has_an_instrument() -> None:
-    """Of its type; and none besides the table."""
+    """The types are equal, and no other instrument exists."""
     metrics = Metrics()
     PolicyInfo(metrics.instruments, lambda: (), Namespaces)
     CleanupMetrics(metrics.instruments)
@@ -123,7 +123,7 @@ def test_every_metric_of_the_table_has_an_instrument() -> None:
 
 
 async def _nothing() -> None:
-    """Tell nobody of a new authority."""
+    """Ignore a new authority."""
 
 
 def test_every_metric_has_a_help_and_a_type_in_the_text() -> None:
@@ -137,7 +137,7 @@ def test_every_metric_has_a_help_and_a_type_in_the_text() -> None:
 
 
 def test_results_are_counted_and_timed_once_for_each_rule() -> None:
-    """The seconds of a review are divided among its rules."""
+    """The duration of a review is divided among its rules."""
     metrics = Metrics()
     for seconds in (0.02, 0.3, 0.3):
         metrics.answered(QUESTION, "/validate/fail", outcome(), seconds)
@@ -176,7 +176,7 @@ def test_results_are_counted_and_timed_once_for_each_rule() -> None:
 def test_policies_in_cel_have_metrics_of_their_own(
     kind: str, spec: JSONObject, word: str, labels: tuple[str, ...]
 ) -> None:
-    """With the labels of their family."""
+    """Their labels are those of their policy family."""
     metrics = Metrics()
     metrics.answered(QUESTION, "/any", in_cel(kind, spec), 0.1)
     found = readings(metrics)
@@ -186,7 +186,7 @@ def test_policies_in_cel_have_metrics_of_their_own(
 
 
 def test_a_metric_that_is_switched_off_is_not_shown() -> None:
-    """Nor counted."""
+    """It is not counted either."""
     metrics = exposed('{"kyverno_policy_results": {"enabled": false}}')
     metrics.answered(QUESTION, "/validate/fail", outcome(), 0.02)
     assert "kyverno_policy_results" not in metrics.exposition().decode()
@@ -194,7 +194,7 @@ def test_a_metric_that_is_switched_off_is_not_shown() -> None:
 
 
 def test_a_metric_goes_without_the_labels_that_are_switched_off() -> None:
-    """Series that then are the same are added up."""
+    """Series that become equal are added up."""
     name = "kyverno_admission_requests"
     metrics = exposed(f'{{"{name}": {{"disabledLabelDimensions": ["resource_namespace", "resource_kind"]}}}}')
     for namespace in ("a", "b"):
@@ -208,13 +208,13 @@ def test_a_metric_goes_without_the_labels_that_are_switched_off() -> None:
 
 
 def test_the_key_of_a_metric_is_its_name_without_total() -> None:
-    """As in Kyverno; the one whose name ends so has it."""
+    """This is Kyverno's rule; a metric whose name ends in `total` keeps it."""
     metrics = exposed('{"kyverno_policy_results_total": {"enabled": false}}')
     assert "kyverno_policy_results_total" in metrics.exposition().decode()
 
 
 def test_a_metric_may_have_buckets_of_its_own() -> None:
-    """In any order; the others have those of `bucketBoundaries`."""
+    """The order does not matter; other metrics have those of `bucketBoundaries`."""
     metrics = Metrics()
     own = '{"kyverno_policy_execution_duration_seconds": {"bucketBoundaries": [2, 1]}}'
     metrics.settings = MetricSettings.read({"bucketBoundaries": "0.5", "metricsExposure": own})
@@ -230,7 +230,7 @@ def test_a_metric_may_have_buckets_of_its_own() -> None:
 
 
 def test_buckets_and_labels_wait_for_the_next_beginning() -> None:
-    """A ConfigMap that changes acts on namespaces at once; the rest when the counters begin anew."""
+    """A change of the ConfigMap applies to namespaces at once, and to the rest when counters are reset."""
     metrics = Metrics()
     metrics.settings = MetricSettings.read(
         {"namespaces": '{"exclude": ["default"]}', "metricsExposure": '{"kyverno_http_requests": {"enabled": false}}'}
@@ -243,7 +243,7 @@ def test_buckets_and_labels_wait_for_the_next_beginning() -> None:
 
 
 def test_counters_begin_anew() -> None:
-    """What was counted and what was put off is forgotten; what is looked up is there again."""
+    """Counts and pending counts are dropped; gauges that read a value remain."""
     metrics = Metrics()
     metrics.answered(QUESTION, "/validate/fail", outcome(), 0.1)
     metrics.begin()
@@ -253,7 +253,7 @@ def test_counters_begin_anew() -> None:
 
 
 def test_results_go_by_the_namespace_of_their_policy() -> None:
-    """Those of cluster policies always count."""
+    """Results of cluster policies are always counted."""
     own = {**POLICY, "kind": "Policy", "metadata": {"name": "own", "namespace": "default"}}
     route = read_route("/validate/fail")
     assert route is not None
@@ -267,7 +267,7 @@ def test_results_go_by_the_namespace_of_their_policy() -> None:
 
 
 def test_paths_that_do_not_exist_are_one_series() -> None:
-    """Their text is a caller's."""
+    """Callers choose the path, so it is no label."""
     metrics = Metrics()
     for path in ("/x", "/y/z", "*"):
         metrics.failed(path, BadReviewError(404, "no"))
@@ -275,7 +275,7 @@ def test_paths_that_do_not_exist_are_one_series() -> None:
 
 
 def test_what_controllers_do_is_counted() -> None:
-    """By their names."""
+    """The label is the name of the controller."""
     metrics = Metrics()
     metrics.reconciled("webhook-controller")
     metrics.requeued("webhook-controller", 2)
@@ -297,7 +297,7 @@ def test_what_controllers_do_is_counted() -> None:
 
 
 def test_one_pod_is_enough_for_the_labels_of_a_request() -> None:
-    """They are those of the request, not of the object."""
+    """Labels come from the request, not from the object."""
     body = review_body(POD)["request"]
     admission_request = AdmissionRequest("v1", "1", {**body, "operation": "DELETE", "dryRun": True})
     metrics = Metrics()

@@ -1,4 +1,4 @@
-"""The ConfigMap `kyverno-metrics`: every key by itself, and what namespaces mean for the counters."""
+"""The ConfigMap `kyverno-metrics`: each key is independent, and namespaces select what is counted."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pyverno.webhook.admission import ALLOWED
 
 
 def test_keys_that_can_not_be_read_keep_their_defaults() -> None:
-    """Each problem names its key; the other keys count."""
+    """Each problem names its key; the other keys apply."""
     found = MetricSettings.read({"namespaces": '{"include": "a"}', "bucketBoundaries": "1, 2.5", "else": "x"})
     assert MetricSettings(buckets=(1.0, 2.5), problems=("namespaces: `include` must be a list of texts",)) == found
 
 
 def test_a_metric_may_go_without_labels() -> None:
-    """The name is that of the metric without `_total`."""
+    """The key is the metric's name without `_total`."""
     text = '{"kyverno_policy_results": {"enabled": false, "disabledLabelDimensions": ["rule_name"]}}'
     found = MetricSettings.read({"metricsExposure": text})
     assert {"kyverno_policy_results": Exposure(enabled=False, disabled_labels=("rule_name",))} == found.exposures
@@ -25,20 +25,20 @@ def test_a_metric_may_go_without_labels() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("24h", 86_400), ("0", 0), ("-1s", 0)])
 def test_the_interval_is_a_duration_of_go(text: str, seconds: float) -> None:
-    """Zero, and what is below it, is for never."""
+    """Zero and negative durations mean never."""
     assert seconds == MetricSettings.read({"metricsRefreshInterval": text}).refresh_seconds
 
 
 @pytest.mark.parametrize("text", ["1, nan", "inf", "1,,2", "1, x"])
 def test_a_boundary_is_a_number(text: str) -> None:
-    """What is none is told, and the default buckets stay."""
+    """An invalid boundary is a problem, and the default buckets remain."""
     found = MetricSettings.read({"bucketBoundaries": text, "metricsRefreshInterval": "1 day"})
     assert ((), 0, 2) == (found.buckets, found.refresh_seconds, len(found.problems))
 
 
 @pytest.mark.parametrize("text", ['{"a": {"enabled": 1}}', '{"a": []}', '{"a": {"bucketBoundaries": ["1"]}}', "[]"])
 def test_an_exposure_of_a_wrong_form_is_a_problem(text: str) -> None:
-    """It is told and has no effect."""
+    """It has no effect."""
     assert 1 == len(MetricSettings.read({"metricsExposure": text}).problems)
 
 
@@ -52,13 +52,13 @@ def test_an_exposure_of_a_wrong_form_is_a_problem(text: str) -> None:
     ],
 )
 def test_exclusions_win(settings: Namespaces, namespace: str, expected: bool) -> None:
-    """What is in no namespace is always counted."""
+    """Cluster-scoped resources are always counted."""
     assert expected == settings.counts(namespace)
 
 
 @pytest.mark.parametrize(("namespace", "expected"), [("test", 0), ("shop", 1)])
 def test_requests_of_other_namespaces_are_not_counted(namespace: str, expected: int) -> None:
-    """As soon as the ConfigMap says so."""
+    """A change of the ConfigMap applies at once."""
     metrics = Metrics()
     metrics.settings = MetricSettings.read({"namespaces": '{"exclude": ["test"]}'})
     admission_request = AdmissionRequest(

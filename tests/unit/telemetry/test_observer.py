@@ -1,4 +1,4 @@
-"""What is told of answers: metrics with Kyverno's names, and log lines with their fields."""
+"""The observer of answers: metrics with Kyverno's names, and log lines with their fields."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ QUESTION = AdmissionRequest("admission.k8s.io/v1", "uid-1", review_body(POD)["re
 
 
 def outcome() -> AdmissionOutcome:
-    """Return a denial."""
+    """Return the outcome of a denial."""
     route = read_route("/validate/fail")
     assert route is not None
     return answer(QUESTION, route, MemoryWorld(Policies(compile_policies([POLICY]))), NO_HOST)
 
 
 def test_metrics_have_the_names_and_labels_of_kyverno() -> None:
-    """Dashboards that exist go on working."""
+    """Existing dashboards keep working."""
     metrics = Metrics()
     metrics.answered(QUESTION, "/validate/fail", outcome(), 0.02)
     metrics.failed("/validate", BadReviewError(400, "no"))
@@ -73,7 +73,7 @@ def test_metrics_have_the_names_and_labels_of_kyverno() -> None:
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """Return what is logged as JSON during a test."""
+    """Capture the JSON log of a test."""
     stream = io.StringIO()
     before = logging.getLogger().handlers[:]
     set_up_logging(LogSettings("json"), stream)
@@ -82,7 +82,7 @@ def lines() -> Iterator[io.StringIO]:
 
 
 def test_a_denial_is_logged_with_policy_rule_resource_user_and_verdict(lines: io.StringIO) -> None:
-    """One line for the request, one for each rule; no body of a resource."""
+    """The request and each rule have one line; none contains the body of a resource."""
     AnswerLog().answered(QUESTION, "/validate/fail", outcome(), 0.5)
     request, rule = (orjson.loads(line) for line in lines.getvalue().splitlines())
     assert ("admission request denied", "alice", "Pod", "web", 1) == (
@@ -101,7 +101,7 @@ def test_a_denial_is_logged_with_policy_rule_resource_user_and_verdict(lines: io
 
 
 def test_a_refusal_is_logged_and_a_fault_of_ours_with_its_traceback(lines: io.StringIO) -> None:
-    """The first is the caller's affair."""
+    """A bad request is the caller's fault, so its line has level info."""
     AnswerLog().failed("/validate", BadReviewError(400, "empty body"))
     try:
         raise KeyError("x")
@@ -114,7 +114,7 @@ def test_a_refusal_is_logged_and_a_fault_of_ours_with_its_traceback(lines: io.St
 
 
 def test_an_observer_that_breaks_does_not_disturb_the_others(lines: io.StringIO) -> None:
-    """The answer is sent already; the fault is logged."""
+    """The answer was already sent; the exception is logged."""
 
     class Broken(Recorded):
         def answered(

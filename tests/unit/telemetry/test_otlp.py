@@ -1,4 +1,4 @@
-"""Traces and metrics arrive at a collector that speaks gRPC."""
+"""Traces and metrics arrive at a gRPC collector."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.unit.telemetry.test_observer import QUESTION, outcome
 
 
 class Received(trace_grpc.TraceServiceServicer, metrics_grpc.MetricsServiceServicer):
-    """A collector that keeps what it is sent."""
+    """A collector that keeps what it receives."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
@@ -69,7 +69,7 @@ def collector(credentials: grpc.ServerCredentials | None = None) -> Iterator[tup
 
 
 def test_traces_and_metrics_arrive() -> None:
-    """What is left is sent at the end."""
+    """The rest is sent at the end."""
     with collector() as (received, port):
 
         async def run() -> None:
@@ -93,7 +93,7 @@ def test_traces_and_metrics_arrive() -> None:
 
 
 def test_a_collector_is_trusted_by_its_secret() -> None:
-    """The authority stands under Kyverno's key; without it nothing is sent in plain."""
+    """Kyverno's key holds the CA; without the Secret nothing is sent in clear text."""
     certificate = make_certificate()
     credentials = grpc.ssl_server_credentials([(certificate.key, certificate.certificate)])
     with collector(credentials) as (received, port):
@@ -118,7 +118,7 @@ def test_a_collector_is_trusted_by_its_secret() -> None:
 
 
 def test_without_the_extra_the_error_names_it() -> None:
-    """In a process where OpenTelemetry cannot be imported."""
+    """The test runs in a process where OpenTelemetry cannot be imported."""
     code = (
         "import sys; sys.modules['opentelemetry'] = None; sys.modules['grpc'] = None\n"
         "from pyverno.errors import UsageError\n"
@@ -130,7 +130,7 @@ def test_without_the_extra_the_error_names_it() -> None:
 
 
 def test_a_controller_that_sends_nothing_does_not_load_it() -> None:
-    """It takes half a second."""
+    """The import takes half a second."""
     code = (
         "import sys, pyverno.cli.controller.admission\n"
         "print([name for name in sys.modules if 'opentelemetry' in name or 'otlp' in name])"

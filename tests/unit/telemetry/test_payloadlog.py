@@ -1,4 +1,4 @@
-"""Whole requests in the log: only when asked for, and never what stands in a Secret."""
+"""Whole requests in the log: only on request, and never the data of a Secret."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ LEAKING: JSONObject = {
 
 
 def asked(body: JSONObject, old: JSONObject | None = None) -> AdmissionRequest:
-    """Return a question about an object."""
+    """Return a request on an object."""
     request = review_body(body)["request"]
     return AdmissionRequest("admission.k8s.io/v1", "uid-1", request | ({"oldObject": old} if old else {}))
 
 
 def fields(caplog: pytest.LogCaptureFixture) -> list[JSONObject]:
-    """Return the fields of what was logged."""
+    """Return the fields of the log entries."""
     return [record.fields for record in caplog.records]
 
 
 @pytest.fixture(autouse=True)
 def told(caplog: pytest.LogCaptureFixture) -> None:
-    """Catch what is told at the usual verbosity."""
+    """Capture the log at the default verbosity."""
     caplog.set_level(logging.INFO, "pyverno")
 
 
 def test_nothing_is_dumped_unless_asked_for(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither requests nor patches."""
+    """This covers requests and patches."""
     PayloadLog().answered(
         asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=[{"op": "remove", "path": "/a"}])), 0
     )
@@ -77,7 +77,7 @@ def test_nothing_is_dumped_unless_asked_for(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_a_request_is_dumped_with_its_answer(caplog: pytest.LogCaptureFixture) -> None:
-    """As it came."""
+    """The request is logged unchanged."""
     PayloadLog(payloads=True).answered(
         asked(POD), "/validate", AdmissionOutcome(AdmissionResponse(allowed=False, message="no")), 0
     )
@@ -87,7 +87,7 @@ def test_a_request_is_dumped_with_its_answer(caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
-    """Where there is one."""
+    """A request without a patch has no such line."""
     patch = [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
     log = PayloadLog(patches=True)
     log.answered(asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=patch)), 0)
@@ -96,7 +96,7 @@ def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_what_stands_in_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Not by the object, the one before it, a copy in an annotation, a patch, nor the text of a rule."""
+    """Sources are the object, the old object, a copy in an annotation, a patch, and the message of a rule."""
     admission_request = asked(SECRET, SECRET)
     route = read_route("/validate/fail")
     assert route is not None

@@ -1,4 +1,4 @@
-"""Requests of the webhook as files: once each, without confidential values, within limits."""
+"""Webhook requests as files: one each, without confidential values, within limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORLD = MemoryWorld(
 
 
 def review(recorder: Recorder, body: JSONObject, uid: str = "uid-1", path: str = "/validate/fail") -> None:
-    """Review a request as the webhook does, and tell the recorder."""
+    """Review a request as the webhook does, and record it."""
     raw = review_body(body)["request"] | {"userInfo": {"username": "ann"}, "namespace": "default", "uid": uid}
     request = AdmissionRequest("admission.k8s.io/v1", uid, raw, 100)
     route = read_route(path)
@@ -46,12 +46,12 @@ def recorder_of(folder: Path, *, size: int = 100_000, files: int = 4) -> Recorde
 
 
 def records(folder: Path) -> list[JSONObject]:
-    """Return what was written, oldest first."""
+    """Return the recorded files, oldest first."""
     return [json.loads(line) for path in sorted(folder.iterdir()) for line in path.read_text().splitlines()]
 
 
 def test_a_request_is_written_with_what_rules_know_beside_it(tmp_path: Path) -> None:
-    """The roles of its user and its namespace."""
+    """The context has the roles of its user and the labels of its namespace."""
     recorder = recorder_of(tmp_path)
     review(recorder, POD)
     recorder.close()
@@ -65,7 +65,7 @@ def test_a_request_is_written_with_what_rules_know_beside_it(tmp_path: Path) -> 
 
 
 def test_every_webhook_that_receives_a_request_has_a_record(tmp_path: Path) -> None:
-    """What reads them counts the write once."""
+    """Readers of the files count the write once; an equal request of the webhook is not recorded again."""
     recorder = recorder_of(tmp_path)
     review(recorder, POD, path="/mutate/fail")
     review(recorder, {**POD, "spec": {"changed": True}}, "uid-2")
@@ -75,7 +75,7 @@ def test_every_webhook_that_receives_a_request_has_a_record(tmp_path: Path) -> N
 
 
 def test_a_request_that_no_policy_may_judge_is_not_written(tmp_path: Path) -> None:
-    """Such as one of an excluded user."""
+    """A request of an excluded user is an example."""
     recorder = recorder_of(tmp_path)
     request = AdmissionRequest("admission.k8s.io/v1", "u", review_body(POD)["request"])
     recorder.answered(request, "/validate/fail", AdmissionOutcome(AdmissionResponse()), 0)
@@ -84,7 +84,7 @@ def test_a_request_that_no_policy_may_judge_is_not_written(tmp_path: Path) -> No
 
 
 def test_confidential_values_are_in_no_file(tmp_path: Path) -> None:
-    """Neither those of a Secret, nor those of fields that were chosen, nor in the texts of rules."""
+    """Sources are Secrets, the selected fields, and the messages of rules."""
     recorder = recorder_of(tmp_path)
     review(recorder, SECRET)
     container = {"name": "c", "image": "i", "env": [{"name": "P", "value": WORD}]}
@@ -97,7 +97,7 @@ def test_confidential_values_are_in_no_file(tmp_path: Path) -> None:
 
 
 def test_files_and_folder_are_for_their_owner_only(tmp_path: Path) -> None:
-    """Whatever the umask allows."""
+    """The umask does not matter."""
     before = os.umask(0)
     try:
         recorder = recorder_of(tmp_path / "records")
@@ -110,7 +110,7 @@ def test_files_and_folder_are_for_their_owner_only(tmp_path: Path) -> None:
 
 
 def test_the_oldest_files_go_when_there_are_too_many(tmp_path: Path) -> None:
-    """Their number and their bytes stay within the limits, those of an earlier run included."""
+    """Number and bytes stay within the limits, including files of an earlier run."""
     for number in range(6):
         (tmp_path / f"admission-{number:020d}-1.jsonl").write_bytes(b"x" * 3000)
     (tmp_path / "mine.txt").write_text("kept")
@@ -127,7 +127,7 @@ def test_the_oldest_files_go_when_there_are_too_many(tmp_path: Path) -> None:
 
 
 def test_a_request_that_does_not_fit_is_dropped_and_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Later ones are written."""
+    """Later requests are recorded."""
     caplog.set_level(logging.WARNING, "pyverno")
     recorder = recorder_of(tmp_path, size=4000, files=4)
     review(recorder, {**POD, "spec": {"text": "x" * 2000}})
@@ -139,7 +139,7 @@ def test_a_request_that_does_not_fit_is_dropped_and_logged(tmp_path: Path, caplo
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_full_disk_stops_no_request_and_leaves_no_half_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The reason is logged, and the next request is tried again."""
+    """The reason is logged, and the next request is recorded again if it fits."""
     caplog.set_level(logging.WARNING, "pyverno")
     files = RecordingFiles(tmp_path, size=4000, files=4)
     recorder = Recorder(files, Redaction())
@@ -150,7 +150,7 @@ def test_a_full_disk_stops_no_request_and_leaves_no_half_line(tmp_path: Path, ca
 
 
 def test_a_folder_that_cannot_be_made_is_refused_at_the_start(tmp_path: Path) -> None:
-    """With the path and the reason."""
+    """The error has the path and the reason."""
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot record requests in .*file/records"):
         RecordingFiles(tmp_path / "file" / "records", size=1, files=1)

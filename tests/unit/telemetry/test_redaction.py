@@ -1,4 +1,4 @@
-"""Requests without confidential values: Secrets, applied manifests, chosen fields."""
+"""Requests without confidential values: Secrets, last-applied annotations, selected fields."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tests.unit.telemetry.test_payloadlog import SECRET, WORD, asked
     ],
 )
 def test_a_field_is_found_by_names_wildcards_and_depth(field: str, body: JSON, expected: JSON) -> None:
-    """What it leads to is replaced as a whole."""
+    """The value at the path is replaced as a whole."""
     assert expected == Redaction([parse_field(field)]).document(body)
 
 
 @pytest.mark.parametrize("field", ["", "a..b", "spec.**"])
 def test_a_field_without_names_is_refused(field: str) -> None:
-    """When the controller starts."""
+    """The error appears when the controller starts."""
     with pytest.raises(UsageError, match="invalid field"):
         parse_field(field)
 
 
 def test_a_secret_keeps_nothing_of_its_values() -> None:
-    """Neither now, nor before the change, nor in the copy of the manifest."""
+    """Values are removed from the object, the old object and the last-applied annotation."""
     request, is_redacted = Redaction().request(asked(SECRET, SECRET))
     assert is_redacted
     assert WORD not in encode(request)
@@ -45,7 +45,7 @@ def test_a_secret_keeps_nothing_of_its_values() -> None:
 
 
 def test_the_copy_of_an_applied_manifest_is_removed_from_every_kind() -> None:
-    """It repeats the fields that were chosen."""
+    """It repeats the selected fields."""
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}
     request = asked({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}})
     body, is_redacted = Redaction().request(request)
@@ -56,6 +56,6 @@ def test_the_copy_of_an_applied_manifest_is_removed_from_every_kind() -> None:
 
 
 def test_a_request_without_confidential_values_is_left_alone() -> None:
-    """And counts as complete."""
+    """It is not marked as redacted."""
     request = asked({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
     assert (request.request, False) == Redaction().request(AdmissionRequest("v1", "u", request.request))

@@ -1,4 +1,4 @@
-"""Readings of several processes as one."""
+"""Readings of several processes combined into one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyverno.telemetry.snapshots import combined, packed, unpacked
 def read(
     *, asked: float, common: float, value: float, seconds: float, bounds: tuple[float, ...] = (1, 2)
 ) -> list[Reading]:
-    """Return what one process counted."""
+    """Return the readings of one process."""
     made = Instruments()
     made.counter(Metric("counter", "asked", "Asked.", ("who", "what"))).add(("a", "\ud800"), asked)
     made.counter(Metric("counter", "changed", "Changed.", is_common=True)).add((), common)
@@ -32,7 +32,7 @@ def values(readings: list[Reading]) -> dict[str, object]:
 
 
 def test_numbers_are_added_and_what_is_common_is_not() -> None:
-    """Counters and histograms add up; gauges and what every process sees happen are counted once."""
+    """Counters and histograms are added; gauges and events that every process counts are taken once."""
     one, two = read(asked=1, common=3, value=7, seconds=0.5), read(asked=2, common=4, value=6, seconds=9)
     expected = {
         "asked": {("a", "\ud800"): 3},
@@ -46,7 +46,7 @@ def test_numbers_are_added_and_what_is_common_is_not() -> None:
 
 
 def test_series_that_only_one_process_has() -> None:
-    """They are there with what it counted."""
+    """They are included unchanged."""
     empty = Instruments()
     empty.counter(Metric("counter", "asked", "Asked.", ("who", "what")))
     empty.histogram(Metric("histogram", "took", "Took.", ("who",))).bounds = (1, 2)
@@ -56,13 +56,13 @@ def test_series_that_only_one_process_has() -> None:
 
 
 def test_histograms_with_other_buckets_are_not_mixed() -> None:
-    """The ConfigMap was changed between the starts of two processes: those that came first are told."""
+    """The ConfigMap changed between the starts of two processes: the first one's readings are used."""
     one, two = (read(asked=1, common=1, value=1, seconds=1, bounds=bounds) for bounds in ((1, 2), (1, 3)))
     assert values(one)["took"] == values(combined([one, two]))["took"]
 
 
 def test_readings_go_from_process_to_process_as_json() -> None:
-    """Nothing is lost on the way, half of a character included."""
+    """The round trip is lossless, even for a lone surrogate."""
     readings = read(asked=1, common=3, value=7, seconds=0.5)
     back = unpacked(json.loads(json.dumps(packed(readings))))
     assert values(readings) == values(back)

@@ -1,4 +1,4 @@
-"""Answers as spans, by an exporter in memory."""
+"""Answers as spans, with an in-memory exporter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spans(
 
 
 def test_a_request_has_spans_down_to_its_rules() -> None:
-    """Each below the other, within the time of the review."""
+    """Spans are nested and within the time of the review."""
     found = spans(QUESTION, outcome())
     names = ["ADMISSION POST /validate/fail", "VALIDATE CREATE v1, Kind=Pod", "POLICY /check", "RULE rule"]
     assert sorted(names) == sorted(found)
@@ -46,7 +46,7 @@ def test_a_request_has_spans_down_to_its_rules() -> None:
 
 
 def test_attributes_are_kyvernos() -> None:
-    """Of the request, the response, the policy and the rule."""
+    """They cover the request, the response, the policy and the rule."""
     found = spans(QUESTION, outcome())
     admission = found["VALIDATE CREATE v1, Kind=Pod"].attributes
     assert {
@@ -75,25 +75,25 @@ def test_attributes_are_kyvernos() -> None:
 
 
 def test_texts_are_cut_at_256_characters() -> None:
-    """Backends take no longer ones."""
+    """Backends accept no longer ones."""
     found = spans(QUESTION, AdmissionOutcome(AdmissionResponse(allowed=False, message="x" * 1000)))
     message = (found["VALIDATE CREATE v1, Kind=Pod"].attributes or {})["admission.response.result.message"]
     assert "x" * 253 + "..." == message
 
 
 def test_what_a_policy_says_of_a_secret_is_in_no_span() -> None:
-    """It may quote what stands in it."""
+    """The message may quote its data."""
     answer = AdmissionOutcome(AdmissionResponse(allowed=False, message=f"wrong: {WORD}", warnings=(WORD,)))
     found = spans(asked(SECRET), answer)
     assert WORD not in repr([dict(span.attributes or {}) for span in found.values()])
 
 
 def test_an_answer_without_a_review_has_no_rules() -> None:
-    """What is filtered, say."""
+    """A filtered request is an example."""
     assert 2 == len(spans(QUESTION, ALLOWED))
 
 
 def test_a_refusal_is_an_error() -> None:
-    """Without what was wrong, which is a caller's text."""
+    """The reason is left out, because it holds a caller's text."""
     [span] = spans(QUESTION, ALLOWED, -1).values()
     assert (StatusCode.ERROR, "BadReviewError") == (span.status.status_code, span.status.description)

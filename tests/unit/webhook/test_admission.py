@@ -1,4 +1,4 @@
-"""What the webhook answers: deletions, connections, subresources, dry runs, and the order of what passes unseen."""
+"""Answers of the webhook: deletions, connections, subresources, dry runs, and the order of protection and filters."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ MUTATING: JSONObject = {
 
 
 def asked(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, **request: Any) -> AdmissionOutcome:
-    """Ask about a pod, or about what `request` says."""
+    """Return the outcome of a request on a Pod, or of the given `request`."""
     cluster = cluster or MemoryWorld()
     if policies:
         cluster.policies = Policies(compile_policies(policies))
@@ -84,7 +84,7 @@ def asked(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, 
 
 
 def test_a_deletion_is_judged_by_the_object_that_goes() -> None:
-    """There is no other."""
+    """`oldObject` is the only object of a deletion."""
     policy = denying("Pod", "DELETE")
     outcome = asked("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
     assert "resource Pod/team/web was blocked" in outcome.answer.message
@@ -92,14 +92,14 @@ def test_a_deletion_is_judged_by_the_object_that_goes() -> None:
 
 
 def test_a_deletion_is_not_changed() -> None:
-    """Kyverno asks no legacy rules there, and no images; policies in CEL see to it themselves."""
+    """Kyverno evaluates no legacy mutate or image rules on DELETE; CEL policies decide by their own constraints."""
     outcome = asked("/mutate/fail", MUTATING, operation="DELETE", object=None, oldObject=POD)
     assert (True, (), None) == (outcome.answer.allowed, tuple(outcome.answer.patch), outcome.review)
     assert asked("/mutate/fail", MUTATING).answer.patch
 
 
 def test_a_connection_is_judged_by_the_resource_that_is_connected_to() -> None:
-    """The object is another kind: what the connection is to be like."""
+    """The object has another kind, with the options of the connection."""
     options = {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["sh"]}
     exec_of: dict[str, Any] = {
         "operation": "CONNECT",
@@ -113,7 +113,7 @@ def test_a_connection_is_judged_by_the_resource_that_is_connected_to() -> None:
 
 
 def test_a_subresource_is_of_the_kind_of_its_resource() -> None:
-    """A `Scale` of a Deployment is `Deployment/scale`; of a resource that nobody knows it is an error."""
+    """A `Scale` of a Deployment is `Deployment/scale`; an unknown resource is an error."""
     scale: dict[str, Any] = {
         "operation": "UPDATE",
         "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
@@ -136,7 +136,7 @@ def test_a_subresource_is_of_the_kind_of_its_resource() -> None:
 
 
 def test_a_dry_run_is_judged_like_any_request() -> None:
-    """Rules may tell it from others."""
+    """Rules can read `request.dryRun`."""
     assert not asked("/validate/fail", denying("Pod"), dryRun=True).answer.allowed
     is_dry = {"all": [{"key": "{{ request.dryRun }}", "operator": "Equals", "value": True}]}
     policy = denying("Pod", conditions=is_dry)
@@ -159,7 +159,7 @@ EXCLUDED = Configuration.read({"excludeUsernames": "alice", "resourceFilters": "
     ],
 )
 def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], expected: str) -> None:
-    """An excluded user or a filter is no way around it."""
+    """An excluded user or a resource filter does not bypass it."""
     cluster = MemoryWorld(protects_managed=True, configuration=EXCLUDED)
     assert expected == asked("/validate/fail", denying("Pod"), cluster=cluster, **request_).answer.message
 
@@ -176,7 +176,7 @@ def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], ex
 def test_what_the_controllers_write_for_themselves_passes_unseen(
     group: str, kind: str, resource: str, is_seen: bool
 ) -> None:
-    """By group and kind: a name alone is anybody's."""
+    """They are recognized by group and kind, because anyone can choose a name."""
     body = {"apiVersion": f"{group}/v2", "kind": kind, "metadata": {"name": "a", "namespace": "team"}}
     outcome = asked(
         "/validate/fail",

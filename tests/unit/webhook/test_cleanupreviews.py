@@ -1,4 +1,4 @@
-"""Times to live, cleanup policies and the heartbeat at the webhook."""
+"""TTL labels, cleanup policies and the heartbeat at the webhook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyverno.webhook.policyreviews import DocumentReviews, ExceptionSettings
 
 
 def labelled(*, text: Any = None, **request: Any) -> AdmissionRequest:
-    """Return a question about an object with a time to live."""
+    """Return a request on an object with a TTL label."""
     labels = {} if text is None else {"cleanup.kyverno.io/ttl": text}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels}}
     return AdmissionRequest("admission.k8s.io/v1", "1", {"operation": "CREATE", "object": body, **request})
@@ -24,13 +24,13 @@ def labelled(*, text: Any = None, **request: Any) -> AdmissionRequest:
 
 @pytest.mark.parametrize("text", [None, "1h", "3d12h", "2w", "-1m", "2026-11-22T100000Z", "2026-11-22", "1.5h", 3])
 def test_a_time_to_live_that_can_be_read_is_taken_in_silence(text: Any) -> None:
-    """So is an object without one."""
+    """A request without an object has no warning either."""
     assert AdmissionResponse() == asyncio.run(review_ttl(labelled(text=text)))
     assert AdmissionResponse() == asyncio.run(review_ttl(labelled(object=None)))
 
 
 def test_a_time_to_live_that_says_nothing_is_a_warning() -> None:
-    """The object is stored, and stays."""
+    """The object is stored and will not expire."""
     assert AdmissionResponse(
         warnings=(
             "cleanup.kyverno.io/ttl label value cannot be parsed as any recognizable format "
@@ -40,7 +40,7 @@ def test_a_time_to_live_that_says_nothing_is_a_warning() -> None:
 
 
 def policy(kind: str, **spec: Any) -> AdmissionRequest:
-    """Return a question about a policy that deletes."""
+    """Return a request on a policy that deletes."""
     match = {"any": [{"resources": {"kinds": ["Pod"]}}]}
     is_cleanup = "Cleanup" in kind
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}]
@@ -61,7 +61,7 @@ KINDS = [*DEPRECATED, "DeletingPolicy", "NamespacedDeletingPolicy"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_policy_that_deletes_is_taken(kind: str) -> None:
-    """With the advice to migrate for the old kinds."""
+    """Old kinds get a warning that recommends migration."""
     review = cleanup_paths("/validate", REVIEW)["/validate"]
     answer = asyncio.run(review(policy(kind)))
     assert (True, "") == (answer.allowed, answer.message)
@@ -72,7 +72,7 @@ def test_a_policy_that_deletes_is_taken(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_policy_that_would_never_run_is_refused(kind: str) -> None:
-    """In the words of the cleanup controller."""
+    """The message is that of Kyverno's cleanup controller."""
     answer = asyncio.run(REVIEW(policy(kind, schedule="whenever")))
     assert not answer.allowed
     assert "schedule spec in the " in answer.message
@@ -80,7 +80,7 @@ def test_a_policy_that_would_never_run_is_refused(kind: str) -> None:
 
 
 def test_the_heartbeat_gets_the_time_and_other_leases_pass() -> None:
-    """By name and namespace."""
+    """Name and namespace select the heartbeat lease."""
     review = heartbeat_review("kyverno", lambda: datetime(2026, 11, 22, 10, 0, tzinfo=UTC))
     path = "/metadata/annotations/kyverno.io~1last-request-time"
     for namespace, name, expected in (

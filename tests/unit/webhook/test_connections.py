@@ -1,4 +1,4 @@
-"""What is no HTTP, or half of it: reported once, counted, logged a few times, and never as a traceback."""
+"""Malformed and partial HTTP: reported once, counted, logged at a limited rate, without a traceback."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ENCODED = {
 
 
 def serve(server: WebhookServer, scene: Callable[[WebhookServer], Awaitable[None]]) -> None:
-    """Play a scene with a server that listens."""
+    """Run a scene with a listening server."""
 
     async def run() -> None:
         await server.start("127.0.0.1", 0)
@@ -69,13 +69,13 @@ def serve(server: WebhookServer, scene: Callable[[WebhookServer], Awaitable[None
 
 
 async def send(server: WebhookServer, *parts: bytes) -> bytes:
-    """Send bytes over TLS, say that there are no more, and return what comes back."""
+    """Send bytes over TLS, signal the end of input, and return the response."""
     reader, writer = await asyncio.open_connection("localhost", server.port, ssl=CERTIFICATE.client_context())
     for part in parts:
         writer.write(part)
         await writer.drain()
     answer = b""
-    with suppress(TimeoutError, ConnectionError):  # it may wait for more
+    with suppress(TimeoutError, ConnectionError):  # the server may wait for more
         async with asyncio.timeout(0.3):
             answer = await reader.read(65536)
     writer.transport.abort()
@@ -83,7 +83,7 @@ async def send(server: WebhookServer, *parts: bytes) -> bytes:
 
 
 async def asked(server: WebhookServer) -> bool:
-    """Return whether a review is denied as it should be."""
+    """Return whether the server denies a review as expected."""
     answer = await send(server, HEAD + f"Content-Length: {len(REVIEW)}\r\n\r\n".encode() + REVIEW)
     return b'"allowed":false' in answer
 
@@ -92,7 +92,7 @@ async def asked(server: WebhookServer) -> bool:
 def test_a_malformed_request_is_reported_once_and_has_no_traceback(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It gets 400 if its sender still listens, disturbs nobody, and no library of ours logs it."""
+    """The response is 400 if the sender still reads; other requests go on, and no library logs it."""
     told = Recorded()
 
     async def scene(server: WebhookServer) -> None:
@@ -112,7 +112,7 @@ def test_a_malformed_request_is_reported_once_and_has_no_traceback(
     ids=["plain-http", "half-a-handshake", "garbage"],
 )
 def test_a_handshake_that_fails_is_reported_once(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    """Plain HTTP on the port of TLS, half of a handshake, garbage."""
+    """Cases are plain HTTP on the TLS port, half of a handshake, and garbage."""
     told = Recorded()
 
     async def scene(server: WebhookServer) -> None:
@@ -123,7 +123,7 @@ def test_a_handshake_that_fails_is_reported_once(sent: bytes, caplog: pytest.Log
             await asyncio.sleep(0.02)
         writer.close()
         assert await asked(server)
-        silent = (await asyncio.open_connection("localhost", server.port))[1]  # its time ends after the first one's
+        silent = (await asyncio.open_connection("localhost", server.port))[1]  # times out after the first one
         while len(told.failures) < 2:
             await asyncio.sleep(0.02)
         silent.close()
@@ -137,7 +137,7 @@ def test_a_handshake_that_fails_is_reported_once(sent: bytes, caplog: pytest.Log
 def test_a_flood_of_malformed_requests_is_counted_in_full_and_logged_a_few_times(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The metric has all of them; a line says how many had none."""
+    """The metric counts all failures; a summary line counts those without a line of their own."""
     metrics, lines = Metrics(), AnswerLog()
 
     class Both(Recorded):
@@ -159,14 +159,14 @@ def test_a_flood_of_malformed_requests_is_counted_in_full_and_logged_a_few_times
 
 @pytest.mark.parametrize(("header", "code"), ENCODED.values(), ids=ENCODED)
 def test_a_body_in_another_form_is_refused_with_a_status(header: bytes, code: int) -> None:
-    """A small one could become a large one, and headers that can be read in two ways are none."""
+    """A small compressed body could become large, and ambiguous headers are not accepted."""
 
     async def scene(server: WebhookServer) -> None:
         body = gzip.compress(REVIEW)
         length = b"" if b"Transfer" in header else f"Content-Length: {len(body)}\r\n".encode()
         answer = await send(server, HEAD + header + b"\r\n" + length + b"\r\n" + (body if length else b"0\r\n\r\n"))
         first, _, rest = answer.partition(b"\r\n")
-        assert any(f" {each} ".encode() in first for each in (code, 400)), first  # the library knows some of these
+        assert any(f" {each} ".encode() in first for each in (code, 400)), first  # the library rejects some of these
         assert "Status" == json.loads(rest.partition(b"\r\n\r\n")[2])["kind"]
         assert await asked(server)
 
@@ -174,7 +174,7 @@ def test_a_body_in_another_form_is_refused_with_a_status(header: bytes, code: in
 
 
 def test_an_encoded_body_is_never_inflated() -> None:
-    """Not even the parser does it: 700 MiB of blanks cost what they take on the wire."""
+    """The HTTP parser does not inflate it either: 700 MiB of blanks cost only their compressed size."""
     bomb = gzip.compress(b" " * 50_000_000)
     seen: list[int] = []
 
@@ -194,7 +194,7 @@ def test_an_encoded_body_is_never_inflated() -> None:
 
 
 def test_a_client_that_waits_to_be_told_to_send_its_body_is_told() -> None:
-    """`Expect: 100-continue`; the same for a body in chunks."""
+    """The header is `Expect: 100-continue`; a chunked body works as well."""
 
     async def scene(server: WebhookServer) -> None:
         reader, writer = await asyncio.open_connection("localhost", server.port, ssl=CERTIFICATE.client_context())
@@ -212,7 +212,7 @@ def test_a_client_that_waits_to_be_told_to_send_its_body_is_told() -> None:
 
 
 def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
-    """A hundred of them: refused at the end at once, however much time bodies have; and no byte of them stays."""
+    """A hundred of them get 408 at the shutdown, whatever their body timeout is; none of their bytes stay counted."""
     server = make_server(CERTIFICATE, TEAM, limits=Limits(body_seconds=600, drain_seconds=600))
 
     async def run() -> None:
@@ -228,7 +228,7 @@ def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
             await asyncio.sleep(0.01)
         assert server._bodies.in_work < 1000, "bytes count when they arrive"
         assert await asked(server)
-        async with asyncio.timeout(60):  # twenty seconds and more before
+        async with asyncio.timeout(60):  # it once took more than twenty seconds
             await server.stop()
         assert 0 == server._bodies.in_work
         for reader, writer in stuck:

@@ -1,4 +1,4 @@
-"""Requests that are let through unseen: resource filters and excluded users."""
+"""Requests that no policy evaluates: resource filters and excluded users."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ FILTERED = [
 def test_filters_name_objects(
     text: str, kind: GVK, subresource: str, namespace: str, name: str, expected: bool
 ) -> None:
-    """By kind with wildcards, subresource, namespace and name."""
+    """A filter has kind with wildcards, subresource, namespace and name."""
     found = read_resource_filters(text)
     assert expected is any(each.matches(kind, subresource, namespace, name) for each in found)
 
 
 def test_groups_of_more_than_three_components_are_left_out() -> None:
-    """The text around groups is of no account either."""
+    """Text between groups is ignored as well."""
     assert 2 == len(read_resource_filters("first [Pod,a,b]\n  [Pod,a,b,c],[Secret,*,*] last"))
 
 
@@ -65,12 +65,12 @@ EXCLUDED = [
 
 @pytest.mark.parametrize(("user", "expected"), EXCLUDED)
 def test_users_are_excluded_unless_they_are_included(user: User, expected: bool) -> None:
-    """Any inclusion wins over every exclusion."""
+    """Any inclusion overrides all exclusions."""
     assert expected is USERS.excludes(user)
 
 
 def test_a_key_that_can_not_be_read_keeps_its_default() -> None:
-    """And is told, each by itself."""
+    """Each invalid key has a problem of its own."""
     found = Configuration.read(
         {
             "webhooks": "[]",

@@ -1,4 +1,4 @@
-"""What is answered on the event loop: what the Host has in memory, and nothing else."""
+"""Reviews on the event loop: they use data that the Host has in memory, and nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTINGS: JSONObject = {"metadata": {"name": "settings"}, "data": {"a": "1"}}
 
 
 class _Remembering(NoHost):
-    """Has one ConfigMap and one entry in memory; another entry would have to be worked out."""
+    """Has one ConfigMap and one global context entry in memory; other entries would have to be computed."""
 
     allows_http_in_namespaces = True
 
@@ -38,7 +38,7 @@ class _Remembering(NoHost):
 
 
 def test_what_is_in_memory_is_answered_at_once() -> None:
-    """ConfigMaps, entries and objects that the Host has at hand need no worker thread."""
+    """ConfigMaps, entries and objects in the memory of the Host need no worker thread."""
     host = NonblockingHost(_Remembering())
     assert SETTINGS == host.config_map("default", "settings")
     assert ["near"] == host.global_entry("near")
@@ -47,7 +47,7 @@ def test_what_is_in_memory_is_answered_at_once() -> None:
 
 
 def test_what_is_not_in_memory_needs_a_worker() -> None:
-    """An object that is not there, and an entry that would have to be worked out."""
+    """Cases are an object that is not in memory, and an entry that would have to be computed."""
     host = NonblockingHost(_Remembering())
     with pytest.raises(NeedsWorkerError):
         host.config_map("default", "other")
@@ -60,7 +60,7 @@ def test_what_is_not_in_memory_needs_a_worker() -> None:
 
 
 def test_a_host_without_memory_needs_a_worker_for_everything() -> None:
-    """Only clock, randomness, kinds and supplied variables pass."""
+    """Only clock, randomness, kinds and supplied variables need no worker."""
     host = NonblockingHost(NO_HOST)
     for ask in (
         lambda: host.config_map("default", "settings"),
@@ -87,7 +87,7 @@ spec:
 
 @pytest.mark.parametrize("keys", [200, 600])
 def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
-    """It stops on the loop, with no result, and says the same elsewhere as if nobody had been in a hurry."""
+    """It stops on the loop without a result; in a worker it has the same result as without a time limit."""
     engine = Engine(compile_documents(load_documents(_DEAR)).policy_set())
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
     request = Request.from_manifest({**body, "data": {f"k{number}": "x" for number in range(keys)}})
@@ -98,7 +98,7 @@ def test_a_review_that_computes_for_long_needs_a_worker(keys: int) -> None:
 
 
 def test_a_review_that_is_over_within_the_patience_needs_no_worker() -> None:
-    """The clock is looked at before each rule; a review that is over in time stays on the loop."""
+    """The clock is read before each rule; a review that ends in time stays on the loop."""
     budget = NonblockingHost(NO_HOST, seconds=3600).budget(None)
     request = Request.from_manifest({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}})
     review = Engine(compile_documents(load_documents(_DEAR)).policy_set()).review(request, VALIDATING, budget=budget)
@@ -106,7 +106,7 @@ def test_a_review_that_is_over_within_the_patience_needs_no_worker() -> None:
 
 
 def test_a_review_of_images_needs_a_worker() -> None:
-    """A registry is never asked on the event loop, nor is what is known of images there."""
+    """The event loop neither reads a registry nor looks up cached data of images."""
     policy = """
 apiVersion: kyverno.io/v1
 kind: ClusterPolicy

@@ -1,4 +1,4 @@
-"""Reviews of policies and exceptions: what is refused, with which words, and what is warned about."""
+"""Reviews of policies and exceptions: refusals, their messages, and warnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULE: JSONObject = {
 def ask(
     resource: JSONObject, path: str = "/policyvalidate", settings: ExceptionSettings | None = None, **request: Any
 ) -> AdmissionResponse:
-    """Return the answer about an object of Kyverno's kinds."""
+    """Return the response to a request on a Kyverno object."""
     reviews = DocumentReviews(lambda: BUILTIN_KINDS, settings or ExceptionSettings())
     body = review_body(resource, **request)["request"]
     admission_request = AdmissionRequest("admission.k8s.io/v1", "uid", body)
@@ -42,7 +42,7 @@ def policy(rule: JSONObject) -> JSONObject:
 
 
 def test_a_valid_policy_is_taken_with_the_advice_to_migrate() -> None:
-    """Kyverno says so for all legacy kinds."""
+    """All legacy kinds have this warning, as in Kyverno."""
     answer = ask(policy(RULE))
     assert answer.allowed
     assert [
@@ -64,7 +64,7 @@ BAD: list[tuple[JSONObject, str]] = [
 
 @pytest.mark.parametrize(("rule", "text"), BAD)
 def test_a_policy_that_does_not_compile_is_refused_with_its_field(rule: JSONObject, text: str) -> None:
-    """The field path leads to the fault; there is no made-up place in a file."""
+    """The message has the path of the field and no invented file position."""
     answer = ask(policy(rule))
     assert not answer.allowed
     assert answer.message.startswith(text)
@@ -72,7 +72,7 @@ def test_a_policy_that_does_not_compile_is_refused_with_its_field(rule: JSONObje
 
 
 def test_mistakes_that_lints_find_are_warnings() -> None:
-    """The policy is taken: it may be what the author wants."""
+    """The policy is stored, because the author may intend it."""
     pattern = {"spec": {"=(hostPid)": False}}
     answer = ask(policy({**RULE, "validate": {"message": "no", "pattern": pattern}}))
     place = "PV104 spec.rules[0].validate.pattern.spec[=(hostPid)]"
@@ -83,7 +83,7 @@ def test_mistakes_that_lints_find_are_warnings() -> None:
 
 
 def test_a_pattern_that_is_nested_too_deeply_is_no_crash() -> None:
-    """Lints give up where compiling has reported it."""
+    """The compiler reports the depth, so lints skip the pattern."""
     pattern: JSONObject = {}
     for _ in range(3000):
         pattern = {"spec": pattern}
@@ -92,13 +92,13 @@ def test_a_pattern_that_is_nested_too_deeply_is_no_crash() -> None:
 
 
 def test_an_update_of_the_status_is_nobodys_business() -> None:
-    """Controllers write it; the policy itself stays as it was."""
+    """Controllers write the status; the spec is unchanged."""
     assert ask(policy({**RULE, "match": {}}), subResource="status").allowed
     assert ask(policy({**RULE, "match": {}}), operation="DELETE", object=None).allowed
 
 
 def test_kinds_that_the_cluster_does_not_serve_are_warned_about() -> None:
-    """They may come later, so the policy is taken."""
+    """A CRD may be installed later, so the policy is stored."""
     answer = ask(policy({**RULE, "match": {"any": [{"resources": {"kinds": ["Nonesuch"]}}]}}))
     assert answer.allowed
     assert any("Nonesuch" in warning for warning in answer.warnings)
@@ -127,25 +127,25 @@ EXCEPTION: JSONObject = {
     ],
 )
 def test_an_exception_without_effect_is_warned_about(settings: ExceptionSettings, warning: str) -> None:
-    """It is taken all the same: it may be meant for later."""
+    """It is stored, because a matching policy may be created later."""
     answer = ask(EXCEPTION, "/exceptionvalidate", settings)
     assert answer.allowed
     assert warning == answer.warnings[0]
 
 
 def test_an_exception_that_works_is_taken_without_that_warning() -> None:
-    """Any namespace will do with `*`."""
+    """`*` allows every namespace."""
     warnings = ask(EXCEPTION, "/exceptionvalidate", ExceptionSettings(enabled=True, namespace="*")).warnings
     assert all("PolicyException resource" not in warning for warning in warnings)
 
 
 def test_policies_are_never_changed() -> None:
-    """The path exists because configurations name it."""
+    """The path exists only because the webhook configurations name it."""
     assert AdmissionResponse() == ask(policy(RULE), "/policymutate")
 
 
 def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
-    """Its author is told; an invalid one is refused for its form first."""
+    """The response has all reasons; an invalid policy is refused for its form first."""
 
     async def refusals(policy: ClusterPolicy) -> tuple[str, ...]:
         return (f"{policy.name} asks too much", "and more")
@@ -160,7 +160,7 @@ def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
 
 
 def test_advice_about_the_cluster_is_a_warning_of_a_valid_policy() -> None:
-    """A policy is taken although an account lacks permissions for its reports."""
+    """The policy is stored although an account lacks permissions for its reports."""
 
     async def advice(policy: ClusterPolicy) -> tuple[str, ...]:
         return (f"{policy.name} will have no reports",)
@@ -173,7 +173,7 @@ def test_advice_about_the_cluster_is_a_warning_of_a_valid_policy() -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment/scale", "Pod.exec", "*/scale", "*/*", "apps/v1/Deployment/s*"])
 def test_kinds_with_subresources_need_admission_only(kind: str) -> None:
-    """Background scans see no subresources: wildcards that match some are refused like names."""
+    """Background scans do not cover subresources; a wildcard that matches some is refused like a name."""
     rule = {**RULE, "match": {"any": [{"resources": {"kinds": [kind]}}]}}
     body = policy(rule)
     refused = ask(body)
@@ -184,7 +184,7 @@ def test_kinds_with_subresources_need_admission_only(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Nonesuch", "None*", "Pod/nonesuch", "autoscaling/v1/Scale"])
 def test_a_kind_that_the_cluster_does_not_serve_is_a_warning(kind: str) -> None:
-    """In Kyverno's words; subresources and wildcards are looked up too."""
+    """The text is Kyverno's; subresources and wildcards are resolved as well."""
     answer = ask(policy({**RULE, "match": {"any": [{"resources": {"kinds": [kind]}}]}}))
     text = f"unable to convert GVK to GVR for kinds {kind}, err: resource not found"
     assert [f"the kind defined in the all match resource is invalid: {text}"] == [

@@ -1,4 +1,4 @@
-"""Paths of the webhook: which policies each of them asks."""
+"""Paths of the webhook: the policies that each of them selects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ASKED = [
 
 @pytest.mark.parametrize(("path", "keys"), ASKED)
 def test_a_path_asks_its_policies(path: str, keys: set[str]) -> None:
-    """And no others."""
+    """No other policies are selected."""
     route = read_route(path)
     assert route is not None
     assert keys == {found.info.key for found in ALL.on(route).policies}
@@ -77,12 +77,12 @@ def test_a_path_asks_its_policies(path: str, keys: set[str]) -> None:
     ],
 )
 def test_other_paths_are_no_routes(path: str) -> None:
-    """They are answered with 404, never with "no policy"."""
+    """The response is 404, never "no policy"."""
     assert read_route(path) is None
 
 
 def test_every_kind_that_admission_runs_has_its_paths() -> None:
-    """Namespaced twins included: a kind without a path would be a kind that nobody asks."""
+    """Namespaced kinds are included: policies of a kind without a path would never be evaluated."""
     kinds = {kind for route in CEL_ROUTES.values() for kind in route.kinds}
     assert {
         f"{scope}{kind}Policy"
@@ -109,14 +109,14 @@ MISSING = [
 def test_policies_that_a_path_names_and_nobody_knows(
     path: str, namespace: str, expected: list[tuple[str, str, str]]
 ) -> None:
-    """Those of the namespace of the request, where the kind lives in namespaces."""
+    """Namespaced kinds are looked up in the namespace of the request."""
     route = read_route(path)
     assert route is not None
     assert (expected, expected) == (list(ALL.missing(route, namespace)), list(ALL.missing(route, namespace)))
 
 
 def test_who_made_the_set_may_know_more() -> None:
-    """Policies that the API server has a copy of, and policies whose deletion was seen."""
+    """It knows policies with a copy in the API server, and policies whose deletion it received."""
     route = read_route("/vpol/copied/deleted/late")
     assert route is not None
     policies = Policies(knows=lambda kind, namespace, name: name != "late")
@@ -124,6 +124,6 @@ def test_who_made_the_set_may_know_more() -> None:
 
 
 def test_names_are_written_in_order() -> None:
-    """The same policies always have the same path."""
+    """Equal sets of policies have equal paths."""
     assert "/vpol/a/b" == CEL_ROUTES["/vpol"].with_names(("b", "a")).path
     assert Route(WebhookType.VALIDATE, frozenset({"ClusterPolicy", "Policy"}), "Ignore").path == "/validate/ignore"

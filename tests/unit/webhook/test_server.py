@@ -1,4 +1,4 @@
-"""The webhook over HTTPS: verdicts, refusals, limits, threads, health, certificates and an orderly end."""
+"""The webhook over HTTPS: verdicts, refusals, limits, threads, health, certificates and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MATCH = {"any": [{"resources": {"kinds": ["Pod"]}}]}
 
 
 def policy(name: str, rule: JSONObject, **spec: Any) -> JSONObject:
-    """Return a ClusterPolicy with one rule about pods."""
+    """Return a ClusterPolicy with one rule for Pods."""
     return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
@@ -68,7 +68,7 @@ FROM_CONFIG = policy(
 
 
 class Client:
-    """Sends reviews to a server and reads what comes back."""
+    """Sends reviews to a server and reads the responses."""
 
     def __init__(self, server: WebhookServer, session: aiohttp.ClientSession) -> None:
         self.server = server
@@ -86,7 +86,7 @@ class Client:
             return found
 
     async def status(self, method: str, path: str, **options: Any) -> tuple[int, bytes]:
-        """Return code and body of any request."""
+        """Return status code and body of a request."""
         async with self.session.request(method, self.url(path), **options) as reply:
             return reply.status, await reply.read()
 
@@ -107,7 +107,7 @@ def serve(server: WebhookServer, test: Callable[[Client], Awaitable[None]]) -> N
 
 
 def test_a_pod_without_its_label_is_denied_in_the_words_of_the_policy() -> None:
-    """The text is that of the engine, which `pyverno apply` prints as well."""
+    """`pyverno apply` prints the same text, which comes from the engine."""
 
     async def test(client: Client) -> None:
         response = await client.ask("/validate/fail", review_body(POD))
@@ -124,7 +124,7 @@ def test_a_pod_without_its_label_is_denied_in_the_words_of_the_policy() -> None:
 
 
 def test_a_mutation_comes_back_as_a_json_patch() -> None:
-    """At the door of mutation only."""
+    """Validating paths return no patch."""
 
     async def test(client: Client) -> None:
         response = await client.ask("/mutate/fail", review_body(POD))
@@ -136,7 +136,7 @@ def test_a_mutation_comes_back_as_a_json_patch() -> None:
 
 
 class SlowConfigMaps(NoHost):
-    """A world with one ConfigMap that takes a while, or an error."""
+    """A Host with one ConfigMap that takes time to read, or raises an error."""
 
     def __init__(self, seconds: float, error: str = "") -> None:
         self.seconds = seconds
@@ -149,7 +149,7 @@ class SlowConfigMaps(NoHost):
             await asyncio.sleep(0.005)
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
-        """Return it after a while."""
+        """Return the ConfigMap after a delay."""
         self.has_begun = True
         time.sleep(self.seconds)
         if self.error:
@@ -158,7 +158,7 @@ class SlowConfigMaps(NoHost):
 
 
 def test_a_review_that_asks_the_world_does_not_hold_up_others() -> None:
-    """It runs in a thread; the loop goes on answering."""
+    """It runs in a worker thread while the event loop answers other requests."""
     host = SlowConfigMaps(0.6)
 
     async def test(client: Client) -> None:
@@ -173,7 +173,7 @@ def test_a_review_that_asks_the_world_does_not_hold_up_others() -> None:
 
 
 def test_an_error_of_the_world_is_judged_by_failure_policy() -> None:
-    """Fail denies, Ignore allows; neither is "no match"."""
+    """Fail denies and Ignore allows; an error never reads as "no match"."""
     lenient = policy("lenient", FROM_CONFIG["spec"]["rules"][0], failurePolicy="Ignore")
 
     async def test(client: Client) -> None:
@@ -186,7 +186,7 @@ def test_an_error_of_the_world_is_judged_by_failure_policy() -> None:
 
 
 def test_a_review_ends_before_the_caller_stops_waiting() -> None:
-    """The API server's timeout is in the URL; a thread that hangs is given up, with a status that it understands."""
+    """The URL has the API server's timeout; a hanging thread is abandoned, and the response is a valid status."""
 
     async def test(client: Client) -> None:
         began = time.monotonic()
@@ -212,7 +212,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], int]] = [
 
 
 def test_bad_requests_get_a_status_and_disturb_nobody() -> None:
-    """Each is told; a good request in between is answered as ever."""
+    """Each refusal is reported; a good request in between is answered as usual."""
     told = Recorded()
 
     async def chunks() -> Any:
@@ -228,12 +228,12 @@ def test_bad_requests_get_a_status_and_disturb_nobody() -> None:
         assert 413 == chunked[0]
 
     serve(make_server(CERTIFICATE, TEAM, observer=told, limits=Limits(body_bytes=100_000)), test)
-    assert len(told.failures) == len(REFUSED)  # all but the path below /health, and the chunked one
+    assert len(told.failures) == len(REFUSED)  # every one except the path below /health and the chunked one
     assert len(told.answers) == len(REFUSED)
 
 
 def test_what_is_in_work_is_bounded() -> None:
-    """A body that would go beyond the bound is sent away with a hint to come back."""
+    """A request whose body exceeds the bound is refused with 503."""
 
     async def test(client: Client) -> None:
         code, body = await client.status("POST", "/validate", json=review_body(POD))
@@ -243,7 +243,7 @@ def test_what_is_in_work_is_bounded() -> None:
 
 
 def test_a_body_that_never_ends_is_given_up() -> None:
-    """The connection is answered and free again."""
+    """The request gets a response and its connection is closed."""
 
     async def drip() -> Any:
         yield b"{"
@@ -257,7 +257,7 @@ def test_a_body_that_never_ends_is_given_up() -> None:
 
 
 def test_health_tells_the_truth() -> None:
-    """Alive is alive; ready is what the health object says, and never while draining."""
+    """Liveness never fails; readiness follows the health object."""
     health = Sound()
 
     async def test(client: Client) -> None:
@@ -270,7 +270,7 @@ def test_health_tells_the_truth() -> None:
 
 
 def test_special_paths_are_answered_by_their_own_functions() -> None:
-    """An error of theirs is a denial with its text."""
+    """An error of such a function is a denial with the text of the error."""
 
     async def policies(admission_request: AdmissionRequest) -> AdmissionResponse:
         if admission_request.name == "bad":
@@ -286,7 +286,7 @@ def test_special_paths_are_answered_by_their_own_functions() -> None:
 
 
 def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
-    """No policy is asked, so there is no review to report."""
+    """No policy is evaluated, so the outcome has no review."""
     told = Recorded()
     cluster = MemoryWorld(
         configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]", "excludeUsernames": "root"})
@@ -302,7 +302,7 @@ def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
 
 
 def test_managed_resources_are_protected_from_all_but_us() -> None:
-    """The label tells; the namespace controller may still empty a namespace."""
+    """The label marks them; the namespace controller may still empty a namespace."""
     managed = {**POD, "metadata": {**POD["metadata"], "labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
     namespace_controller = {"username": "system:serviceaccount:kube-system:namespace-controller"}
 
@@ -321,7 +321,7 @@ def test_managed_resources_are_protected_from_all_but_us() -> None:
 
 
 class Stored(NoHost):
-    """A cluster in which one policy is stored, whatever the watches have brought."""
+    """A cluster in which one policy is stored, although no watch has delivered it."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str, str]] = []
@@ -349,7 +349,7 @@ NAMED = [
 def test_a_policy_on_the_path_that_has_not_arrived_is_no_policy_that_passes(
     path: str, code: int, asked: tuple[str, str, str, str]
 ) -> None:
-    """The API server knows whether an error may pass; only a policy that is deleted for certain is not asked."""
+    """The API server applies the failure policy to the error; only a deleted policy is skipped."""
     host, told = Stored(), Recorded()
 
     async def test(client: Client) -> None:
@@ -364,7 +364,7 @@ def test_a_policy_on_the_path_that_has_not_arrived_is_no_policy_that_passes(
 
 
 def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None:
-    """Filtered requests never need to know; a path cannot make us ask without end."""
+    """Filtered requests need no lookup, and the number of lookups for one path is bounded."""
     names = "/".join(f"gone-{number}" for number in range(10))
     cluster = MemoryWorld(configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]"}))
 
@@ -383,7 +383,7 @@ def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None
 
 
 def test_an_error_of_no_rule_is_a_failed_call() -> None:
-    """The API server applies the webhook's failurePolicy to it: exact for Ignore and for Fail."""
+    """The API server applies the webhook's failurePolicy to it, which is exact for Ignore and for Fail."""
 
     class Unknown(MemoryWorld):
         @property
@@ -406,7 +406,7 @@ def test_an_error_of_no_rule_is_a_failed_call() -> None:
 
 
 def test_a_certificate_changes_between_two_handshakes() -> None:
-    """Connections that are open go on; new ones see the new certificate; a broken pair changes nothing."""
+    """Open connections stay; new ones get the new certificate; an invalid pair changes nothing."""
     old, new = CERTIFICATE, make_certificate("new")
     tls = ServerTls(old.certificate, old.key)
     server = make_server(old, TEAM)
@@ -435,7 +435,7 @@ def test_a_certificate_changes_between_two_handshakes() -> None:
 
 
 def test_old_protocols_and_ciphers_are_refused() -> None:
-    """TLS 1.1 is gone, and TLS 1.2 speaks AEAD ciphers only.
+    """TLS 1.1 is refused, and TLS 1.2 has AEAD ciphers only.
 
     Register: GHSA-hgv6.
     """
@@ -462,7 +462,7 @@ def test_old_protocols_and_ciphers_are_refused() -> None:
 
 
 def test_what_is_in_work_is_finished_before_the_end() -> None:
-    """A review that has begun is answered although the server is told to stop."""
+    """A review that has begun is answered although the server is stopping."""
 
     async def run() -> None:
         host = SlowConfigMaps(0.4)
@@ -481,7 +481,7 @@ def test_what_is_in_work_is_finished_before_the_end() -> None:
 
 
 class LateNamespaces(NoHost):
-    """A world that knows one namespace more than the watch has brought."""
+    """A Host with one namespace that the watch has not delivered."""
 
     def get_object(
         self, api_version: str, kind: str, namespace: str, name: str, *, subresource: str = ""
@@ -492,7 +492,7 @@ class LateNamespaces(NoHost):
 
 
 def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
-    """Without its labels a selector would let everything through; one that is nowhere is an error."""
+    """Without its labels no selector would match, so policies would not apply; a missing namespace is an error."""
     selected = policy("selected", TEAM["spec"]["rules"][0])
     resources = {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"env": "prod"}}}
     selected["spec"]["rules"][0] = {**selected["spec"]["rules"][0], "match": {"any": [{"resources": resources}]}}
@@ -509,7 +509,7 @@ def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
 
 
 class Hung(NoHost):
-    """A world that never answers, until it is let go."""
+    """A Host that never answers until it is released."""
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
@@ -523,7 +523,7 @@ class Hung(NoHost):
 
 
 def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_is_not_ready() -> None:
-    """Whoever waits is answered at the deadline; the loop and small reviews go on; what comes back is used again."""
+    """Callers get a response at the deadline, the loop and small reviews go on, and returning threads are reused."""
     host = Hung()
     limits = Limits(workers=2, spare_workers=2)
 
@@ -569,7 +569,7 @@ def test_bytes_of_a_review_that_goes_on_are_in_work() -> None:
 
 
 def test_a_large_review_is_answered_as_a_small_one() -> None:
-    """From reading to writing in a worker thread: verdict, patch, refusals and special paths are the same."""
+    """A worker thread handles it from reading to writing; verdict, patch, refusals and special paths are the same."""
     large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 200_000}}}
 
     async def leave(admission_request: AdmissionRequest) -> AdmissionResponse:

@@ -1,4 +1,4 @@
-"""Threads for reviews: how many work at once, and what becomes of those that do not come back."""
+"""Worker threads for reviews: how many run at once, and how those that do not return are replaced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyverno.webhook.workers import Worker, Workers
 
 
 class Gate:
-    """Work that waits until it is let go, and knows how much of it goes on at once."""
+    """Work that waits until it is released, and counts its concurrent runs."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -26,7 +26,7 @@ class Gate:
         return "done"
 
     def patient(self) -> str:
-        """Wait for others, as a question to the world does."""
+        """Wait as a read from the cluster does."""
         thread = threading.current_thread()
         assert isinstance(thread, Worker)
         with thread.waiting():
@@ -42,7 +42,7 @@ def soon() -> float:
 
 
 def test_heavy_work_is_done_a_few_at_a_time_and_light_work_beside_it() -> None:
-    """In its order; whoever only waits for others is no hindrance."""
+    """Heavy work starts in order; work that only waits for the cluster does not count as heavy."""
 
     async def run() -> None:
         workers, gate, patient, light = Workers(4, 4, 1), Gate(), Gate(), Gate()
@@ -65,7 +65,7 @@ def test_heavy_work_is_done_a_few_at_a_time_and_light_work_beside_it() -> None:
 
 
 def test_heavy_work_that_is_overdue_makes_room_for_other_work() -> None:
-    """And what waited until its time was over is never begun."""
+    """Work that waited beyond its deadline never starts."""
 
     async def run() -> None:
         workers, stuck, ended = Workers(2, 1, 1), Gate(), []
@@ -89,7 +89,7 @@ def test_heavy_work_that_is_overdue_makes_room_for_other_work() -> None:
 
 
 def test_work_that_is_given_up_while_it_waits_is_counted_once() -> None:
-    """And when it comes back later."""
+    """Returning late does not count it again."""
 
     async def run() -> None:
         workers, gate = Workers(2, 2, 1), Gate()
@@ -110,7 +110,7 @@ def test_work_that_is_given_up_while_it_waits_is_counted_once() -> None:
 
 
 def test_what_work_raises_is_raised_to_its_caller() -> None:
-    """Whatever it is, and the thread goes on."""
+    """Any exception reaches the caller, and the thread stays usable."""
 
     async def run() -> None:
         workers = Workers(1, 0, 1)

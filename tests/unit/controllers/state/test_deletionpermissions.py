@@ -1,4 +1,4 @@
-"""What the cleanup controller lacks for a policy, asked of a real API server."""
+"""Permissions that the cleanup controller lacks for a policy, checked against a real API server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _decoded(body: JSONObject) -> CleanupPolicy | DeletingPolicy:
 
 
 def test_the_missing_verb_is_named() -> None:
-    """In Kyverno's words, for each kind."""
+    """Each verb and kind has one message, in Kyverno's words."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods", "configmaps"]}]
     found = missing(
         cleanup_policy(),
@@ -70,7 +70,7 @@ VERBS = ("delete", "list")
 
 
 def test_a_permission_for_names_suffices_for_these_names() -> None:
-    """And for no others."""
+    """Other names and wildcards still lack permission."""
 
     def secrets(*names: str) -> JSONObject:
         return cleanup_policy(match={"any": [{"resources": {"kinds": ["Secret"], "names": list(names)}}]})
@@ -80,5 +80,5 @@ def test_a_permission_for_names_suffices_for_these_names() -> None:
 
 
 def test_without_an_account_nothing_is_asked() -> None:
-    """Outside of an installation nobody knows who would delete."""
+    """Outside of an installation the account that would delete is unknown."""
     assert [()] == missing(cleanup_policy(kinds=("Secret",)), account="")

@@ -1,4 +1,4 @@
-"""The status of GlobalContextEntry objects: written by whoever leads, from what is known."""
+"""The status of GlobalContextEntry objects: the leader writes it, from the state of its own replica."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFERENCE = ResourceRef("kyverno.io/v2", "GlobalContextEntry", "", "things")
 
 @asynccontextmanager
 async def replica(client: Client, events: list[Event]) -> AsyncIterator[EntryStatus]:
-    """Make what one replica knows of entries; it does not lead yet."""
+    """Run the entry status of one replica that does not lead yet."""
     found = EntryStatus(client, lambda: ENTRIES, events.append)
     informer = Informer(client, ENTRIES)
     informer.listen(found.take)
@@ -76,7 +76,7 @@ def play(scene: Callable[[Client], Awaitable[None]]) -> None:
 
 
 def test_whoever_begins_to_lead_writes_what_it_knew_before() -> None:
-    """The leader that left may have written nothing, or something else."""
+    """The previous leader may have written no status, or another one."""
 
     async def scene(client: Client) -> None:
         events: list[Event] = []
@@ -94,7 +94,7 @@ def test_whoever_begins_to_lead_writes_what_it_knew_before() -> None:
 
 
 def test_a_status_that_somebody_else_changed_is_written_again() -> None:
-    """Nothing has to happen to the entry for that."""
+    """No event of the entry is needed."""
 
     async def scene(client: Client) -> None:
         async with replica(client, []) as status, leading(status):
@@ -108,7 +108,7 @@ def test_a_status_that_somebody_else_changed_is_written_again() -> None:
 
 
 def test_the_time_of_a_refresh_never_goes_back() -> None:
-    """A new leader may have asked the API before the old one did."""
+    """A new leader may have refreshed its data earlier than the old one."""
     later = "2999-01-01T00:00:00Z"
 
     async def scene(client: Client) -> None:
@@ -131,7 +131,7 @@ def test_the_time_of_a_refresh_never_goes_back() -> None:
 
 
 def test_every_replica_reports_by_event_and_metric() -> None:
-    """Whether or not it leads, and of the same reason once."""
+    """A replica need not lead; a repeated reason is reported once."""
 
     async def scene(client: Client) -> None:
         events: list[Event] = []

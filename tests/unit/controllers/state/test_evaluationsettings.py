@@ -1,4 +1,4 @@
-"""Settings of the ConfigMap that apply to every rule take effect without a restart."""
+"""ConfigMap settings for all rules take effect without a restart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 
 
 def rule(name: str, kind: str, conditions: list[JSONObject], **more: object) -> JSONObject:
-    """Return a rule that denies objects of a kind with a message that shows what it sees."""
+    """Return a rule that denies objects of a kind; its message shows variables of the rule."""
     return {
         "name": name,
         "match": {"any": [{"resources": {"kinds": [kind]}}]},
@@ -87,7 +87,7 @@ MAP: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name":
 
 
 async def refusal(client: Client, gvr: GVR, body: JSONObject) -> str:
-    """Return why an object is refused, or the empty text; nothing is stored."""
+    """Return the message that denies the object, or the empty text; a dry run stores nothing."""
     try:
         await client.create(gvr, body, "default", query={"dryRun": "All"})
     except StatusError as error:
@@ -96,7 +96,7 @@ async def refusal(client: Client, gvr: GVR, body: JSONObject) -> str:
 
 
 async def until_refused(client: Client, gvr: GVR, body: JSONObject, text: str) -> None:
-    """Wait until an object is refused with a text, or with "" until it is let through."""
+    """Wait until the message contains a text, or until the object is allowed for ""."""
     found = ""
     try:
         async with asyncio.timeout(20):
@@ -107,7 +107,7 @@ async def until_refused(client: Client, gvr: GVR, body: JSONObject, text: str) -
 
 
 def test_settings_of_the_config_map_take_effect_while_the_controller_runs() -> None:
-    """The default registry, whether it is shown, and how large the context of a rule may be."""
+    """The settings are the default registry, its use in image references, and the size limit of the context."""
 
     async def run() -> None:
         async with (

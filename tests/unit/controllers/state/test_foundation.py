@@ -1,4 +1,4 @@
-"""What all controllers stand on begins, counts, and ends as one."""
+"""The common foundation of controllers: it starts, reads the cluster, and ends all of its tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_it_knows_the_cluster_once_it_has_begun_and_ends_what_it_started() -> No
 
 
 def test_a_lease_is_taken_in_the_namespace_of_the_controllers_and_under_the_name_of_the_replica() -> None:
-    """Two replicas must never be taken for one."""
+    """The holder identity distinguishes replicas."""
 
     async def run() -> tuple[str, str]:
         async with Sandbox(Settings(controllers=False)) as sandbox:
@@ -65,7 +65,7 @@ def test_a_lease_is_taken_in_the_namespace_of_the_controllers_and_under_the_name
 
 
 def test_a_cluster_that_cannot_be_reached_is_an_error_at_the_start() -> None:
-    """A controller that knows nothing must not look as if it worked."""
+    """A controller without a cluster must not appear to work."""
 
     async def run() -> None:
         foundation = Foundation(Access("https://127.0.0.1:1"), ControllerSettings())

@@ -1,4 +1,4 @@
-"""The global context against an API server and a service: lists that follow, answers that are asked for again."""
+"""The global context against an API server and a service: followed lists, and answers that are refreshed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class World:
         self.told: list[tuple[str, str]] = []
 
     def take(self, name: str, notice: Notice = Notice.ADDED, **spec: Any) -> None:
-        """Tell of an entry."""
+        """Deliver an event of an entry."""
         self.context.take(
             notice,
             {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": name}, "spec": spec},
@@ -59,14 +59,14 @@ class World:
         assert expected == found
 
     async def hear(self, name: str, error: str) -> None:
-        """Wait until this is the last that was told of an entry."""
+        """Wait until this is the latest notification for an entry."""
         async with asyncio.timeout(10):
             while (name, error) not in self.told[-1:]:
                 await asyncio.sleep(0.02)
 
 
 def play(work: Play, service: Service | None = None, *, most: int = 0) -> World:
-    """Run a play in a world of its own."""
+    """Run a scene in a world of its own."""
 
     async def run() -> World:
         refreshed: list[str] = []
@@ -126,7 +126,7 @@ def test_the_objects_of_a_resource_are_followed() -> None:
 
 
 def test_projections_are_worked_out_once_for_each_change() -> None:
-    """Until something asks they are not at hand; then they are, until the next change."""
+    """The first read computes a projection, which stays cached until the next change."""
 
     async def work(world: World) -> None:
         world.take("maps", kubernetesResource=_resource(), projections=[NAMES])
@@ -146,7 +146,7 @@ def test_projections_are_worked_out_once_for_each_change() -> None:
 
 
 def test_a_projection_that_fails_keeps_its_last_value() -> None:
-    """The others go on; without a value before it there is none."""
+    """Other projections are still updated; without an earlier value there is none."""
 
     async def work(world: World) -> None:
         await world.client.create(CONFIG_MAPS, _config_map("a", number="1"), "default")
@@ -161,19 +161,19 @@ def test_a_projection_that_fails_keeps_its_last_value() -> None:
 
 
 def test_a_resource_that_nobody_serves_is_an_error_and_no_empty_list() -> None:
-    """Before its data are there an entry answers with an error, which failurePolicy judges."""
+    """Until its data arrive an entry yields an error, which failurePolicy handles."""
 
     async def work(world: World) -> None:
         world.take("none", kubernetesResource={"group": "example.com", "version": "v1", "resource": "things"})
         world.take("maps", kubernetesResource={"version": "v1", "resource": "configmaps", "namespace": "default"})
-        await world.become("maps", [])  # an entry that came later has its data
+        await world.become("maps", [])  # this later entry has its data
         await world.become("none", "the data of global context entry `none` are not there yet")
 
     play(work)
 
 
 def test_an_answer_of_the_api_server_is_asked_for_again() -> None:
-    """The path is read as those of policies are; every good answer is told."""
+    """The path may have a query, as in policies; every successful answer is reported as a refresh."""
 
     async def work(world: World) -> None:
         call = {"urlPath": "/api/v1/namespaces/default/configmaps?limit=1", "refreshInterval": "100ms"}
@@ -188,7 +188,7 @@ def test_an_answer_of_the_api_server_is_asked_for_again() -> None:
 
 
 def test_a_service_is_asked_with_method_headers_and_data() -> None:
-    """What an entry says goes over the wire as it stands."""
+    """The request carries exactly what the entry specifies."""
 
     async def work(world: World) -> None:
         service = {"url": world.service.url("/teams"), "headers": [{"key": "X-Team", "value": "blue"}]}
@@ -200,7 +200,7 @@ def test_a_service_is_asked_with_method_headers_and_data() -> None:
 
 
 def test_an_error_stands_until_the_next_good_answer() -> None:
-    """An entry is tried so often, then its error is what rules see; a good answer ends that."""
+    """After some failed attempts rules see the error, until an attempt succeeds."""
     statuses = [500, 500, 200]
     service = Service(
         {"/": lambda: web.json_response({"left": len(statuses)}, status=statuses.pop(0) if statuses else 200)}
@@ -218,7 +218,7 @@ def test_an_error_stands_until_the_next_good_answer() -> None:
 
 
 def test_an_entry_may_be_missing_invalid_or_one_too_many() -> None:
-    """Only an entry that does not exist is missing; the others are errors with their reason."""
+    """Rules see a missing entry only when it does not exist; other entries yield an error with the reason."""
 
     async def work(world: World) -> None:
         with pytest.raises(HostUnavailableError, match="failed to fetch entry key=nothing"):
@@ -241,7 +241,7 @@ def test_an_entry_may_be_missing_invalid_or_one_too_many() -> None:
 
 
 def test_a_projection_that_fails_is_told_of() -> None:
-    """Rules see its last value; who looks at the entry sees why."""
+    """Rules see its last value; the notification for the entry has the reason."""
 
     async def work(world: World) -> None:
         odd = {"name": "odd", "jmesPath": "to_upper([0].data.number)"}
@@ -259,7 +259,7 @@ def test_a_projection_that_fails_is_told_of() -> None:
 
 
 def test_a_changed_spec_makes_a_new_entry_and_a_changed_status_does_not() -> None:
-    """Our own writes of the status must not start everything again."""
+    """Status writes of the controller must not restart the entry."""
 
     async def work(world: World) -> None:
         call = {"service": {"url": world.service.url("/one")}, "refreshInterval": "1h"}
@@ -277,7 +277,7 @@ def test_a_changed_spec_makes_a_new_entry_and_a_changed_status_does_not() -> Non
 
 
 def test_names_of_entries_may_have_dots() -> None:
-    """The longest name that is an entry wins; what follows is the projection."""
+    """The longest matching name is the entry; the rest is the projection."""
 
     async def work(world: World) -> None:
         world.take("team.maps", kubernetesResource=_resource(), projections=[NAMES])

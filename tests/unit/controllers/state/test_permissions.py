@@ -1,4 +1,4 @@
-"""Permissions of the controllers' accounts, asked of a real API server."""
+"""Permissions of the controllers' accounts, checked against a real API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RBAC = "rbac.authorization.k8s.io"
 
 
 def in_cluster(work: Callable[[Client], Awaitable[T]]) -> T:
-    """Do something in a cluster in which the account may read and update Pods and nothing else."""
+    """Run work in a cluster whose account may only read and update Pods."""
 
     async def run() -> T:
         async with (
@@ -41,7 +41,7 @@ def in_cluster(work: Callable[[Client], Awaitable[T]]) -> T:
 
 
 async def allow(client: Client, resource: str, *verbs: str, names: tuple[str, ...] = ()) -> None:
-    """Give the account a role of its own for one resource, or for the objects of it that have one of these names."""
+    """Grant the account verbs on one resource, or on its objects with these names."""
     rules = [{"apiGroups": [""], "resources": [resource], "verbs": list(verbs), "resourceNames": list(names)}]
     metadata = {"name": resource.replace("/", "-")}
     await client.create(GVR(RBAC, "v1", "clusterroles"), {"metadata": metadata, "rules": rules})
@@ -85,7 +85,7 @@ def written(body: JSONObject, **metadata: JSON) -> Any:
 
 
 def test_every_verb_that_reports_need_is_asked_about() -> None:
-    """As policies are written: a group and version in front, and the server's reason behind."""
+    """Each message starts with verb, group and version, and ends with the reason of the server."""
 
     async def ask(client: Client) -> tuple[str, ...]:
         return await ReadPermissions(client, USER).missing(scanned("pods", "secrets"))
@@ -95,7 +95,7 @@ def test_every_verb_that_reports_need_is_asked_about() -> None:
 
 
 def test_scans_need_no_permission_for_subresources() -> None:
-    """They read Pods, not what is below them; a rule for everything has objects among it."""
+    """The scan reads parent objects only; `*/*` includes ordinary resources."""
 
     async def ask(client: Client) -> list[int]:
         permissions = ReadPermissions(client, USER)
@@ -106,7 +106,7 @@ def test_scans_need_no_permission_for_subresources() -> None:
 
 
 def test_what_is_missing_is_asked_again_and_what_is_granted_is_not() -> None:
-    """A permission that is given later is seen in the next round."""
+    """Missing permissions are checked in each round, granted ones are cached."""
 
     async def ask(client: Client) -> list[tuple[str, ...]]:
         permissions, policy = ReadPermissions(client, USER), scanned("secrets")
@@ -120,7 +120,7 @@ def test_what_is_missing_is_asked_again_and_what_is_granted_is_not() -> None:
 
 
 def test_resources_are_asked_about_once() -> None:
-    """Several rules about the same resource are one question."""
+    """Several rules on the same resource share one review."""
     rules = (
         ResourceRule(("apps",), ("v1",), ("CREATE",), ("deployments", "deployments/scale")),
         ResourceRule(("", "apps"), ("v1",), ("UPDATE",), ("deployments",)),
@@ -131,12 +131,12 @@ def test_resources_are_asked_about_once() -> None:
 
 
 def refusals(policy: ClusterPolicy, account: str = USER) -> tuple[str, ...]:
-    """Return what speaks against a policy in the cluster."""
+    """Return the permission errors of a policy in the cluster."""
     return in_cluster(lambda client: TargetPermissions(client, account, lambda: BUILTIN_KINDS).refusals(policy))
 
 
 def test_a_rule_whose_targets_can_not_be_changed_is_refused() -> None:
-    """With the account, the verbs, the resource and the namespace; what it may change is not told of."""
+    """The error names account, verbs, resource and namespace; permitted targets are left out."""
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "team"}
     [text] = refusals(mutating({"apiVersion": "v1", "kind": "Pod"}, claim))
     assert (
@@ -147,7 +147,7 @@ def test_a_rule_whose_targets_can_not_be_changed_is_refused() -> None:
 
 
 def test_a_role_may_name_the_targets_it_is_for() -> None:
-    """A target that has no name, or a wildcard in it, needs a role for all."""
+    """A target without a name, or with a wildcard, needs a role without names."""
     secret = {"apiVersion": "v1", "kind": "Secret", "namespace": "team"}
     targets = [{**secret, "name": "token"}, {**secret, "name": "other"}, {**secret, "name": "t*"}, secret]
 
@@ -160,7 +160,7 @@ def test_a_role_may_name_the_targets_it_is_for() -> None:
 
 
 def test_the_permission_for_a_subresource_is_one_of_its_own() -> None:
-    """A role for nodes says nothing about their status."""
+    """A role for nodes does not cover their status."""
     node = {"apiVersion": "v1", "kind": "Node/status", "name": "worker"}
 
     async def work(client: Client) -> list[bool]:
@@ -175,14 +175,14 @@ def test_the_permission_for_a_subresource_is_one_of_its_own() -> None:
 
 
 def test_a_namespace_that_is_not_known_yet_is_every_namespace() -> None:
-    """A variable could become any of them."""
+    """A namespace with a variable may resolve to any namespace."""
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "{{ request.object.metadata.name }}"}
     [text] = refusals(mutating(claim))
     assert text.endswith("for resource v1/PersistentVolumeClaim")
 
 
 def test_an_account_that_is_not_named_is_not_asked_about() -> None:
-    """Then nothing is refused, whatever the targets are."""
+    """Without an account no target is refused."""
     assert () == refusals(mutating({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}), account="")
 
 
@@ -200,7 +200,7 @@ def generating(**generate: Any) -> ClusterPolicy:
 
 
 def test_a_rule_that_could_not_generate_is_refused() -> None:
-    """What is kept in step must be changed and deleted as well; each kind of a list is asked about."""
+    """With `synchronize` it also needs update and delete; each kind of a clone list is checked."""
     made = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "bot", "data": {}}
     once, kept = generating(**made), generating(**made, synchronize=True)
     copies = generating(cloneList={"namespace": "default", "kinds": ["v1/Secret", "v1/Pod"]})
@@ -214,7 +214,7 @@ def test_a_rule_that_could_not_generate_is_refused() -> None:
 
 
 def ruled(*rules: tuple[JSONObject, list[str]]) -> ClusterPolicy:
-    """Return a policy of rules, each an action and the kinds that it matches."""
+    """Return a policy of rules, each with an action and its kinds."""
     written_rules = [
         {"name": f"rule-{number}", "match": {"any": [{"resources": {"kinds": kinds}}]}, **action}
         for number, (action, kinds) in enumerate(rules)
@@ -240,7 +240,7 @@ LACKS = f"{USER} requires permissions get,list,watch for resource "
     ],
 )
 def test_kinds_that_reports_may_not_read_are_warnings(policy: ClusterPolicy, kinds: list[str]) -> None:
-    """The first kind of a validate rule, all kinds of other rules, up to a wildcard."""
+    """Validate rules count their first kind, other rules all kinds up to a wildcard."""
 
     async def ask(client: Client) -> tuple[str, ...]:
         return await ReadPermissions(client, USER).unreadable(policy, BUILTIN_KINDS)

@@ -1,4 +1,4 @@
-"""The metric that tells which rules there are."""
+"""The metric that lists the rules of the cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _series(namespaces: Namespaces, **metadata: str) -> list[str]:
 
 
 def test_every_rule_has_a_series() -> None:
-    """Copies by autogen included; the labels are Kyverno's."""
+    """Rules from autogen are included; the labels equal Kyverno's."""
     found = _series(Namespaces())
     names = ("r", "autogen-r", "autogen-cronjob-r")
     assert [
@@ -50,13 +50,13 @@ def test_every_rule_has_a_series() -> None:
 
 
 def test_policies_of_other_namespaces_are_left_out() -> None:
-    """As the ConfigMap of the metrics says."""
+    """The ConfigMap of the metrics excludes them."""
     assert [] == _series(Namespaces(exclude=("team",)), namespace="team")
     assert 3 == len(_series(Namespaces(), namespace="team"))
 
 
 def test_changes_are_counted_by_their_kind() -> None:
-    """One series for each policy and kind of change; rules do not matter."""
+    """Each policy and kind of change has one series, whatever the number of rules."""
     compiled = compile_document(Document(POLICY))
     instruments = Instruments()
     info = PolicyInfo(instruments, lambda: (), Namespaces)
@@ -70,7 +70,7 @@ def test_changes_are_counted_by_their_kind() -> None:
 
 
 def test_a_policy_that_changed_enforces_when_one_of_its_rules_does() -> None:
-    """Whichever that is."""
+    """One Enforce rule, at any position, is enough."""
     [rule] = POLICY["spec"]["rules"]
     audits = {**rule, "name": "first", "validate": {**rule["validate"], "failureAction": "Audit"}}
     mixed = {**POLICY, "spec": {**POLICY["spec"], "rules": [audits, rule]}}
@@ -87,7 +87,7 @@ def _sorted(line: str) -> str:
 
 
 def test_series_of_a_policy_and_of_a_rule_go_when_these_are_deleted() -> None:
-    """A rule that an update leaves out, and then the policy; one that comes back in time keeps its series."""
+    """An update may remove a rule; a rule that returns in time keeps its series."""
     now = [0.0]
     instruments = Instruments(clock=lambda: now[0])
     results = instruments.counter(Metric("counter", "results", "", ("policy_namespace", "policy_name", "rule_name")))

@@ -1,4 +1,4 @@
-"""What was worked out for policies is worked out again only for those that changed."""
+"""Values that are computed for a policy are computed again only when the policy changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.controllers.webhooks.test_configurations import cel, legacy, rul
 
 
 def test_a_value_lasts_as_long_as_its_policy() -> None:
-    """The object counts, and the object that was given."""
+    """The cache compares the policy object, and the object that was given."""
     memo, one, other = PolicyMemo(), legacy("a", rule(["Pod"])), legacy("a", rule(["Pod"]))
     given, computed = object(), []
 
@@ -34,7 +34,7 @@ def test_a_value_lasts_as_long_as_its_policy() -> None:
 
 
 def test_a_plan_looks_at_the_policies_that_changed_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same webhooks come out; what a cluster serves counts as a change of all."""
+    """The plan equals one without a cache; a change of the served kinds invalidates all policies."""
     asked: list[str] = []
 
     def noted(policy: ClusterPolicy, webhook_type: WebhookType, kinds: KindTable) -> frozenset[Entry]:

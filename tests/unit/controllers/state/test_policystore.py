@@ -1,4 +1,4 @@
-"""The store of policies: what it compiles, what it leaves alone, and whom it tells."""
+"""The policy store: it compiles policies, ignores irrelevant updates, and notifies listeners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW = "2026-11-22T00:00:00Z"
 
 
 def policy(**validate: Any) -> JSONObject:
-    """Return a policy that no pod without labels passes."""
+    """Return a policy that denies Pods without labels."""
     return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
@@ -56,13 +56,13 @@ def exception(group: str = "kyverno.io/v2", namespace: str = "team") -> JSONObje
 
 
 def outcome(store: PolicyStore) -> list[Status]:
-    """Return what the policies say of the pod."""
+    """Return the results of the policies for the Pod."""
     review = Engine(store.policies.all).review(Request.from_manifest(POD), VALIDATING)
     return [result.status for result in review.results]
 
 
 def test_a_policy_is_asked_from_the_moment_it_is_put() -> None:
-    """And no longer when it is removed; each is told once."""
+    """Its removal takes effect as well; each change notifies once."""
     store, told = PolicyStore(), []
     store.listen(lambda: told.append(len(store.policies.all)))
     assert [] == outcome(store)
@@ -89,7 +89,7 @@ def test_another_policy_costs_the_same_however_many_there_are() -> None:
 
 
 def test_a_change_of_the_status_changes_nothing() -> None:
-    """The set stays the same object, so that nothing is worked out again."""
+    """The set stays the same object, so values derived from it stay valid."""
     store = PolicyStore()
     store.put(policy())
     before = store.policies
@@ -100,7 +100,7 @@ def test_a_change_of_the_status_changes_nothing() -> None:
 
 
 def test_a_policy_that_is_not_valid_stays_and_is_not_configured() -> None:
-    """Its rules yield errors; no webhook is asked for it."""
+    """Its rules yield errors, and its status is not configured."""
     store = PolicyStore()
     compiled = store.put(policy(pattern={"metadata": {"name": "{{ nonsense }}"}}))
     assert compiled.errors
@@ -110,7 +110,7 @@ def test_a_policy_that_is_not_valid_stays_and_is_not_configured() -> None:
 
 
 def test_exceptions_count_where_they_may_live_only() -> None:
-    """None by default; one namespace, or all of them."""
+    """By default none apply; the setting allows one namespace or all."""
     for settings, expected in (
         (ExceptionSettings(), Status.FAIL),
         (ExceptionSettings(enabled=True), Status.FAIL),
@@ -125,7 +125,7 @@ def test_exceptions_count_where_they_may_live_only() -> None:
 
 
 def test_routes_ask_the_store_as_it_is_now() -> None:
-    """A request keeps the value that it started with."""
+    """A running request keeps its snapshot of the store."""
     store = PolicyStore()
     route = read_route("/validate/fail")
     assert route is not None
@@ -135,7 +135,7 @@ def test_routes_ask_the_store_as_it_is_now() -> None:
 
 
 def test_the_status_tells_whether_the_policy_is_asked() -> None:
-    """With its rules counted and the copies for pod controllers written out."""
+    """The status holds the rule counts and the autogen rules as well."""
     compiled = PolicyStore().put(policy())
     status = status_of(compiled, is_configured=True, now=NOW)
     assert {"validate": 1, "generate": 0, "mutate": 0, "verifyimages": 0} == status["rulecount"]
@@ -146,7 +146,7 @@ def test_the_status_tells_whether_the_policy_is_asked() -> None:
 
 
 def test_a_status_is_written_only_when_it_differs() -> None:
-    """The time of a transition stays while nothing changes."""
+    """The transition time stays while conditions are unchanged."""
     compiled = PolicyStore().put(policy())
     first = status_of(compiled, is_configured=True, now=NOW)
     assert {"status": first} == status_patch({}, first)
@@ -160,7 +160,7 @@ def test_a_status_is_written_only_when_it_differs() -> None:
 
 
 def cel_status(kind: str = "ValidatingPolicy", missing: tuple[str, ...] = (), **evaluation: Any) -> JSONObject:
-    """Return the status of a policy in CEL about Pods."""
+    """Return the status of a CEL policy for Pods."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     action: JSONObject = {"validations": [{"expression": "has(object.spec.hostname)"}]}
     if kind == "MutatingPolicy":
@@ -174,7 +174,7 @@ def cel_status(kind: str = "ValidatingPolicy", missing: tuple[str, ...] = (), **
 
 
 def test_policies_in_cel_tell_their_conditions_and_copies() -> None:
-    """The webhook, the permissions of reports, and the specs that pod controllers are judged by."""
+    """Conditions cover the webhook and the permissions of reports; copies are the autogen specs for pod controllers."""
     status = cel_status()
     conditions = status["conditionStatus"]["conditions"]
     assert [
@@ -191,7 +191,7 @@ def test_policies_in_cel_tell_their_conditions_and_copies() -> None:
 
 
 def test_missing_permissions_make_a_scanned_policy_not_ready() -> None:
-    """Where nothing is scanned, they are told of and change nothing."""
+    """Without background scans the condition is false but the policy stays ready."""
     lacking = cel_status(missing=("get /v1, Resource=pods: ", "list /v1, Resource=pods: "))["conditionStatus"]
     assert (
         "Policy is not ready for reporting, missing permissions: get /v1, Resource=pods: ; list /v1, Resource=pods: ."
@@ -202,7 +202,7 @@ def test_missing_permissions_make_a_scanned_policy_not_ready() -> None:
 
 
 def test_a_policy_without_admission_says_nothing_of_webhooks() -> None:
-    """It is not asked by one."""
+    """No webhook evaluates it."""
     for kind in ("ValidatingPolicy", "MutatingPolicy"):
         more = {"mutateExisting": {"enabled": True}} if kind == "MutatingPolicy" else {}
         conditions = cel_status(kind, admission={"enabled": False}, **more)["conditionStatus"]["conditions"]
@@ -210,7 +210,7 @@ def test_a_policy_without_admission_says_nothing_of_webhooks() -> None:
 
 
 def test_copies_that_are_gone_are_taken_out_of_the_status() -> None:
-    """A merge patch must say so."""
+    """A merge patch has to remove them explicitly."""
     first = cel_status()
     second = {**first, "autogen": {"configs": {"defaults": first["autogen"]["configs"]["defaults"]}}}
     patch = status_patch(first, second)
@@ -220,7 +220,7 @@ def test_copies_that_are_gone_are_taken_out_of_the_status() -> None:
 
 
 def test_a_policy_is_known_until_and_after_it_was_deleted() -> None:
-    """A path may name it a moment longer; one that was never here may be on its way."""
+    """Paths may name it for a moment after the deletion; a policy that was never stored may still arrive."""
     store = PolicyStore()
     assert not store.knows("ClusterPolicy", "", "check")
     store.put(policy())
@@ -237,7 +237,7 @@ def test_a_policy_is_known_until_and_after_it_was_deleted() -> None:
 
 
 def test_a_policy_that_the_api_server_has_a_copy_of_is_known() -> None:
-    """It is not asked, and not missing."""
+    """The webhook neither evaluates it nor counts it as missing."""
     copied: JSONObject = {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": "ValidatingPolicy",
@@ -261,7 +261,7 @@ def test_a_policy_that_the_api_server_has_a_copy_of_is_known() -> None:
 
 
 def test_with_forced_ignore_every_policy_is_asked_on_the_paths_of_ignore() -> None:
-    """The webhook configurations name no others then; errors let requests pass."""
+    """Webhook configurations then have only these paths; errors allow requests."""
     asked = read_route("/validate/ignore")
     assert asked is not None
     failing = policy(
@@ -279,7 +279,7 @@ def test_with_forced_ignore_every_policy_is_asked_on_the_paths_of_ignore() -> No
 
 @pytest.mark.parametrize("kind", ["GeneratingPolicy", "ValidatingPolicy"])
 def test_with_forced_ignore_every_kind_stays_what_it_is(kind: str) -> None:
-    """A kind without a failurePolicy gets none."""
+    """A kind without a failurePolicy does not receive one."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
     work = {
         "GeneratingPolicy": {"generate": [{"expression": "generator.Apply('x', [])"}]},

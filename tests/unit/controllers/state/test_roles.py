@@ -1,4 +1,4 @@
-"""Roles of users by bindings that come and go."""
+"""Roles of users from role bindings that change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROBOT = {"kind": "ServiceAccount", "name": "robot", "namespace": "ci"}
 
 
 def test_roles_are_of_all_namespaces_and_cluster_roles_of_this_one() -> None:
-    """As Kyverno gathers them."""
+    """As in Kyverno, roles of every namespace count, but cluster roles only where their binding applies."""
     index = RoleIndex()
     index.put(binding("a", "edit", ALICE, namespace="team", kind="Role"))
     index.put(binding("b", "view", ALICE, namespace="team"))
@@ -33,7 +33,7 @@ def test_roles_are_of_all_namespaces_and_cluster_roles_of_this_one() -> None:
 
 
 def test_service_accounts_are_named_by_their_namespace() -> None:
-    """The binding's own namespace counts where the subject names none."""
+    """A subject without a namespace has the namespace of its binding."""
     index = RoleIndex()
     index.put(binding("a", "deployer", ROBOT))
     index.put(binding("b", "reader", {"kind": "ServiceAccount", "name": "robot"}, namespace="ci"))
@@ -43,7 +43,7 @@ def test_service_accounts_are_named_by_their_namespace() -> None:
 
 
 def test_a_grant_lasts_as_long_as_some_binding_gives_it() -> None:
-    """A binding that changes gives what it says now."""
+    """A changed binding grants only its new roles."""
     index = RoleIndex()
     for name in ("a", "b"):
         index.put(binding(name, "auditor", ALICE, ALICE))

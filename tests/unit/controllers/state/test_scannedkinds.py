@@ -8,13 +8,13 @@ from tests.unit.controllers.reports.policies import compiled, policy
 
 
 def test_kinds_are_those_of_rules_and_of_their_copies() -> None:
-    """Each resource once, though several rules match it."""
+    """A resource appears once even if several rules match it."""
     found = [info.plural for info in matched_kinds(compiled(policy("a"), policy("b")).policies, BUILTIN_KINDS)]
     assert len(found) == len(set(found))
     assert {"pods", "deployments", "cronjobs"} <= {*found}
 
 
 def test_a_policy_can_be_left_out() -> None:
-    """By its label, or because it is for requests only."""
+    """Its label disables reports, or it is for admission only."""
     variants = (policy("a"), policy("b", labels={DISABLED_LABEL: ""}), policy("c", background=False))
     assert [True, False, False] == [is_scannable(each) for each in compiled(*variants).policies]

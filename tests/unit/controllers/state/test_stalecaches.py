@@ -1,4 +1,4 @@
-"""Every cache that verdicts read says within the bound that it does not follow the cluster, and recovers by itself."""
+"""Each cache behind verdicts reports within the bound that it is stale, and recovers by itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Scene = Callable[["Replica"], Awaitable[None]]
 
 
 class Replica:
-    """What one replica knows, and a proxy that can take resources away from it."""
+    """The state of one replica, and a proxy that can take resources away from it."""
 
     def __init__(self, upstream: Client, proxy: FaultyProxy, world: ClusterState, hosts: HostFactory) -> None:
         self.upstream = upstream
@@ -53,7 +53,7 @@ class Replica:
         self.metrics = Metrics()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something that is about to happen."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(20):
             while not holds():
                 await asyncio.sleep(0.02)
@@ -61,7 +61,7 @@ class Replica:
 
 @asynccontextmanager
 async def replica() -> AsyncIterator[Replica]:
-    """Run a cluster and what a replica knows of it."""
+    """Run a cluster and the state of a replica."""
     settings = AdmissionSettings(hosts=HostSettings(stale_seconds=BOUND))
     parts, metrics = Tasks(), Metrics()
     async with cluster() as upstream, proxied(upstream) as (proxy, client):
@@ -81,7 +81,7 @@ async def replica() -> AsyncIterator[Replica]:
 
 
 def play(scene: Scene) -> None:
-    """Play a scene with a replica of its own."""
+    """Run a scene with a replica of its own."""
 
     async def run() -> None:
         async with replica() as made:
@@ -92,7 +92,7 @@ def play(scene: Scene) -> None:
 
 @pytest.mark.parametrize("cache", CACHES)
 def test_a_replica_that_cannot_follow_a_resource_is_not_ready(cache: str) -> None:
-    """It names the resource and the reason, and is ready again once the resource can be read."""
+    """The problem names resource and reason; the replica is ready again once the resource can be read."""
 
     async def scene(replica: Replica) -> None:
         for trouble in (Trouble.REFUSED, Trouble.SILENT):
@@ -109,7 +109,7 @@ def test_a_replica_that_cannot_follow_a_resource_is_not_ready(cache: str) -> Non
 
 @pytest.mark.parametrize("trouble", Trouble)
 def test_whatever_keeps_a_replica_from_following_makes_it_not_ready(trouble: Trouble) -> None:
-    """What was missed meanwhile is known when it is ready again."""
+    """Changes during the outage are known when the replica is ready again."""
 
     async def scene(replica: Replica) -> None:
         replica.proxy.trouble(CACHES["namespaces"], trouble)
@@ -124,7 +124,7 @@ def test_whatever_keeps_a_replica_from_following_makes_it_not_ready(trouble: Tro
 
 
 def test_bindings_that_were_taken_away_meanwhile_give_no_role_any_more() -> None:
-    """A replica that is ready again answers with the roles of now."""
+    """A replica that is ready again uses the current roles."""
     name = "admins"
     body: JSONObject = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -151,7 +151,7 @@ def test_bindings_that_were_taken_away_meanwhile_give_no_role_any_more() -> None
 
 
 def test_a_replica_that_cannot_find_out_what_is_served_is_not_ready() -> None:
-    """Policies of a kind that nobody knows would be asked by nobody."""
+    """Policies of an unknown kind would never be evaluated."""
 
     async def scene(replica: Replica) -> None:
         for trouble in (Trouble.REFUSED, Trouble.SILENT):
@@ -165,7 +165,7 @@ def test_a_replica_that_cannot_find_out_what_is_served_is_not_ready() -> None:
 
 
 def test_config_maps_in_memory_are_not_used_once_they_are_stale() -> None:
-    """The API server is asked instead, and where it does not answer that is an error."""
+    """The host then reads from the API server, and a failing read is an error."""
     body: JSONObject = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -191,7 +191,7 @@ def test_config_maps_in_memory_are_not_used_once_they_are_stale() -> None:
 
 
 def test_entries_of_a_definition_that_goes_and_comes_back_are_followed_at_once() -> None:
-    """Nobody waits for the next look: definitions are watched."""
+    """CRDs are watched, so entries do not wait for the next refresh."""
     group = "example.com"
     definition: JSONObject = {
         "apiVersion": "apiextensions.k8s.io/v1",

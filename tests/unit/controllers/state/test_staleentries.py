@@ -1,4 +1,4 @@
-"""Entries of the global context whose source cannot be followed: an error within the bound, and data again at once."""
+"""Global context entries with an unavailable source: an error within the bound, and fresh data after recovery."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD = "the data of global context entry `things` are too old to rely on"
 
 
 async def silent(request: web.BaseRequest) -> web.StreamResponse:
-    """Take the request and say nothing."""
+    """Accept the request and never answer."""
     await asyncio.sleep(30)
     return web.Response()
 
@@ -61,7 +61,7 @@ def things(version: str, *names: str) -> dict[str, Any]:
 
 
 class Scene:
-    """A global context before a scripted API server, and what it tells."""
+    """A global context with a scripted API server, and its notifications."""
 
     def __init__(self, script: Script, context: GlobalContext, told: list[str]) -> None:
         self.script = script
@@ -69,7 +69,7 @@ class Scene:
         self.told = told
 
     def take(self, **spec: Any) -> None:
-        """Make the entry."""
+        """Create the entry."""
         body = {"apiVersion": "kyverno.io/v2", "kind": "GlobalContextEntry", "metadata": {"name": "things"}}
         self.context.take(Notice.ADDED, {**body, "spec": spec})
 
@@ -81,14 +81,14 @@ class Scene:
             return error.message
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something that is about to happen."""
+        """Wait until a condition holds."""
         async with asyncio.timeout(10):
             while not holds():
                 await asyncio.sleep(0.01)
 
 
 def play(work: Callable[[Scene], Awaitable[None]]) -> None:
-    """Play a scene."""
+    """Run a scene."""
 
     async def run() -> None:
         async with serving() as (script, client):
@@ -116,7 +116,7 @@ async def _with_context(script: Script, client: Client, work: Callable[[Scene], 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
 def test_objects_that_cannot_be_followed_are_an_error_within_the_bound(trouble: Any) -> None:
-    """A request that names a deleted object must not pass; as soon as the source is back its data count again."""
+    """Stale data could allow a request that names a deleted object; after recovery the new data count."""
 
     async def work(scene: Scene) -> None:
         scene.script.on(LIST, things("5", "a"))
@@ -139,7 +139,7 @@ def test_objects_that_cannot_be_followed_are_an_error_within_the_bound(trouble: 
 
 
 def test_a_watch_that_brings_nothing_does_not_keep_old_objects() -> None:
-    """It stays open and is silent: the list tells what happened meanwhile."""
+    """A list shows the changes that a silent watch withheld."""
 
     async def work(scene: Scene) -> None:
         scene.script.on(LIST, things("5", "a"), things("9", "b"))
@@ -153,7 +153,7 @@ def test_a_watch_that_brings_nothing_does_not_keep_old_objects() -> None:
 
 
 def test_the_last_value_of_a_projection_that_fails_counts_for_the_bound() -> None:
-    """Its list is young, but what follows from it cannot be said."""
+    """The list is fresh, but the projection has no current value."""
 
     async def work(scene: Scene) -> None:
         scene.script.on(LIST, things("5", "a"), things("9"))
@@ -170,7 +170,7 @@ def test_the_last_value_of_a_projection_that_fails_counts_for_the_bound() -> Non
 
 
 def test_a_resource_that_comes_is_followed_at_once() -> None:
-    """Before it does its absence is told with the reason, once the first list is overdue."""
+    """Until then the entry reports the reason, once the first list is overdue."""
 
     async def work(scene: Scene) -> None:
         scene.script.on(LIST, status(404, "NotFound"))
@@ -189,7 +189,7 @@ def test_a_resource_that_comes_is_followed_at_once() -> None:
 
 
 def test_an_answer_is_no_older_than_its_interval_and_the_bound() -> None:
-    """An API that takes the request and says nothing is an error, and is asked again long before the interval ends."""
+    """An API that never answers yields an error, and is retried long before the interval ends."""
 
     async def work(scene: Scene) -> None:
         scene.script.on(GET, {"a": 1})
@@ -207,7 +207,7 @@ def test_an_answer_is_no_older_than_its_interval_and_the_bound() -> None:
 
 
 def test_an_answer_that_failed_is_asked_for_at_once_when_the_cluster_serves_something_else() -> None:
-    """An hour's interval is no reason to go on with an error."""
+    """The retry does not wait for an interval of one hour."""
 
     async def work(scene: Scene) -> None:
         scene.script.on(GET, status(503, "ServiceUnavailable"))

@@ -64,7 +64,7 @@ def policy(kind: str, expression: str) -> ClusterPolicy:
     ],
 )
 def test_expressions_are_checked_against_the_schemas_of_the_kinds(kind: str, expression: str, warned: str) -> None:
-    """Those of Kubernetes and those of definitions in the cluster; the field comes first, on one line."""
+    """Schemas come from Kubernetes and from CRDs; each error is one line that starts with the field."""
 
     async def ask() -> tuple[str, ...]:
         async with (

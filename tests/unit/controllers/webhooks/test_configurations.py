@@ -1,4 +1,4 @@
-"""Webhook configurations: which requests are sent for which policies, in which words."""
+"""Webhook configurations: the rules, selectors, conditions and paths that follow from policies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ALL = ["CONNECT", "CREATE", "DELETE", "UPDATE"]
 
 
 def rule(kinds: list[str], action: JSONObject = PATTERN, **more: Any) -> JSONObject:
-    """Return a rule about kinds."""
+    """Return a rule for kinds."""
     return {"name": "rule", "match": {"any": [{"resources": {"kinds": kinds}}]}, **action, **more}
 
 
 def legacy(
     name: str, *rules: JSONObject, kind: str = "ClusterPolicy", is_valid: bool = True, **spec: Any
 ) -> ClusterPolicy:
-    """Return a decoded policy without copies for pod controllers; one of a cluster may be stored though not valid."""
+    """Return a decoded policy without autogen; a stored policy may be invalid."""
     metadata = {"name": name, "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"}}
     if kind == "Policy":
         metadata["namespace"] = "team"
@@ -50,7 +50,7 @@ def legacy(
 
 
 def cel(name: str, kind: str = "ValidatingPolicy", resources: str = "services", **spec: Any) -> CelPolicy:
-    """Return a decoded CEL policy about a core resource."""
+    """Return a decoded CEL policy for a core resource."""
     constraints = {
         "resourceRules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": [resources]}
@@ -87,7 +87,7 @@ def hooks(*policies: ClusterPolicy | CelPolicy, **more: Any) -> dict[str, JSONOb
 
 
 def test_a_validating_policy_is_asked_about_its_kinds() -> None:
-    """All four operations by default; pods bring their ephemeral containers along."""
+    """The default is all four operations; Pods include their ephemeral containers."""
     [(name, hook)] = hooks(legacy("check", rule(["Pod"]))).items()
     assert "validate.kyverno.svc-fail" == name
     assert {
@@ -115,7 +115,7 @@ def test_a_validating_policy_is_asked_about_its_kinds() -> None:
 
 
 def test_a_mutation_is_asked_on_create_and_update() -> None:
-    """At its own door, where it may be asked again."""
+    """Its webhook is a mutating one and may be reinvoked."""
     [hook] = hooks(legacy("add", rule(["ConfigMap"], PATCH))).values()
     assert ("mutate.kyverno.svc-fail", "IfNeeded", ["CREATE", "UPDATE"]) == (
         hook["name"],
@@ -125,7 +125,7 @@ def test_a_mutation_is_asked_on_create_and_update() -> None:
 
 
 def test_failure_policies_never_share_a_webhook() -> None:
-    """And `forceFailurePolicyIgnore` makes every one Ignore."""
+    """`forceFailurePolicyIgnore` sets Ignore on all of them."""
     policies = (legacy("a", rule(["Pod"])), legacy("b", rule(["Secret"]), failurePolicy="Ignore"))
     assert {"validate.kyverno.svc-fail": "Fail", "validate.kyverno.svc-ignore": "Ignore"} == {
         name: hook["failurePolicy"] for name, hook in hooks(*policies).items()
@@ -135,7 +135,7 @@ def test_failure_policies_never_share_a_webhook() -> None:
 
 
 def test_copies_for_pod_controllers_are_asked_too() -> None:
-    """A policy about pods denies the Deployment that would make them."""
+    """A policy for Pods denies the Deployment that would create them."""
     policy = compile_document(
         Document(
             {
@@ -175,7 +175,7 @@ OPERATIONS: list[tuple[JSONObject, list[str]]] = [
 
 @pytest.mark.parametrize(("more", "expected"), OPERATIONS)
 def test_operations_come_from_match_and_exclude(more: JSONObject, expected: list[str]) -> None:
-    """Only an exclusion of nothing but kinds and operations takes requests away."""
+    """Only an exclusion of kinds and operations alone removes operations."""
     [hook] = hooks(legacy("check", rule(["Secret"], **more))).values()
     assert expected == hook["rules"][0]["operations"]
 
@@ -193,7 +193,7 @@ KINDS: list[tuple[str, str, str, str]] = [
 
 @pytest.mark.parametrize(("kind", "group", "resource", "scope"), KINDS)
 def test_kinds_become_resources(kind: str, group: str, resource: str, scope: str) -> None:
-    """Wildcards stay wildcards, other kinds are looked up."""
+    """Wildcards stay wildcards; other kinds are resolved by discovery."""
     [hook] = hooks(legacy("check", rule([kind]))).values()
     assert {(group, resource, scope)} == {
         (each["apiGroups"][0], name, each["scope"])
@@ -212,20 +212,20 @@ def test_kinds_become_resources(kind: str, group: str, resource: str, scope: str
     ],
 )
 def test_a_kind_without_a_version_is_registered_in_all_served_versions(kind: str, versions: list[str]) -> None:
-    """A policy sees objects in the version they were sent in."""
+    """Policies receive objects in the version of the request."""
     [hook] = hooks(legacy("check", rule([kind]))).values()
     assert versions == sorted(version for each in hook["rules"] for version in each["apiVersions"])
 
 
 def test_a_kind_that_is_not_served_has_no_rule() -> None:
-    """The API server refuses nothing for it, and the policy's status can say so."""
+    """The API server accepts the configuration without it, and the policy's status reports it."""
     policy = legacy("check", rule(["Nonesuch"]))
     assert {} == hooks(policy)
     assert ("Nonesuch",) == unknown_kinds(policy, BUILTIN_KINDS)
 
 
 def test_a_generate_rule_watches_triggers_and_what_it_made() -> None:
-    """CONNECT for the trigger only."""
+    """CONNECT applies to triggers only."""
     generate = {
         "generate": {"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "namespace": "b", "data": {"data": {}}}
     }
@@ -236,7 +236,7 @@ def test_a_generate_rule_watches_triggers_and_what_it_made() -> None:
 
 
 def test_match_conditions_give_a_path_of_its_own() -> None:
-    """With the policy's conditions and not the ConfigMap's."""
+    """Conditions of the ConfigMap are not added there."""
     condition = {"name": "not-leases", "expression": "request.resource.resource != 'leases'"}
     policy = legacy("check", rule(["Secret"]), kind="Policy", webhookConfiguration={"matchConditions": [condition]})
     general = Configuration.read({"matchConditions": '[{"name": "general", "expression": "true"}]'})
@@ -249,7 +249,7 @@ def test_match_conditions_give_a_path_of_its_own() -> None:
 
 
 def test_the_longest_timeout_of_a_webhook_counts_up_to_thirty() -> None:
-    """A policy can only raise it."""
+    """A policy can only raise it above the default."""
     slow = legacy("slow", rule(["Pod"]), webhookConfiguration={"timeoutSeconds": 25})
     quick = legacy("quick", rule(["Pod"]), webhookConfiguration={"timeoutSeconds": 3})
     assert [25] == [hook["timeoutSeconds"] for hook in hooks(slow, quick).values()]
@@ -265,7 +265,7 @@ def test_policies_that_take_no_part_in_admission_are_not_asked() -> None:
 
 
 def test_cel_policies_share_a_webhook_by_selectors_and_failure_policy() -> None:
-    """The path names all policies of the selectors; the rules are those of the failure policy."""
+    """The path names all policies with these selectors; the rules are those with the failure policy."""
     found = hooks(cel("b"), cel("a", failurePolicy="Ignore", resources="secrets"))
     assert {"vpol.validate.kyverno.svc-fail", "vpol.validate.kyverno.svc-ignore"} == set(found)
     assert {"/vpol/a/b"} == {hook["clientConfig"]["service"]["path"] for hook in found.values()}
@@ -274,7 +274,7 @@ def test_cel_policies_share_a_webhook_by_selectors_and_failure_policy() -> None:
 
 
 def test_cel_policies_with_other_selectors_have_another_webhook() -> None:
-    """Names then carry a part of the selectors' digest."""
+    """Their names contain a digest of the selectors."""
     labelled = {"namespaceSelector": {"matchLabels": {"env": "prod"}}}
     found = hooks(cel("a"), cel("b", matchConstraints=labelled))
     assert 2 == len(found)
@@ -289,14 +289,14 @@ def test_cel_policies_with_other_selectors_have_another_webhook() -> None:
     ],
 )
 def test_cel_policies_with_wishes_of_their_own_have_their_own_webhook(spec: JSONObject, key: str, value: Any) -> None:
-    """A timeout or an exact match cannot be shared."""
+    """Policies with different timeouts or match policies cannot share a webhook."""
     found = hooks(cel("a", **spec), cel("b"))
     assert value == found["vpol.validate.kyverno.svc-fail-finegrained-a"][key]
     assert key not in found["vpol.validate.kyverno.svc-fail"]
 
 
 def test_namespaced_cel_policies_are_asked_about_their_namespace_only() -> None:
-    """By the label that every namespace has."""
+    """The selector uses the name label that every namespace has."""
     [(name, hook)] = hooks(cel("a", kind="NamespacedValidatingPolicy")).items()
     assert ("nvpol.validate.kyverno.svc-fail", "/nvpol/a") == (name, hook["clientConfig"]["service"]["path"])
     assert {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team"]}]} == hook[
@@ -305,7 +305,7 @@ def test_namespaced_cel_policies_are_asked_about_their_namespace_only() -> None:
 
 
 def test_cel_copies_for_pod_controllers_are_asked_too() -> None:
-    """All rules in one order, none of them twice."""
+    """Rules are sorted and unique."""
     [hook] = hooks(cel("a", resources="pods"), cel("b", resources="pods")).values()
     assert [[""], ["apps"], ["batch"], ["batch"]] == [each["apiGroups"] for each in hook["rules"]]
     assert [
@@ -328,7 +328,7 @@ def conditioned(*expressions: str, **more: Any) -> CelPolicy:
 
 
 def test_conditions_that_an_api_server_knows_make_a_webhook_of_its_own() -> None:
-    """Those of the ConfigMap are not added, those about the namespace are left to the engine."""
+    """Conditions of the ConfigMap are not added, and conditions on the namespace stay with the engine."""
     general = Configuration.read({"matchConditions": '[{"name": "all", "expression": "true"}]'})
     policy = conditioned("request.userInfo.username != 'root'", "namespaceObject.metadata.name == 'x'")
     found = hooks(policy, cel("b"), configuration=general)
@@ -351,13 +351,13 @@ def test_conditions_that_an_api_server_knows_make_a_webhook_of_its_own() -> None
     ],
 )
 def test_conditions_that_an_api_server_does_not_know_are_left_to_the_engine(expressions: tuple[str, ...]) -> None:
-    """All of them when one has functions of Kyverno, the object in the request or variables."""
+    """One condition with a Kyverno function, the request object or variables moves all conditions to the engine."""
     policy = conditioned(*expressions)
     assert {"vpol.validate.kyverno.svc-fail": []} == {name: conditions(hook) for name, hook in hooks(policy).items()}
 
 
 def test_conditions_with_names_that_kubernetes_does_not_take_are_left_to_the_engine() -> None:
-    """Policies may call them as they like; those of copies for pod controllers grow by what they are for."""
+    """Policies may use any name, and prefixes for pod controllers can make a name too long."""
     written = [{"name": "not a name", "expression": "true"}]
     assert {"vpol.validate.kyverno.svc-fail"} == set(hooks(cel("a", matchConditions=written)))
     for length, expected in ((63 - len("autogen-cronjobs-"), 3), (63, 0)):
@@ -367,7 +367,7 @@ def test_conditions_with_names_that_kubernetes_does_not_take_are_left_to_the_eng
 
 
 def test_conditions_with_variables_are_left_to_the_engine() -> None:
-    """An API server knows no variables of a webhook."""
+    """Match conditions of a webhook cannot have variables."""
     policy = conditioned(
         "variables.x == 1",
         kind="MutatingPolicy",
@@ -378,13 +378,13 @@ def test_conditions_with_variables_are_left_to_the_engine() -> None:
 
 
 def test_conditions_about_namespaces_alone_still_make_a_webhook_of_its_own() -> None:
-    """Without any condition."""
+    """That webhook has no conditions."""
     [(name, hook)] = hooks(conditioned("namespaceObject.metadata.name == 'x'")).items()
     assert ("vpol.validate.kyverno.svc-fail-finegrained-a", []) == (name, conditions(hook))
 
 
 def test_a_policy_about_pods_has_its_conditions_for_every_kind_that_it_is_about() -> None:
-    """Each holds for the objects of the others anyway, and is moved like the policy's copies."""
+    """Each condition holds for objects of other kinds, and its paths are adjusted like those of autogen."""
     [hook] = hooks(conditioned("object.spec.hostNetwork == true", resources="pods")).values()
     pod = "(object.apiVersion == 'v1' && object.kind =='Pod')"
     cron = "(object.apiVersion == 'batch/v1' && object.kind =='CronJob')"
@@ -406,7 +406,7 @@ def test_a_policy_about_pods_has_its_conditions_for_every_kind_that_it_is_about(
 
 
 def test_what_has_no_object_passes_the_conditions_about_kinds() -> None:
-    """Otherwise every deletion would be an error, which denies with Fail."""
+    """Otherwise each deletion would be an evaluation error, which `Fail` turns into a denial."""
     deleting = {
         "resourceRules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "DELETE"], "resources": ["pods"]}
@@ -417,7 +417,7 @@ def test_what_has_no_object_passes_the_conditions_about_kinds() -> None:
 
 
 def test_a_policy_that_synchronizes_is_spared_creations_only() -> None:
-    """A trigger that stops to match takes away what it made."""
+    """An update that no longer matches must reach the webhook, so that generated objects are deleted."""
     generate = {"generate": [{"expression": "generator.Apply('x', [])"}]}
     for evaluation, expected in (
         ({"synchronize": {"enabled": True}}, "request.operation != 'CREATE' || (true)"),
@@ -430,7 +430,7 @@ def test_a_policy_that_synchronizes_is_spared_creations_only() -> None:
 
 
 def test_more_conditions_than_an_api_server_takes_are_left_to_the_engine() -> None:
-    """64 for one webhook, that about bootstrap resources included."""
+    """The limit is 64 conditions for one webhook, including the one on bootstrap resources."""
     [most] = hooks(conditioned(*["true"] * 64)).values()
     [many] = hooks(conditioned(*["true"] * 65)).values()
     assert (64, 0) == (len(conditions(most)), len(conditions(many)))
@@ -441,7 +441,7 @@ def test_more_conditions_than_an_api_server_takes_are_left_to_the_engine() -> No
 
 
 def test_every_webhook_has_a_name_of_its_own() -> None:
-    """The API server refuses a whole configuration otherwise."""
+    """The API server rejects a configuration with duplicate names."""
     images: dict[str, Any] = {
         "matchImageReferences": [{"glob": "*"}],
         "attestors": [],
@@ -461,7 +461,7 @@ def test_every_webhook_has_a_name_of_its_own() -> None:
 
 
 def test_selectors_of_the_config_map_are_merged() -> None:
-    """Labels are united and the ConfigMap wins."""
+    """Labels are united; on a conflict the ConfigMap wins."""
     general = Configuration.read({"webhooks": '{"namespaceSelector": {"matchLabels": {"env": "any", "x": "y"}}}'})
     labelled = {"namespaceSelector": {"matchLabels": {"env": "prod", "tier": "a"}}}
     [hook] = hooks(cel("a", matchConstraints=labelled), configuration=general).values()
@@ -469,7 +469,7 @@ def test_selectors_of_the_config_map_are_merged() -> None:
 
 
 def test_bootstrap_resources_can_be_left_alone() -> None:
-    """A cluster must come up again with all replicas gone."""
+    """A cluster whose replicas are all gone must be able to start again."""
     found = hooks(
         legacy("a", rule(["*"])),
         legacy("b", rule(["*"]), failurePolicy="Ignore"),
@@ -482,7 +482,7 @@ def test_bootstrap_resources_can_be_left_alone() -> None:
 
 
 def test_without_updates_everything_is_asked_once_and_for_all() -> None:
-    """Four webhooks, whatever the policies say."""
+    """Four fixed webhooks replace those of policies."""
     found = hooks(settings=Settings(updates=False))
     assert {
         "mutate.kyverno.svc-fail",
@@ -494,13 +494,13 @@ def test_without_updates_everything_is_asked_once_and_for_all() -> None:
 
 
 def test_a_server_outside_of_the_cluster_is_named_by_url() -> None:
-    """For development, and for the sandbox."""
+    """This serves development and the sandbox."""
     endpoint = Endpoint(server="127.0.0.1:9443", ca_bundle=b"CA")
     assert {"url": "https://127.0.0.1:9443/validate", "caBundle": "Q0E="} == endpoint.client_config("/validate")
 
 
 def test_the_objects_carry_labels_and_annotations_of_the_config_map() -> None:
-    """And the label by which they are found when all goes."""
+    """One label identifies them when they are deleted."""
     configuration = Configuration.read({"webhookLabels": '{"a": "b"}', "webhookAnnotations": '{"c": "d"}'})
     validating, mutating = configurations(Sources(configuration=configuration))
     assert {"a": "b", "webhook.kyverno.io/managed-by": "kyverno"} == validating["metadata"]["labels"]
@@ -509,7 +509,7 @@ def test_the_objects_carry_labels_and_annotations_of_the_config_map() -> None:
 
 
 def test_entries_that_a_wider_one_covers_are_dropped() -> None:
-    """The same operation only, and the wildcards of Kubernetes' rules."""
+    """An entry covers only its own operation, with the wildcards of Kubernetes."""
     pods = Entry("", "v1", "pods", "", "Namespaced", "CREATE")
     status = pods._replace(subresource="status")
     everything = Entry("*", "*", "*", "*", "*", "CREATE")
@@ -524,7 +524,7 @@ def test_entries_that_a_wider_one_covers_are_dropped() -> None:
 
 
 def test_a_namespaced_policy_keeps_to_its_namespace_whatever_it_selects() -> None:
-    """Its own selector of namespaces is of no account; that of the ConfigMap is added."""
+    """The policy's own namespaceSelector has no effect; the one of the ConfigMap is added."""
     general = Configuration.read({"webhooks": '{"namespaceSelector": {"matchLabels": {"env": "prod"}}}'})
     labelled = {"namespaceSelector": {"matchLabels": {"other": "yes"}}}
     [hook] = hooks(
@@ -535,7 +535,7 @@ def test_a_namespaced_policy_keeps_to_its_namespace_whatever_it_selects() -> Non
 
 
 def test_rules_of_cel_policies_are_copied_without_names_and_exclusions() -> None:
-    """Group, versions, resources, operations and scope; the policy judges the rest."""
+    """The copy has group, versions, resources, operations and scope; the engine checks names and exclusions."""
     written = {
         "apiGroups": ["apps", ""],
         "apiVersions": ["v1"],
@@ -559,7 +559,7 @@ def test_rules_of_cel_policies_are_copied_without_names_and_exclusions() -> None
 
 
 def test_without_reports_validation_has_no_side_effects() -> None:
-    """That of rules, shared or not; policies in CEL may do more."""
+    """This applies to rules, in shared webhooks or not; CEL policies may have side effects."""
     settings = Settings(reports_admission=False)
     found = hooks(legacy("a", rule(["Pod"])), legacy("b", rule(["Pod"], PATCH)), cel("c"), settings=settings)
     assert {
@@ -575,7 +575,7 @@ def test_without_reports_validation_has_no_side_effects() -> None:
     ("configured", "expected"), [({}, True), ({"mutateDigest": True}, True), ({"mutateDigest": False}, False)]
 )
 def test_policies_about_images_change_objects_unless_they_say_otherwise(configured: JSONObject, expected: bool) -> None:
-    """Digests are written into the object before it is validated."""
+    """They write digests into the object before validation."""
     more: dict[str, Any] = {
         "matchImageReferences": [{"glob": "*"}],
         "attestors": [],
@@ -586,7 +586,7 @@ def test_policies_about_images_change_objects_unless_they_say_otherwise(configur
 
 
 def test_the_reinvocation_of_policies_in_cel_is_left_to_the_api_server() -> None:
-    """The field of that name in a MutatingPolicy does not reach its webhook."""
+    """Its `reinvocationPolicy` does not reach the webhook."""
     mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/x'}]"}}]
     [hook] = hooks(cel("a", "MutatingPolicy", mutations=mutations, reinvocationPolicy="IfNeeded")).values()
     assert "reinvocationPolicy" not in hook

@@ -1,4 +1,4 @@
-"""Webhooks that do not follow from policies: names, paths, rules and what an error means."""
+"""Webhooks that do not depend on policies: names, paths, rules and failure policies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ROWS = [
 def test_every_kind_of_document_has_its_webhook(
     name: str, hook_name: str, path: str, failure: str, timeout: int | None
 ) -> None:
-    """A policy that cannot be checked is not stored; a label that cannot be checked is."""
+    """An unchecked policy is refused, while an object with an unchecked label is stored."""
     found = made()
     assert {row[0] for row in ROWS} == set(found)
     [hook] = found[name]["webhooks"]
@@ -58,7 +58,7 @@ def test_every_kind_of_document_has_its_webhook(
 
 
 def test_the_heartbeat_is_asked_about_leases_of_kyverno_only() -> None:
-    """And may be asked again after another webhook."""
+    """The webhook may be reinvoked after another webhook."""
     [hook] = made()["kyverno-verify-mutating-webhook-cfg"]["webhooks"]
     assert {"matchLabels": {"app.kubernetes.io/name": "kyverno"}} == hook["objectSelector"]
     assert (["UPDATE"], ["leases"]) == (hook["rules"][0]["operations"], hook["rules"][0]["resources"])
@@ -66,14 +66,14 @@ def test_the_heartbeat_is_asked_about_leases_of_kyverno_only() -> None:
 
 
 def test_times_to_live_are_looked_at_on_every_object_with_the_label() -> None:
-    """Of every kind, but no subresources."""
+    """Every kind is covered; subresources are not."""
     [hook] = made()["kyverno-ttl-validating-webhook-cfg"]["webhooks"]
     assert {"matchExpressions": [{"key": "cleanup.kyverno.io/ttl", "operator": "Exists"}]} == hook["objectSelector"]
     assert [["*"], ["*"], ["*"]] == [hook["rules"][0][key] for key in ("apiGroups", "apiVersions", "resources")]
 
 
 def test_policies_that_delete_are_checked_as_well() -> None:
-    """Those in CEL with all others, cleanup policies at a path that the cleanup controller may choose."""
+    """CEL ones share the webhook of all policies; cleanup policies have a path that the cleanup controller may set."""
     found = made()
     [hook] = found["kyverno-policy-validating-webhook-cfg"]["webhooks"]
     resources = {name for rule in hook["rules"] for name in rule["resources"]}

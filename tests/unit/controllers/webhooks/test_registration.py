@@ -1,4 +1,4 @@
-"""What the API server refuses of the webhooks, and that it stops nothing else."""
+"""Webhooks that the API server refuses, and their effect on other policies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Scene = Callable[[Client, WebhookRegistration], Awaitable[None]]
 
 
 def play(scene: Scene, *, kube_version: str = "1.35") -> None:
-    """Play a scene in a fresh cluster."""
+    """Run a scene in a fresh cluster."""
 
     async def run() -> None:
         async with (
@@ -45,7 +45,7 @@ def conditioned(name: str, *expressions: str, is_valid: bool = True) -> ClusterP
 
 
 def ruled(name: str, *resources: str) -> CelPolicy:
-    """Return a policy whose rules are about these resources."""
+    """Return a policy with rules for these resources."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": list(resources)}]
     return cel(name, matchConstraints={"resourceRules": rules})
 
@@ -57,7 +57,7 @@ async def registered(client: Client) -> dict[str, JSONObject]:
 
 
 def test_a_policy_that_is_refused_stops_no_other() -> None:
-    """More than 64 conditions, and rules that Kubernetes does not take."""
+    """Examples are a policy with more than 64 conditions and one with rules that Kubernetes does not accept."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:
         sources = replace(
@@ -74,7 +74,7 @@ def test_a_policy_that_is_refused_stops_no_other() -> None:
 
 
 def test_what_was_refused_is_not_tried_again_and_again() -> None:
-    """Rounds come every few seconds."""
+    """Rounds run every few seconds."""
 
     class Counting(ConfigurationWriter):
         trials = 0
@@ -97,7 +97,7 @@ def test_what_was_refused_is_not_tried_again_and_again() -> None:
 
 
 def test_a_policy_gets_another_chance_when_it_is_written_anew() -> None:
-    """And is forgotten when it is gone."""
+    """A deleted policy is forgotten."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:
         await registration.register(replace(SOURCES, legacy=(conditioned("own", *["true"] * 65),)))
@@ -109,7 +109,7 @@ def test_a_policy_gets_another_chance_when_it_is_written_anew() -> None:
 
 
 def test_a_mistake_does_not_take_away_the_webhook_that_was_taken_before() -> None:
-    """It stays as it was, but for the address and the authority."""
+    """Only its address and its CA bundle are updated."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:
         name = "validate.kyverno.svc-fail-finegrained-own"
@@ -131,7 +131,7 @@ def test_a_mistake_does_not_take_away_the_webhook_that_was_taken_before() -> Non
 
 
 def test_conditions_of_the_config_map_that_are_refused_are_left_out() -> None:
-    """No policy is at fault, and none of them is off."""
+    """No policy is at fault, so all of them stay in force."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:
         general = Configuration.read({"matchConditions": '[{"name": "odd", "expression": "nothing == 1"}]'})
@@ -148,7 +148,7 @@ def test_conditions_of_the_config_map_that_are_refused_are_left_out() -> None:
 
 
 def test_conditions_of_a_cel_policy_that_are_refused_are_left_to_the_engine() -> None:
-    """An older API server may not know what we know."""
+    """An older API server may lack CEL functions that this version supports."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:
         policy = cel("a", matchConditions=[{"name": "new", "expression": "isSemver('1.0.0')"}])

@@ -1,4 +1,4 @@
-"""Releasing a cluster: replicas are stopped, and neither webhooks nor generated admission policies stay."""
+"""Releasing a cluster: replicas are stopped, and webhooks and generated admission policies are deleted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def names(client: Client, gvr: GVR) -> list[str]:
 
 
 def play(scene: Callable[[Client], Awaitable[None]], *, controllers: bool) -> None:
-    """Play a scene in a fresh cluster."""
+    """Run a scene in a fresh cluster."""
 
     async def run() -> None:
         async with (
@@ -75,7 +75,7 @@ def play(scene: Callable[[Client], Awaitable[None]], *, controllers: bool) -> No
 
 
 def test_what_is_ours_goes_and_what_is_others_stays() -> None:
-    """Both kinds of configurations and generated policies are deleted; a second run finds nothing to stop."""
+    """Both kinds of configurations and generated policies are deleted; a second run finds no replicas to stop."""
 
     async def scene(client: Client) -> None:
         await fill(client)
@@ -91,7 +91,7 @@ def test_what_is_ours_goes_and_what_is_others_stays() -> None:
 
 
 def test_replicas_that_do_not_end_are_an_error() -> None:
-    """They could write the webhooks again, so the error names their Deployment; the webhooks are gone all the same."""
+    """They could write the webhooks again, so the error names their Deployment; the webhooks are deleted anyway."""
 
     async def scene(client: Client) -> None:
         await fill(client)
@@ -105,7 +105,7 @@ def test_replicas_that_do_not_end_are_an_error() -> None:
 
 
 def test_purging_leaves_the_certificates_of_others() -> None:
-    """Certificates with the label of the controllers and their leases go; a Secret that people made stays."""
+    """Labelled certificates and leases of the controllers are deleted; a Secret of a user stays."""
     secrets, leases = GVR("", "v1", "secrets"), GVR("coordination.k8s.io", "v1", "leases")
     made, given = (f"kyverno-svc.default.svc.kyverno-tls-{word}" for word in ("ca", "pair"))
 

@@ -1,4 +1,4 @@
-"""Writing webhook configurations: what differs and nothing else, and all of ours at the end."""
+"""Writing webhook configurations: only differences are written, and all configurations can be removed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wanted(*, authority: bytes = AUTHORITY, general: Configuration | None = None
 
 
 def play(scene: Callable[[Client, ConfigurationWriter], Awaitable[None]], *, controllers: bool = False) -> None:
-    """Play a scene in a fresh cluster."""
+    """Run a scene in a fresh cluster."""
 
     async def run() -> None:
         async with (
@@ -53,7 +53,7 @@ def play(scene: Callable[[Client, ConfigurationWriter], Awaitable[None]], *, con
 
 
 def test_what_is_as_it_should_be_is_not_written() -> None:
-    """The API server fills in defaults, which are no difference."""
+    """Fields that the API server defaults are no difference."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:
         assert [True, False] == [await controller.apply(wanted()) for _ in range(2)]
@@ -65,7 +65,7 @@ def test_what_is_as_it_should_be_is_not_written() -> None:
 
 
 def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
-    """Theirs too: they could switch something off."""
+    """A foreign annotation could disable something, so it is removed as well."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:
         await controller.apply(wanted(general=ANNOTATED))
@@ -81,7 +81,7 @@ def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
 
 
 def test_what_is_fixed_follows_the_authority_only() -> None:
-    """Whatever else was changed there stays."""
+    """Other changes by users stay."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:
         await controller.apply(wanted(updates=False), is_fixed=True)
@@ -99,7 +99,7 @@ def test_what_is_fixed_follows_the_authority_only() -> None:
 
 
 def test_all_of_ours_are_taken_away() -> None:
-    """By their label, however many there are."""
+    """A label identifies them, whatever their number."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:
         await controller.apply(wanted())
@@ -111,7 +111,7 @@ def test_all_of_ours_are_taken_away() -> None:
 
 
 def test_configurations_go_with_the_binding_of_an_installation() -> None:
-    """The garbage collector deletes them, and with a new binding they are written with its identity."""
+    """The garbage collector deletes them; with a new binding they are written with its uid."""
     bindings = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
     role = {"apiGroup": bindings.group, "kind": "ClusterRole", "name": "view"}
     binding = {"apiVersion": f"{bindings.group}/v1", "kind": "ClusterRoleBinding", "roleRef": role}

@@ -1,1 +1,1 @@
-"""Logins of clouds."""
+"""Tests of cloud logins."""

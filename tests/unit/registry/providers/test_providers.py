@@ -1,4 +1,4 @@
-"""Logins of clouds, each against a stub of the protocol that its documentation describes."""
+"""Cloud logins, each against a stub of its documented protocol."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def _stub(answer: Answer, work: Callable[[str], Awaitable[T]]) -> T:
-    """Return what `work` returns with the address of a service that gives an answer to everything."""
+    """Run `work` with the address of a stub service that gives this answer on every path."""
 
     async def run() -> T:
         app = web.Application()
@@ -59,13 +59,13 @@ async def _google(request: web.Request) -> web.StreamResponse:
 
 
 def test_google_gives_the_token_of_the_service_account() -> None:
-    """The metadata server is asked with the header that it demands."""
+    """The request to the metadata server has its mandatory header."""
     found = _login(lambda base: Google(Ambient({"GCE_METADATA_HOST": base[7:]})), _google, "eu.gcr.io")
     assert ("oauth2accesstoken", "of-google", "") == found
 
 
 def test_github_gives_the_token_of_the_environment_to_its_own_registry_only() -> None:
-    """Without one there is no credential."""
+    """Without a token there is no credential."""
 
     async def work() -> list[object]:
         names = []
@@ -79,7 +79,7 @@ def test_github_gives_the_token_of_the_environment_to_its_own_registry_only() ->
 
 
 def test_azure_exchanges_the_token_of_the_workload_for_one_of_the_registry(tmp_path: Path) -> None:
-    """The federated token goes to the tenant, what it buys to the registry."""
+    """The federated token goes to the tenant, the resulting token to the registry."""
     (tmp_path / "token").write_text("federated\n")
     seen: list[tuple[str, Mapping[str, str]]] = []
 
@@ -132,7 +132,7 @@ async def _amazon(request: web.Request) -> web.StreamResponse:
 
 @pytest.mark.parametrize("identity", ["environment", "web identity", "container", "instance"])
 def test_amazon_gives_the_password_of_ecr(tmp_path: Path, identity: str) -> None:
-    """Whichever identity the process has."""
+    """Any identity of the process works."""
     (tmp_path / "token").write_text("web")
 
     def amazon(base: str) -> Amazon:
@@ -153,14 +153,14 @@ def test_amazon_gives_the_password_of_ecr(tmp_path: Path, identity: str) -> None
 
 
 def test_a_credential_service_that_is_not_local_is_refused() -> None:
-    """The environment must not send the identity of a container over the network in the clear."""
+    """The environment must not send the container's identity over the network in clear text."""
     environment = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://example.com/credentials"}
     with pytest.raises(HostError, match="neither local nor reached by HTTPS"):
         asyncio.run(Amazon(Ambient(environment)).login(ECR))
 
 
 def test_a_cloud_that_refuses_is_an_error_without_secrets() -> None:
-    """It is never "no credential"."""
+    """An error never reads as "no credential"."""
 
     async def refuse(_: web.Request) -> web.StreamResponse:
         return web.json_response({"error": "secret-detail"}, status=403)
@@ -170,7 +170,7 @@ def test_a_cloud_that_refuses_is_an_error_without_secrets() -> None:
 
 
 def test_a_login_is_asked_for_once_while_it_is_valid() -> None:
-    """Many images of one registry at once make one request; after its end there is another."""
+    """Parallel requests for one registry share a login; after its expiry there is a new one."""
     calls: list[str] = []
     time = [0.0]
 
@@ -190,13 +190,13 @@ def test_a_login_is_asked_for_once_while_it_is_valid() -> None:
 
 
 def test_a_provider_that_nobody_knows_is_an_error() -> None:
-    """It would otherwise read like an image without credentials."""
+    """Otherwise its images would be pulled without credentials."""
     with pytest.raises(HostError, match=r"^the credential provider `other` is not available here$"):
         asyncio.run(Providers({}).sources(["other"], "gcr.io"))
 
 
 def test_the_default_provider_reads_the_configuration_of_docker(tmp_path: Path) -> None:
-    """Entries with a path belong to some images only, and are left out."""
+    """Entries with a path apply to some images only, and are skipped."""
     auths = '{"auths": {"a.example.com/team": {"username": "x"}, "a.example.com": {"username": "u", "password": "p"}}}'
     (tmp_path / "config.json").write_text(auths)
     login = asyncio.run(Default(Ambient({"DOCKER_CONFIG": str(tmp_path)})).login("a.example.com"))
@@ -205,17 +205,17 @@ def test_the_default_provider_reads_the_configuration_of_docker(tmp_path: Path) 
 
 
 def test_the_providers_of_a_policy_are_those_that_it_lists() -> None:
-    """No list names none."""
+    """Without a list the policy has no providers."""
     assert (["google"], []) == (providers_of(ImageAccess({"providers": ["google"]})), providers_of(ImageAccess()))
 
 
 def test_public_images_of_amazon_need_no_login() -> None:
-    """Nothing is asked for them."""
+    """No request is sent."""
     assert asyncio.run(Amazon(Ambient({})).login("public.ecr.aws")) is None
 
 
 def test_each_registry_belongs_to_one_cloud() -> None:
-    """No credential is sent to a host that only looks like one of a cloud."""
+    """A similar host name receives no credential."""
     ambient = Ambient({})
     clouds = (Google(ambient), Amazon(ambient), Azure(ambient), GitHub(ambient))
     hosts = ("gcr.io", ECR, "team.azurecr.io", "ghcr.io", f"{ECR}.evil.org", "gcr.io.evil.org", "docker.io")

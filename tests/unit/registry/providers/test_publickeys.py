@@ -40,7 +40,7 @@ JWKS = {
 
 
 async def _answer(request: web.Request) -> web.StreamResponse:
-    """Be every system at once, as their documentation says."""
+    """Answer for every key management system, as its documentation describes."""
     if request.path == "/v1/transit/keys/signing" and request.headers.get("X-Vault-Token") == "token":
         return web.json_response({"data": {"latest_version": 2, "keys": {"1": {}, "2": {"public_key": PEM}}}})
     if request.path == "/kms" and request.headers["X-Amz-Target"] == "TrentService.GetPublicKey":
@@ -106,7 +106,7 @@ def _fetch(work: Callable[[PublicKeys], Awaitable[str]], answer: object = _answe
     ],
 )
 def test_the_public_key_is_fetched_by_its_name(reference: str) -> None:
-    """With the identity of the process; the answer is a key that verifies."""
+    """The request has the identity of the process; the response holds a key that verifies."""
     pem = _fetch(lambda keys: keys.fetch(reference))
     assert read_key(PEM.encode()).der == read_key(pem.encode()).der
 
@@ -135,13 +135,13 @@ def test_a_version_of_a_key_may_be_of_another_kind() -> None:
     ],
 )
 def test_a_name_that_is_no_key_is_an_error(reference: str, problem: str) -> None:
-    """A policy chooses neither the address nor the path that the identity goes to."""
+    """A policy cannot choose the address or the path that receives the identity."""
     with pytest.raises(HostError, match=problem):
         _fetch(lambda keys: keys.fetch(reference))
 
 
 def test_a_key_is_asked_for_once_while_it_is_kept() -> None:
-    """Rotation is seen after ten minutes."""
+    """The cache lasts ten minutes, so a rotation takes effect after that time."""
     calls: list[str] = []
 
     async def counted(request: web.Request) -> web.StreamResponse:
