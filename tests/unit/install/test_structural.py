@@ -26,7 +26,7 @@ PLURALS = {(each.group, each.kind): each for each in POLICY_KINDS}
 
 
 def test_a_table_becomes_a_schema() -> None:
-    """Names are those of documents; free-form fields stay free, and unknown fields are kept for the webhook to report."""
+    """Names are those of documents; free fields stay free, and unknown fields reach the webhook, which reports them."""
     record = Record(
         dict,
         Field("failure_policy", choice(FailurePolicy, aliases={"ignore": "Ignore"}), deprecated="say it elsewhere"),
