@@ -1,4 +1,8 @@
-"""The pages' own files, read once: each with its digest as ETag, compressed where the browser takes it."""
+"""The pages' own files, read once: each with its digest as ETag, compressed where the browser takes it.
+
+The first page is asked for again each time; everything it names is below a folder that is called like the digest of all
+files, and is kept by browsers for good.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ _TYPES: Final[Mapping[str, str]] = {
     ".txt": "text/plain",
 }
 _SMALL: Final = 512
+_FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,18 @@ class StaticFiles:
             for path in sorted(root.rglob("*"))
             if path.is_file() and path.suffix in _TYPES
         }
+        whole = "".join(f"{name} {file.digest}\n" for name, file in self._files.items())
+        self._version = hashlib.sha256(whole.encode()).hexdigest()[:16]
+        page = self._files["index.html"].body.replace(b'"static/', f'"static/{self._version}/'.encode())
+        self._files["index.html"] = _pack(page, "text/html")
 
     def routes(self) -> Iterable[web.RouteDef]:
         """Return a route for each file, and that of the first page."""
         yield web.get("/", self._index)
         for name in self._files:
             yield web.get(f"/static/{name}", self._handle)
+            # the first page names this folder, modules name each other relative to it
+            yield web.get(f"/static/{self._version}/{name}", self._handle_version)
 
     async def _index(self, request: web.Request) -> web.Response:
         return self._respond(request, self._files["index.html"])
@@ -66,8 +77,11 @@ class StaticFiles:
     async def _handle(self, request: web.Request) -> web.Response:
         return self._respond(request, self._files[request.path.partition("/static/")[2]])
 
-    def _respond(self, request: web.Request, file: _File) -> web.Response:
-        headers = {"ETag": f'"{file.digest}"', "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+    async def _handle_version(self, request: web.Request) -> web.Response:
+        return self._respond(request, self._files[request.path.partition(f"/static/{self._version}/")[2]], _FOR_GOOD)
+
+    def _respond(self, request: web.Request, file: _File, caching: str = "no-cache") -> web.Response:
+        headers = {"ETag": f'"{file.digest}"', "Cache-Control": caching, "Vary": "Accept-Encoding"}
         if any(tag.value == file.digest for tag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
         body = file.body
@@ -78,6 +92,9 @@ class StaticFiles:
 
 
 def _read(path: Path) -> _File:
-    body = path.read_bytes()
+    return _pack(path.read_bytes(), _TYPES[path.suffix])
+
+
+def _pack(body: bytes, content_type: str) -> _File:
     compressed = gzip.compress(body, mtime=0) if len(body) > _SMALL else b""
-    return _File(body, compressed, _TYPES[path.suffix], hashlib.sha256(body).hexdigest()[:32])
+    return _File(body, compressed, content_type, hashlib.sha256(body).hexdigest()[:32])

@@ -126,6 +126,24 @@ def test_files_are_sent_once(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_what_the_page_names_is_kept_for_good(tmp_path: Path) -> None:
+    """Its folder is called like the digest of all files; the page itself is asked for again."""
+
+    async def play() -> list[str]:
+        found = []
+        async with serve_ui(tmp_path) as ui:
+            async with ui.session.get(f"{ui.url}/") as response:
+                found.append(response.headers["Cache-Control"])
+                names = re.findall(r'(?:href|src)="(static/[^"]+)"', await response.text())
+            for name in (*names, names[-1].replace("app.js", "pages/results.js")):
+                async with ui.session.get(f"{ui.url}/{name}") as response:
+                    assert 200 == response.status, name
+                    found.append(response.headers["Cache-Control"])
+        return found
+
+    assert ["no-cache", *["public, max-age=31536000, immutable"] * 3] == asyncio.run(play())
+
+
 def test_files_outside_of_the_folder_do_not_exist(tmp_path: Path) -> None:
     """However the path is written."""
 
