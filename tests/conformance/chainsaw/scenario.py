@@ -25,7 +25,7 @@ from tests.conformance.chainsaw.failure import ScenarioFailure
 from tests.conformance.chainsaw.operations import Context, perform
 from tests.conformance.chainsaw.scripts import copy_folder, copy_kubeconfig
 
-__all__ = ["run_scenario"]
+__all__ = ["perform_all", "perform_step", "run_scenario"]
 
 _SECTIONS: Final = ("try", "catch", "finally", "cleanup")
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
@@ -62,16 +62,19 @@ async def _run(cluster: Cluster, folder: Path, scratch: Path, scenario: JSONObje
     context = Context(cluster, folder, namespace, bindings, copy, kubeconfig, templates=spec.get("template", True))
     context = context.with_bindings(spec.get("bindings") or [])
     await _make_namespace(cluster, namespace, spec.get("namespaceTemplate") or {})
-    last: list[tuple[Context, list[JSONObject]]] = []
+    last: list[tuple[Context, str, list[JSONObject]]] = []
+    failures: list[ScenarioFailure] = []
     try:
         for number, step in enumerate(spec["steps"], 1):
-            await _step(context, step, f"step {step.get('name') or number}", last)
+            await perform_step(context, step, f"step {step.get('name') or number}", last)
+    except ScenarioFailure as failure:
+        failures.append(failure)
     finally:
         # a step cleans up at the end of the scenario, the last step first
-        for where, operations in reversed(last):
-            for operation in operations:
-                with suppress(ScenarioFailure):
-                    await perform(where, operation)
+        for where, name, operations in reversed(last):
+            failures += await perform_all(where, operations, f"{name}, cleanup")
+    if failures:
+        raise failures[0]
 
 
 def _runs_programs(steps: list[JSONObject]) -> bool:
@@ -89,22 +92,38 @@ async def _make_namespace(cluster: Cluster, name: str, template: JSONObject) -> 
         await cluster.settled(cluster.type_of(body), stored)
 
 
-async def _step(context: Context, step: JSONObject, name: str, last: list[tuple[Context, list[JSONObject]]]) -> None:
+async def perform_all(context: Context, operations: list[JSONObject], name: str) -> list[ScenarioFailure]:
+    """Perform all operations, also after one that fails; return the failures."""
+    failures: list[ScenarioFailure] = []
+    for number, operation in enumerate(operations, 1):
+        try:
+            await perform(context, operation)
+        except ScenarioFailure as failure:
+            failures.append(ScenarioFailure(f"{name}, {number}. {failure}"))
+    return failures
+
+
+async def perform_step(
+    context: Context, step: JSONObject, name: str, last: list[tuple[Context, str, list[JSONObject]]]
+) -> None:
+    """Perform the operations of a step and note its clean-up; raises the first ScenarioFailure, also of `finally`."""
     if "template" in step:
         context = replace(context, templates=step["template"])
     context = context.with_bindings(step.get("bindings") or [])
     step, context = _used(context, step)
-    last.append((context, step.get("cleanup") or []))
+    last.append((context, name, step.get("cleanup") or []))
+    failures: list[ScenarioFailure] = []
     try:
         for number, operation in enumerate(step.get("try") or (), 1):
             try:
                 await perform(context, operation)
             except ScenarioFailure as failure:
-                raise ScenarioFailure(f"{name}, {number}. {failure}") from None
+                failures.append(ScenarioFailure(f"{name}, {number}. {failure}"))
+                break
     finally:
-        for operation in step.get("finally") or ():
-            with suppress(ScenarioFailure):
-                await perform(context, operation)
+        failures += await perform_all(context, step.get("finally") or [], f"{name}, finally")
+    if failures:
+        raise failures[0]
 
 
 def _used(context: Context, step: JSONObject) -> tuple[JSONObject, Context]:

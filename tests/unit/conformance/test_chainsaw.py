@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from tests.conformance.chainsaw.assertions import mismatches
 from tests.conformance.chainsaw.expressions import evaluate, expression_of, substitute
 from tests.conformance.chainsaw.failure import ScenarioFailure
-from tests.conformance.chainsaw.operations import seconds
+from tests.conformance.chainsaw.operations import Context, seconds
+from tests.conformance.chainsaw.scenario import perform_all, perform_step
 
 HOLDING: list[tuple[Any, Any]] = [
     ({"a": {"b": 1}}, {"a": {"b": 1.0, "c": 2}, "d": 3}),
@@ -70,6 +72,31 @@ def test_a_broken_expression_fails_the_scenario() -> None:
     """It never passes as a text."""
     with pytest.raises(ScenarioFailure, match="SyntaxError"):
         evaluate("a[", {}, {})
+
+
+_BROKEN = {"sleep": {"bindings": [{"name": "a", "value": "($gone)"}], "duration": "0s"}}
+
+
+def _context(folder: Path) -> Context:
+    return Context(None, folder, "default", {}, folder, folder)  # type: ignore[arg-type]  # nothing asks a cluster
+
+
+def test_a_failure_in_finally_fails_the_step(tmp_path: Path) -> None:
+    """Its clean-up is noted for the end of the scenario all the same."""
+    noted: list[Any] = []
+    with pytest.raises(ScenarioFailure, match=r"^step 1, finally, 1\. .*\$gone"):
+        asyncio.run(
+            perform_step(_context(tmp_path), {"finally": [_BROKEN], "cleanup": [_BROKEN, _BROKEN]}, "step 1", noted)
+        )
+    ((where, name, operations),) = noted
+    failures = asyncio.run(perform_all(where, operations, f"{name}, cleanup"))
+    assert ["step 1, cleanup, 1.", "step 1, cleanup, 2."] == [str(each)[:19] for each in failures]
+
+
+def test_the_first_failure_of_a_step_is_the_one_that_counts(tmp_path: Path) -> None:
+    """What follows it in the step is not tried; what should happen in any case is."""
+    with pytest.raises(ScenarioFailure, match=r"^step 1, 1\."):
+        asyncio.run(perform_step(_context(tmp_path), {"try": [_BROKEN, _BROKEN], "finally": [_BROKEN]}, "step 1", []))
 
 
 @pytest.mark.parametrize(
