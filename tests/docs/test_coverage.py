@@ -16,3 +16,10 @@ def test_the_coverage_page_and_its_data_have_the_same_rows() -> None:
 
     assert rows == data
     assert {(state, bool(reason)) for _, state, reason in data} == {("different", True), ("missing", True)}
+
+
+def test_every_test_that_shows_a_fact_exists() -> None:
+    """A name of the data is that of a test; other facts were tried by a command."""
+    rows = [line.split("\t") for line in (FOLDER / "coverage-tests.tsv").read_text().splitlines()[1:]]
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (FOLDER.parents[1] / "tests").rglob("test_*.py"))
+    assert [] == [shown for _, shown in rows if not shown.startswith("tried: ") and f"def {shown}(" not in tests]

@@ -14,12 +14,13 @@ from typing import Final, TypeAlias
 import orjson
 
 from kubesandbox.discovery.openapi_paths import resource_paths
+from kubesandbox.discovery.swagger import encode_swagger, swagger_document
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.resources import ResourceTable, ResourceType
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import SchemaSet, descriptions, schema_set
 
-__all__ = ["SWAGGER_MEDIA", "OpenApi", "custom_name", "published_definition", "swagger"]
+__all__ = ["OpenApi", "custom_name", "published_definition"]
 
 NameOf: TypeAlias = Callable[[tuple[str, str, str]], str | None]
 """The name of the schema of a group, version and kind."""
@@ -104,6 +105,29 @@ class OpenApi:
             self._documents[name] = known
         return known
 
+    def swagger(self, *, is_json: bool) -> bytes:
+        """Return the document of `/openapi/v2`, as JSON or as protobuf."""
+        name = "v2.json" if is_json else "v2"
+        known = self._documents.get(name)
+        if known is None:
+            document = swagger_document(self._components(), self._schemas.definitions.version)
+            known = orjson.dumps(document) if is_json else encode_swagger(document)
+            self._documents[name] = known
+        return known
+
+    def _components(self) -> dict[str, JSONObject]:
+        """Return the schemas of everything that is served."""
+        schemas = schema_set(self._schemas.definitions.version)
+        wanted, custom = set(_ALWAYS), list[ResourceType]()
+        for types in self._names.values():
+            custom += [type_ for type_ in types if type_.is_custom]
+            wanted |= _wanted(tuple(type_ for type_ in types if not type_.is_custom), schemas)
+        found = _closure(wanted, schemas)
+        for type_ in custom:
+            own = self._schemas.custom(type_)
+            found.update(_custom_components(type_, own.schema if own is not None else {}))
+        return found
+
     def _custom_document(self, types: tuple[ResourceType, ...], version: str) -> bytes:
         schemas = schema_set(version)
         components: dict[str, JSONObject] = {}
@@ -117,28 +141,6 @@ class OpenApi:
         return _assemble(types, components, version, lambda gvk: custom_name(gvk[0], gvk[1], gvk[2]))
 
 
-SWAGGER_MEDIA: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""The media type in which kubectl asks for OpenAPI v2."""
-
-
-def swagger(version: str) -> bytes:
-    """Return an OpenAPI v2 document without types, as protobuf.
-
-    kubectl reads it for kinds that were not there when it read the index of v3, as when a definition and its first
-    object stand in one file; it then leaves the validation to the server.
-
-    >>> swagger("1.35")[:5]
-    b'\\n\\x032.0'
-    """
-    info = _field(1, b"Kubernetes") + _field(2, f"v{version}".encode())
-    return _field(1, b"2.0") + _field(2, info)
-
-
-def _field(number: int, data: bytes) -> bytes:
-    """Return a field of bytes that are shorter than 128, as protobuf writes it."""
-    return bytes((number << 3 | 2, len(data))) + data
-
-
 def _document_name(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
@@ -147,18 +149,23 @@ def _document_name(group: str, version: str) -> str:
 def _builtin_document(name: str, types: tuple[ResourceType, ...], version: str) -> bytes:
     schemas = schema_set(version)
     kinds = schemas.kinds
-    wanted = set(_ALWAYS) if types else set()
-    for type_ in types:
-        gvks = [type_.gvk, *(type_.subresource_gvk(sub) for sub in type_.subresources)]
-        rows = [(gvk.group, gvk.version, gvk.kind) for gvk in gvks]
-        rows.append((type_.group, type_.version, type_.list_kind))
-        wanted.update(kinds[row] for row in rows if row in kinds)
     if not types:
         path = f"/{name}/" if name != "version" else "/version/"
         responses = {"200": {"description": "OK"}, "401": {"description": "Unauthorized"}}
         paths: JSONObject = {path: {"get": {"tags": [name.partition("/")[0]], "responses": responses}}}
         return _document(paths, {}, version)
-    return _assemble(types, _closure(wanted, schemas), version, kinds.get)
+    return _assemble(types, _closure({*_ALWAYS, *_wanted(types, schemas)}, schemas), version, kinds.get)
+
+
+def _wanted(types: tuple[ResourceType, ...], schemas: SchemaSet) -> set[str]:
+    """Return the names of the schemas of types, of their subresources and lists."""
+    kinds, wanted = schemas.kinds, set[str]()
+    for type_ in types:
+        gvks = [type_.gvk, *(type_.subresource_gvk(sub) for sub in type_.subresources)]
+        rows = [(gvk.group, gvk.version, gvk.kind) for gvk in gvks]
+        rows.append((type_.group, type_.version, type_.list_kind))
+        wanted.update(kinds[row] for row in rows if row in kinds)
+    return wanted
 
 
 def _assemble(

@@ -10,7 +10,8 @@ from aiohttp import web
 
 from kubesandbox.apiserver import ApiServer
 from kubesandbox.discovery import groups as discovery
-from kubesandbox.discovery.openapi import SWAGGER_MEDIA, OpenApi, swagger
+from kubesandbox.discovery.openapi import OpenApi
+from kubesandbox.discovery.swagger import SWAGGER_MEDIA
 from kubesandbox.http.replies import Form, discovery_version, document_form, dump
 from kubesandbox.parsing.requests import Target
 from pyverno.kube.json import JSONObject
@@ -70,8 +71,11 @@ class Paths:
             case ["openapi", "v3", *rest]:
                 return self._openapi_answer(request, "/".join(rest), query)
             case ["openapi", "v2"]:
-                data = swagger(self._server.kube_version)
-                return web.Response(body=data, headers={"Content-Type": SWAGGER_MEDIA})
+                is_json = "+protobuf" not in request.headers.get("Accept", "")
+                data = self._current_openapi().swagger(is_json=is_json)
+                return web.Response(
+                    body=data, headers={"Content-Type": "application/json" if is_json else SWAGGER_MEDIA}
+                )
             case ["version"]:
                 document_form(request.headers, known=("application/json",))
                 return _document(discovery.version_info(self._server.kube_version), _PRETTY)

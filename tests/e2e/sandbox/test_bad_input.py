@@ -7,6 +7,7 @@ import http.client
 import logging
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -289,6 +290,21 @@ def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
     rest = client.get(f"{path}?limit=1&continue={refused.body['metadata']['continue']}").body
     assert ["b"] == [item["metadata"]["name"] for item in rest["items"]]
     client.close()
+
+
+def test_a_watcher_that_goes_away_is_no_error(sandbox: Sandbox, client: Client, namespace: str) -> None:
+    """With or without a farewell, in the middle of its events; nothing is logged, and others go on."""
+    path = f"{namespace}/configmaps"
+    for linger in (False, True):
+        with connected(sandbox, client.context) as watcher:
+            watcher.sendall(f"GET {path}?watch=true HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert watcher.recv(100).startswith(b"HTTP/1.1 200")
+            if linger:
+                watcher.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        for number in range(40):
+            body = {"metadata": {"name": f"c-{linger}-{number}".lower()}, "data": {"x": "y" * 4000}}
+            assert 201 == client.post(path, body).status
+    assert 200 == client.get(path).status
 
 
 _FILLING = "x" * 4000

@@ -183,7 +183,7 @@ def metrics_config(*, name: str, namespace: str, include: Sequence[str], exclude
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"app": "kyverno"}},
+        "metadata": {"name": name, "namespace": namespace},
         "data": {"namespaces": namespaces},
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from kubesandbox.discovery.openapi import OpenApi, published_definition, swagger
+from kubesandbox.discovery.openapi import OpenApi, published_definition
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.customresources import types_of
 from kubesandbox.types.resources import builtin_table
@@ -94,8 +94,3 @@ def test_types_are_published_as_openapi_has_them() -> None:
     assert "enum" not in deployment["properties"]["kind"]
     quantity = published_definition(schemas, "io.k8s.apimachinery.pkg.api.resource.Quantity")
     assert [{"type": "string"}, {"type": "number"}] == quantity["oneOf"]
-
-
-def test_the_old_document_is_protobuf_without_types() -> None:
-    """Three fields, each with its length."""
-    assert b"\n\x032.0\x12\x13\n\nKubernetes\x12\x05v1.35" == swagger("1.35")
