@@ -60,6 +60,9 @@ class ResultRoutes:
             "facets": self._facets,
             "facets/keys": self._facet_keys,
             "summary": self._summary,
+            "policies": self._grouped("policy"),
+            "namespaces": self._grouped("namespace"),
+            "sources": self._grouped("source"),
             "history": self._history,
             "trend": self._trend,
             "export": self._export,
@@ -110,6 +113,16 @@ class ResultRoutes:
     async def _summary(self, request: web.Request) -> web.Response:
         chosen, by = self._filter(request), request.query.get("by", "")
         return _json(await self._readers.ask(lambda reader: reader.summary(chosen, by)))
+
+    def _grouped(self, field: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """Return the handler of the values of a field with their results by status."""
+
+        async def handle(request: web.Request) -> web.Response:
+            chosen = self._filter(request)
+            found = await self._readers.ask(lambda reader: reader.summary(chosen, field))
+            return _json({"items": found["groups"]})
+
+        return handle
 
     async def _history(self, request: web.Request) -> web.Response:
         chosen, limit = self._filter(request, state="all"), _number(request, "limit", 100, MOST_ROWS)

@@ -236,3 +236,15 @@ def test_results_can_be_read_page_by_page(tmp_path: Path) -> None:
             assert 0 == (await ui.get("/api/v1/trend?days=7"))[-1]["fail"]
 
     asyncio.run(play())
+
+
+def test_policies_namespaces_and_sources_are_listed_with_their_results(tmp_path: Path) -> None:
+    """Of the filter, by status."""
+
+    async def play() -> list[list[tuple[str, int]]]:
+        async with serve_ui(tmp_path) as ui:
+            await ui.feed.write([report(result("a"), result("b", namespace="x"), result("b", status="pass"))])
+            lists = [await ui.get(f"/api/v1/{name}?status=fail") for name in ("policies", "namespaces", "sources")]
+            return [sorted((each["name"], each["fail"]) for each in found["items"]) for found in lists]
+
+    assert [[("a", 1), ("b", 1)], [("team", 1), ("x", 1)], [("kyverno", 2)]] == asyncio.run(play())
