@@ -57,7 +57,7 @@ class PolicyStore:
         self._http_in_namespaces = http_in_namespaces
         self._compiled: dict[Identity, Compiled] = {}
         self._gone: dict[Identity, None] = {}
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[Identity], None]] = []
 
     @property
     def policies(self) -> Policies:
@@ -66,8 +66,8 @@ class PolicyStore:
             self._policies = self._build()
         return self._policies
 
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Call the listener whenever the set changed."""
+    def listen(self, listener: Callable[[Identity], None]) -> None:
+        """Call the listener with every document that is added, changed or removed."""
         self._listeners.append(listener)
 
     def put(self, body: JSONObject) -> Compiled:
@@ -81,7 +81,7 @@ class PolicyStore:
             compiled = replace(compiled, policy=self._compile(_with_ignore(body)).policy or compiled.policy)
         self._compiled[identity] = compiled
         self._gone.pop(identity, None)
-        self._note_change()
+        self._note_change(identity)
         return compiled
 
     def _compile(self, body: JSONObject) -> Compiled:
@@ -95,7 +95,7 @@ class PolicyStore:
             if len(self._gone) >= _MAX_GONE:
                 del self._gone[next(iter(self._gone))]
             self._gone[identity] = None
-            self._note_change()
+            self._note_change(identity)
         return known
 
     def knows(self, kind: str, namespace: str, name: str) -> bool:
@@ -140,11 +140,11 @@ class PolicyStore:
         items = (self._compiled[identity] for identity in sorted(self._compiled))
         return (item for item in items if not is_generated(item.document.value))
 
-    def _note_change(self) -> None:
+    def _note_change(self, identity: Identity) -> None:
         self._policies = None
         self.changes += 1
         for listener in self._listeners:
-            listener()
+            listener(identity)
 
     def _build(self) -> Policies:
         items = tuple(self._evaluated())

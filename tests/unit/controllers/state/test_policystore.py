@@ -62,15 +62,15 @@ def outcome(store: PolicyStore) -> list[Status]:
 
 
 def test_a_policy_is_asked_from_the_moment_it_is_put() -> None:
-    """Its removal takes effect as well; each change notifies once."""
+    """And no longer when it is removed; listeners get each change once, with the policy."""
     store, told = PolicyStore(), []
-    store.listen(lambda: told.append(len(store.policies.all)))
+    store.listen(lambda identity: told.append((identity[2], len(store.policies.all))))
     assert [] == outcome(store)
     store.put(policy())
     assert [Status.FAIL] == outcome(store)
     store.remove(policy())
     store.remove(policy())
-    assert [1, 0] == told
+    assert [("check", 1), ("check", 0)] == told
 
 
 def test_another_policy_costs_the_same_however_many_there_are() -> None:

@@ -107,16 +107,15 @@ class GeneratingPolicies:
         return dict.fromkeys((*self._seen, *self._downstreams.policies()))
 
     def _generating(self) -> dict[Identity, Compiled]:
-        compiled = self._state.store.compiled()
-        return {key: item for key, item in compiled.items() if key[0] in _KINDS and (facts_of(item) or item.errors)}
+        return {key: item for key, item in self._state.store.compiled().items() if _generates(key, item)}
 
-    def _note(self) -> None:
-        """Have the policies reconciled that have changed."""
-        now, before = self._generating(), self._seen
-        self._seen = now
-        for identity in now.keys() | before.keys():
-            if now.get(identity) is not before.get(identity):
-                self.controller.add(identity)
+    def _note(self, identity: Identity) -> None:
+        """Have the policy reconciled that has changed, when it generates or has generated until now."""
+        before, now = self._seen.pop(identity, None), self._state.store.compiled().get(identity)
+        if now is not None and _generates(identity, now):
+            self._seen[identity] = now
+        if self._seen.get(identity) is not before:
+            self.controller.add(identity)
 
     def _note_kinds(self) -> None:
         """Have all policies reconciled when the cluster serves other kinds: rules may be about them."""
@@ -292,6 +291,10 @@ class GeneratingPolicies:
         ref = ResourceRef.of(body)
         filters = self._state.configuration.filters_of(kind, "")
         return any(each.takes(kind, ref.namespace, ref.name) for each in filters)
+
+
+def _generates(identity: Identity, compiled: Compiled) -> bool:
+    return identity[0] in _KINDS and bool(facts_of(compiled) or compiled.errors)
 
 
 def _selected(text: str, kinds: KindTable) -> Iterator[KindInfo]:
