@@ -15,6 +15,7 @@ from pyverno.compiler.analysis.registry import CHECKS
 from pyverno.compiler.analysis.run import analyze
 from pyverno.compiler.analysis.workspace import Workspace
 from pyverno.compiler.compile import compile_documents
+from pyverno.compiler.migration.inference import known_definitions
 from pyverno.engine.host import Host
 from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
@@ -97,9 +98,9 @@ def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoErro
         raise UsageError("there is no policy to analyze in " + ", ".join(f"`{each}`" for each in options.policies))
     given = _given(options)
     valid = [item.document.value for item in compilation.items if item.written is not None and not item.errors]
-    population = make_population(
-        valid, given, admission_of(options.kube_version), count=options.objects, seed=options.seed
-    )
+    definitions = known_definitions(valid, examples=given)
+    admit = admission_of(options.kube_version, definitions)
+    population = make_population(valid, given, admit, count=options.objects, seed=options.seed, definitions=definitions)
     return Workspace(compilation, population, _host), (*loaded.errors, *compilation.errors)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pyverno.cli.args.flags import comma_list, number, value
+from pyverno.cli.args.flags import comma_list, number, repeated, value
 from pyverno.cli.args.sections import command
 from pyverno.cli.args.shared import FIRST_OBJECTS, KUBE_VERSION, SEED, output_format
 from pyverno.cli.errors import Exit
@@ -41,6 +41,7 @@ equivalent = command(
             FIRST_OBJECTS,
             comma_list("--kind", help="Only objects of these kinds.", key="kinds"),
             comma_list("--not-kind", help="No objects of these kinds.", key="other_kinds"),
+            repeated("--crd", help="File or folder with CustomResourceDefinitions.", metavar="FILE", key="crds"),
             comma_list("--operation", help="Operations of the requests (CREATE, UPDATE, DELETE).", key="operations"),
             KUBE_VERSION,
         ),

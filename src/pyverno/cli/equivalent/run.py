@@ -15,6 +15,7 @@ from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Pair, compare
 from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.compiler.equivalence.outcome import Outcome
+from pyverno.compiler.migration.inference import known_definitions
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
@@ -47,6 +48,7 @@ class EquivalentOptions:
     kinds: tuple[str, ...] = ()
     other_kinds: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
+    crds: tuple[str, ...] = ()
     kube_version: str = "1.35"
     form: str = "text"
     certificate: str = ""
@@ -75,12 +77,14 @@ def run_equivalent(options: EquivalentOptions) -> int:
             return _check(options, first, second)
         seeds = [each.value for each in _seeds(options.resources)]
         operations = _operations(options.operations)
-        material = _material(options, (*first.documents, *second.documents))
+        documents = (*first.documents, *second.documents)
+        definitions = known_definitions(documents, [each.value for each in _seeds(options.crds)], seeds)
+        material = _material(options, documents, definitions)
     except PyvernoError as error:
         sys.stderr.write(f"Error: {error}\n")
         return _UNUSABLE
     comparison = compare(
-        Pair(first.engine, second.engine, admission_of(options.kube_version)),
+        Pair(first.engine, second.engine, admission_of(options.kube_version, definitions)),
         material,
         seeds=seeds,
         count=options.objects,
@@ -113,9 +117,11 @@ def _seeds(sources: Sequence[str]) -> Sequence[Document]:
     return expand_lists(loaded.documents)
 
 
-def _material(options: EquivalentOptions, documents: Sequence[JSONObject]) -> Material:
+def _material(
+    options: EquivalentOptions, documents: Sequence[JSONObject], definitions: Sequence[JSONObject]
+) -> Material:
     """Return what both sides talk about, with the chosen kinds only; raises UsageError when none is left."""
-    material = material_of(documents)
+    material = material_of(documents, definitions)
     kinds = tuple(
         info
         for info in material.kinds

@@ -82,9 +82,17 @@ class Population:
 
 
 def make_population(
-    documents: Sequence[JSONObject], given: Iterable[JSONObject], admit: Admit, *, count: int, seed: int
+    documents: Sequence[JSONObject],
+    given: Iterable[JSONObject],
+    admit: Admit,
+    *,
+    count: int,
+    seed: int,
+    definitions: Sequence[JSONObject] = (),
 ) -> Population:
     """Return the given objects, and about `count` generated ones; kinds without a schema come as given.
+
+    `definitions` are those of custom kinds.
 
     Each policy has an equal share, neither small enough to say nothing, nor larger than anything can still come of it.
     """
@@ -95,20 +103,23 @@ def make_population(
         found.setdefault(encode(stored), stored)
     known = len(found)
     for number, document in enumerate(documents):
-        material = _without_copies(_with_policies(document, documents))
+        material = _without_copies(_with_policies(document, documents, definitions))
         maker = ObjectMaker(material, seed + number)
         for body in ObjectSupply(maker, material, (), share):
             admitted = admit(body)
             if admitted is not None:
                 found.setdefault(encode(admitted), admitted)
-    return Population([*found.values()], ObjectMaker(material_of(documents), seed), admit, known)
+    return Population([*found.values()], ObjectMaker(material_of(documents, definitions), seed), admit, known)
 
 
-def _with_policies(document: JSONObject, documents: Sequence[JSONObject]) -> Material:
+def _with_policies(
+    document: JSONObject, documents: Sequence[JSONObject], definitions: Sequence[JSONObject]
+) -> Material:
     """Return what a policy mentions; an exception mentions what its policies do."""
     spec = document.get("spec") or {}
     names = {str(each.get("policyName") or each.get("name")) for each in _references(spec)}
-    return material_of([document, *(each for each in documents if (each.get("metadata") or {}).get("name") in names)])
+    named = [each for each in documents if (each.get("metadata") or {}).get("name") in names]
+    return material_of([document, *named], definitions)
 
 
 def _references(spec: JSONObject) -> Iterator[JSONObject]:

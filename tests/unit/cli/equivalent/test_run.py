@@ -181,3 +181,30 @@ def test_twins_of_the_library_do_not_differ(name: str, cli: Run) -> None:
     """On a few dozen generated objects each; a nightly run and `pyverno equivalent` try more."""
     ran = cli("equivalent", f"@{name}", f"@cel/{name}", "-n", "60", "--not-kind", AUTOGEN_KINDS)
     assert ran.code in (0, 2), ran.out
+
+
+WIDGETS = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: widgets}
+spec:
+  rules:
+  - name: size
+    match: {any: [{resources: {kinds: [example.com/v1/Widget]}}]}
+    validate: {message: m, pattern: {spec: {size: "<=5"}}}
+"""
+
+
+def test_objects_of_custom_kinds_are_generated(cli: Run, folder: Path) -> None:
+    """By the types that rules compare with, or by their definition."""
+    (folder / "one.yaml").write_text(WIDGETS)
+    (folder / "two.yaml").write_text(WIDGETS.replace("<=5", "<5"))
+    ran = cli("equivalent", "one.yaml", "two.yaml", "-n", "100")
+    assert (1, True, True) == (ran.code, "kind: Widget" in ran.out, "size: 5" in ran.out)
+    schema = "{type: object, properties: {spec: {type: object, properties: {size: {type: integer, maximum: 4}}}}}"
+    (folder / "crd.yaml").write_text(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n"
+        "spec:\n  group: example.com\n  scope: Namespaced\n  names: {plural: widgets, kind: Widget}\n"
+        f"  versions:\n  - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {schema}}}}}\n"
+    )
+    assert 1 != cli("equivalent", "one.yaml", "two.yaml", "-n", "100", "--crd", "crd.yaml").code

@@ -4,6 +4,6 @@ A rule that compares `spec.mode` with a text reads a text there. What rules show
 which the rule is converted and objects are generated. It is an assumption: conversions that rest on it say so.
 """
 
-from pyverno.compiler.migration.inference.definitions import infer_definitions
+from pyverno.compiler.migration.inference.definitions import infer_definitions, known_definitions
 
-__all__ = ["infer_definitions"]
+__all__ = ["infer_definitions", "known_definitions"]

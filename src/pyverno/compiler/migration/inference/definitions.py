@@ -17,8 +17,9 @@ from pyverno.kube.time.duration import try_duration
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.jmespath.expression import compile_expression
 from pyverno.lang.template.syntax import parse_string
+from pyverno.policy.kinds import KNOWN_KINDS
 
-__all__ = ["infer_definitions"]
+__all__ = ["infer_definitions", "known_definitions"]
 
 _VERSION: Final = "v1"
 """The version of objects where rules match any."""
@@ -45,6 +46,13 @@ def infer_definitions(
     return tuple(
         _definition(group, kind, versions, evidence, examples) for (group, kind), (evidence, versions) in found.items()
     )
+
+
+def known_definitions(
+    documents: Iterable[JSONObject], definitions: Sequence[JSONObject] = (), examples: Sequence[JSONObject] = ()
+) -> tuple[JSONObject, ...]:
+    """Return the given definitions, and inferred ones of the custom kinds that have none."""
+    return (*definitions, *infer_definitions(documents, KNOWN_KINDS.with_crds(definitions), examples))
 
 
 def _unknown(rule: JSONObject, kinds: KindTable) -> Iterator[KindSelector]:
