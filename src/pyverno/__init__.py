@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pyverno.offline.library import areview, compile_policies, load_policies, review
     from pyverno.offline.objects import ObjectStore
     from pyverno.offline.session import Session
+    from pyverno.registry.verification import DemandVerdict, ImageVerdict, verify_image
 
 __all__ = [
     "ADMISSION",
@@ -77,6 +78,7 @@ __all__ = [
     "CreateEffect",
     "Decision",
     "DeleteEffect",
+    "DemandVerdict",
     "Document",
     "DocumentError",
     "Effect",
@@ -90,6 +92,7 @@ __all__ = [
     "HostError",
     "HostUnavailableError",
     "HttpCall",
+    "ImageVerdict",
     "JSONObject",
     "KindTable",
     "Location",
@@ -127,6 +130,7 @@ __all__ = [
     "load_documents",
     "load_policies",
     "review",
+    "verify_image",
 ]
 
 
@@ -212,6 +216,12 @@ def _offline_session() -> object:
     from pyverno.offline import session
 
     return session
+
+
+def _registry_verification() -> object:
+    from pyverno.registry import verification
+
+    return verification
 
 
 def _engine_effects() -> object:
@@ -346,6 +356,7 @@ _MODULES = {
     ),
     _offline_objects: ("ObjectStore",),
     _offline_session: ("Session",),
+    _registry_verification: ("DemandVerdict", "ImageVerdict", "verify_image"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

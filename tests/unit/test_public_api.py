@@ -74,6 +74,8 @@ EXPECTED = {
         "SubstitutionError",
     ),
     *("NotFoundError", "NullArgumentError", "UnknownKeyError", "UsageError", "ValueSyntaxError", "VerificationError"),
+    # images
+    *("DemandVerdict", "ImageVerdict", "verify_image"),
     *("__version__", "compile_documents", "compile_policies", "load_documents", "load_policies", "review"),
 }
 

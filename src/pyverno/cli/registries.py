@@ -68,14 +68,10 @@ def opened_registries(access: RegistryAccess | None) -> Iterator[ImageSource | N
 
 
 def own_credentials() -> DockerConfig:
-    """Return the credentials of the person: configurations of docker and podman, their helpers, and clouds."""
-    from pyverno.registry.credentialhelpers import CredentialHelpers
-    from pyverno.registry.dockerconfig import DockerConfig
-    from pyverno.registry.providers.ambient import Ambient
-    from pyverno.registry.providers.known import known_providers
+    """Return the credentials of the person, by modules that few runs need."""
+    from pyverno.registry import owncredentials
 
-    helpers = CredentialHelpers(os.environ.get("PATH", os.defpath))
-    return DockerConfig(os.environ, helpers=helpers, providers=known_providers(Ambient(os.environ)))
+    return owncredentials.own_credentials()
 
 
 def _public_key(reference: str) -> str:

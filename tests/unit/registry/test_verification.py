@@ -1,0 +1,67 @@
+"""Images that are verified outside of reviews: the library's `verify_image`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import pyverno
+from tests.authority.notary import JWS, NotarySigner
+from tests.support.images import ImageStage, image_stage
+
+NOTARY = "application/vnd.cncf.notary.signature"
+
+
+@pytest.fixture
+def stage(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageStage]:
+    """A registry with an image `v1` that a key signed."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path_factory.mktemp("docker")))
+    with image_stage() as found:
+        found.sign(found.push("v1"))
+        yield found
+
+
+def test_every_demand_has_a_verdict_with_its_checks(stage: ImageStage) -> None:
+    """All that are named must have signed."""
+    root, keys = stage.services.trusted_root(), [stage.signer.public_pem, stage.services.keyed().public_pem]
+    good, both = (pyverno.verify_image(stage.image("v1"), keys=each, trust_root=root) for each in (keys[:1], keys))
+    assert (True, False, [True, False]) == (good.verified, both.verified, [each.passes for each in both.demands])
+    assert both.demands[1].problems[0].endswith("signature: the signature was not made by this key")
+    (_, ledger), *_ = good.demands[0].checks
+    assert ["digest", "type", "signature", "key", "transparency log"] == [each.constraint for each in ledger.entries]
+    assert (stage.image("v1"), good.digest) == (good.image, good.to_json()["digest"])
+
+
+def test_identities_attestations_and_notary_signatures_are_verified(stage: ImageStage) -> None:
+    """In every form in which they are stored."""
+    digest = stage.push("v2")
+    stage.bundle(digest, stage.services.keyless("dev@example.com"))
+    stage.attest(digest, stage.signer.attest_layer(digest, {"a": 1}, "https://example.com/scan"))
+    signer = NotarySigner(now=int(time.time()))
+    size = len(stage.registry.manifests["team/app", digest][1])
+    stage.registry.attach("team/app", digest, signer.sign(JWS, digest, size), NOTARY, media_type=JWS)
+    image, root, key = stage.image("v2"), stage.services.trusted_root(), [stage.signer.public_pem]
+    issuer = "https://accounts.example.com"
+    found = [
+        pyverno.verify_image(image, identity="*@example.com", issuer=issuer, trust_root=root),
+        pyverno.verify_image(image, identity="*@example.org", issuer=issuer, trust_root=root),
+        pyverno.verify_image(image, keys=key, attestation="https://example.com/scan", ignore_log=True),
+        pyverno.verify_image(image, keys=key, attestation="https://example.com/other", ignore_log=True),
+        pyverno.verify_image(image, notary_certificates=signer.root_pem),
+        pyverno.verify_image(image, notary_certificates=NotarySigner().root_pem),
+    ]
+    assert [True, False, True, False, True, False] == [each.verified for each in found]
+
+
+def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
+    """No demand, no trust root, no key, no image."""
+    with pytest.raises(pyverno.UsageError, match="nothing is demanded"):
+        pyverno.verify_image(stage.image("v1"))
+    with pytest.raises(pyverno.UsageError, match="`trust_root` is needed"):
+        pyverno.verify_image(stage.image("v1"), keys=[stage.signer.public_pem])
+    with pytest.raises(pyverno.VerificationError):
+        pyverno.verify_image(stage.image("v1"), keys=["no key"])
+    with pytest.raises(pyverno.HostError):
+        pyverno.verify_image(stage.image("v9"), keys=[stage.signer.public_pem], ignore_log=True)
