@@ -301,7 +301,16 @@ def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> lis
 
 def _is_same(known: PolicyError, error: PolicyError) -> bool:
     is_there = known.location is not None and known.location.column > 1 and known.location == error.location
-    return known.message.endswith(error.message) or (is_there and known.code == "variable")
+    if known.message.endswith(error.message) or (is_there and known.code == "variable"):
+        return True
+    # a reference `$(…)` is resolved in the rule, in its pattern and in the copies by autogen: only the paths differ
+    is_inside = "$(" in error.message and error.path.startswith(known.path)
+    return is_inside and _without_path(known.message).endswith(_without_path(error.message))
+
+
+def _without_path(message: str) -> str:
+    head, found, rest = message.partition(" at path ")
+    return head + rest.partition(" ")[2] if found else message
 
 
 _SYNTAX = "expression-syntax"
