@@ -45,7 +45,7 @@ ADMISSION: Final = (
     ),
     guard(
         "I14", "a cache that does not follow says so",
-        "tests/unit/cluster/test_informer.py::test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event",
+        "tests/unit/cluster/test_informer.py::test_a_cache_is_stale_while_it_has_no_watch_and_recovers_without_an_event",
         ("cluster/informer.py", "            self._broken_since = self._heard if now - self._heard >= self._idle_seconds else now",
          "            pass"),
     ),
@@ -67,7 +67,7 @@ ADMISSION: Final = (
     ),
     guard(
         "I14", "a leaf names the address that serves",
-        "tests/unit/controllers/certificates/test_secrets.py::test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good",
+        "tests/unit/controllers/certificates/test_secrets.py::test_a_leaf_without_the_configured_names_is_not_good",
         ("controllers/certificates/secrets.py", "        if is_ours and not set(_alternatives(settings)) <= set(names):", "        if False:"),
     ),
     guard(

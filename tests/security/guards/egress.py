@@ -103,7 +103,7 @@ EGRESS: Final = (
     ),
     guard(
         "I4", "our own token is no token for services",
-        "tests/unit/cluster/test_egress.py::test_our_own_token_is_no_token_for_services",
+        "tests/unit/cluster/test_egress.py::test_the_service_account_token_is_never_sent_to_services",
         (_EGRESS, "if self.token_file is not None and self.token_file.absolute().is_relative_to(SERVICE_ACCOUNT):",
          "if False:"),
     ),

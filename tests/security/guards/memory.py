@@ -37,7 +37,7 @@ MEMORY: Final = (
     ),
     guard(
         "L4", "an error of the cluster is not raised where its loop keeps it",
-        "tests/unit/cluster/test_host.py::test_an_error_keeps_nothing_of_the_review_that_asked",
+        "tests/unit/cluster/test_host.py::test_an_error_keeps_no_reference_to_its_review",
         ("cluster/host.py", "error = running.exception(limit)",
          "running.result(limit)\n                error = None"),
     ),

@@ -79,7 +79,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     ),
     (
         "redirects are not followed",
-        f"{_CLIENT}::test_what_is_no_list_of_that_address_is_an_error",
+        f"{_CLIENT}::test_a_response_that_is_no_current_list_is_an_error",
         "registry/revocation.py",
         "if answer.status != 200:",
         "if False:",

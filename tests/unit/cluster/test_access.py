@@ -69,7 +69,7 @@ def test_another_context_is_taken_by_name(tmp_path: Path) -> None:
     )
 
 
-def test_a_context_without_a_user_is_nobody(tmp_path: Path) -> None:
+def test_a_context_without_a_user_is_anonymous(tmp_path: Path) -> None:
     """The server decides how to treat anonymous requests."""
     (tmp_path / "ca.crt").write_text("PEM")
     access = load_kubeconfig(_write(tmp_path, CONFIG), "nobody")
@@ -115,7 +115,7 @@ def test_data_in_the_file_wins_over_a_path(tmp_path: Path) -> None:
         (("command: ./bin/login", "command: ''"), "prod", "`exec` has no command"),
     ],
 )
-def test_what_is_missing_is_told_with_its_place(
+def test_a_missing_entry_is_reported_with_its_place(
     tmp_path: Path, change: tuple[str, str], context: str, said: str
 ) -> None:
     """The message names file and entry, and never a secret."""

@@ -30,7 +30,7 @@ def check(verb: str = "get", account: tuple[str, str] | None = None, **attribute
     return AuthorizationCheck({**PODS, **attributes}, verb, account)
 
 
-def test_a_review_says_everything_about_the_user_and_what_is_asked() -> None:
+def test_a_review_has_all_attributes_of_user_and_resource() -> None:
     """Groups, uid and extra are included; a selector is passed on unchanged."""
     user = User("alice", ("devs",), uid="7", extra={"scopes": ("a", "b")})
     spec = access_review(check("list", subresource="log", name="web", labelSelector="app=web"), user)["spec"]
@@ -51,7 +51,7 @@ def test_a_review_says_everything_about_the_user_and_what_is_asked() -> None:
     } == spec
 
 
-def test_a_path_is_asked_as_a_path() -> None:
+def test_a_path_is_checked_as_a_non_resource() -> None:
     """A check on a path has the path and a verb."""
     review = access_review(AuthorizationCheck({"path": "/healthz"}, "get", None), ALICE)
     assert {"path": "/healthz", "verb": "get"} == review["spec"]["nonResourceAttributes"]
@@ -117,7 +117,7 @@ def test_the_authorizer_speaks_about_the_user_of_the_request() -> None:
     asking(questions)
 
 
-def test_a_question_is_asked_once_for_a_request() -> None:
+def test_a_check_is_made_once_for_a_request() -> None:
     """The result holds for one admission request only, because roles may change."""
 
     def questions(host: ClusterHost, requests: list[str]) -> None:
@@ -130,7 +130,7 @@ def test_a_question_is_asked_once_for_a_request() -> None:
     asking(questions)
 
 
-def test_without_a_request_nobody_is_asked_about() -> None:
+def test_without_a_request_there_is_no_user_to_check() -> None:
     """A host without a user raises an error instead of a denial."""
 
     def questions(host: ClusterHost, requests: list[str]) -> None:
@@ -141,7 +141,7 @@ def test_without_a_request_nobody_is_asked_about() -> None:
     asking(questions)
 
 
-def test_what_is_asked_after_the_deadline_has_no_answer() -> None:
+def test_a_check_after_the_deadline_has_no_result() -> None:
     """A finished request waits for nothing."""
 
     def questions(host: ClusterHost, _: list[str]) -> None:

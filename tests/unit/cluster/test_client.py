@@ -79,7 +79,7 @@ def test_a_refusal_is_a_typed_error() -> None:
     play(scene)
 
 
-def test_a_server_that_asks_for_patience_is_asked_again() -> None:
+def test_a_request_is_repeated_after_retry_after() -> None:
     """The client waits as long as `Retry-After` says, a few times; errors without it are raised at once."""
 
     async def scene(script: Script, client: Client) -> None:
@@ -240,7 +240,7 @@ def test_one_object_answers_whether_there_are_any() -> None:
     play(scene)
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
+def test_a_silent_server_is_given_up() -> None:
     """The limit is the deadline of the caller; a port without a server fails as well."""
 
     async def scene(script: Script, client: Client) -> None:

@@ -66,7 +66,7 @@ def test_a_plugin_is_run_again_when_its_credential_ends(
     assert expected == _headers(Credentials(access))
 
 
-def test_a_plugin_is_told_of_the_cluster_when_it_asks_for_that(tmp_path: Path) -> None:
+def test_a_plugin_receives_the_cluster_when_it_requests_that(tmp_path: Path) -> None:
     """It receives server and authority, and nothing of other users."""
     plugin = _plugin(tmp_path, _credential(**TOKEN), provides_cluster_info=True)
     _headers(Credentials(Access("https://one", ca=b"PEM", exec_plugin=plugin)))
@@ -75,7 +75,7 @@ def test_a_plugin_is_told_of_the_cluster_when_it_asks_for_that(tmp_path: Path) -
     assert {"interactive": False, "cluster": cluster} == spec
 
 
-def test_after_a_refusal_a_plugin_is_asked_again(tmp_path: Path) -> None:
+def test_after_a_refusal_a_plugin_runs_again(tmp_path: Path) -> None:
     """A static token would be refused again."""
     credentials = Credentials(
         Access("https://one", exec_plugin=_plugin(tmp_path, _credential(**{"token": "t-NUMBER"})))

@@ -51,7 +51,7 @@ def _arrange_core(script: Script) -> None:
     script.on("GET /api/v1", {"groupVersion": "v1", "resources": [PODS, LOG, EVENTS]})
 
 
-def test_plain_discovery_asks_for_every_version() -> None:
+def test_plain_discovery_requests_every_version() -> None:
     """Subresources belong to their resource; the preferred version comes first."""
 
     def arrange(script: Script) -> None:

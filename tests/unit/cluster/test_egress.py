@@ -108,7 +108,7 @@ def test_the_token_for_services_goes_along_unless_the_policy_has_its_own(tmp_pat
     assert [None, "Bearer one", "Bearer two", "Basic x"] == sent
 
 
-def test_our_own_token_is_no_token_for_services() -> None:
+def test_the_service_account_token_is_never_sent_to_services() -> None:
     """A process with the service account's own token file as the setting does not start."""
     with pytest.raises(UsageError, match="never sent to services"):
         EgressSettings(token_file=SERVICE_ACCOUNT / "token")
@@ -205,7 +205,7 @@ def test_a_bundle_is_all_that_is_trusted() -> None:
     assert [f"localhost:{service.port}"] == [each.headers["Host"] for each in service.asked]
 
 
-def test_what_can_not_be_reached_says_so_without_addresses() -> None:
+def test_an_unreachable_service_is_an_error_without_addresses() -> None:
     """Refused connections and unknown names show the origin in the policy, never the resolved address."""
 
     async def work(egress: Egress, service: Service) -> None:

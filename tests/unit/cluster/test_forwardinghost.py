@@ -33,7 +33,7 @@ def test_every_read_is_noted() -> None:
     assert NOT_READ == CALLS - members(NotingHost)
 
 
-def test_a_host_without_an_authorizer_cannot_be_asked() -> None:
+def test_a_host_without_an_authorizer_cannot_authorize() -> None:
     """A missing authorizer is an error, not a denial."""
     check = AuthorizationCheck({}, "get", None)
     with pytest.raises(EvaluationError, match="no authorizer"):

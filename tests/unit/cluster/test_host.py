@@ -76,7 +76,7 @@ def ask(questions: Callable[[ClusterHost, Service], None], *, is_bare: bool = Fa
     return service
 
 
-def test_a_cached_config_map_is_in_memory_and_any_other_one_is_asked_for() -> None:
+def test_a_cached_config_map_is_in_memory_and_any_other_one_is_requested() -> None:
     """The cache label selects; other ConfigMaps are read from the API server, and missing ones raise NotFoundError."""
 
     def questions(host: ClusterHost, service: Service) -> None:
@@ -102,7 +102,7 @@ def _fails(host: ClusterHost, name: str) -> weakref.ref[_Document]:
     return weakref.ref(document)
 
 
-def test_an_error_keeps_nothing_of_the_review_that_asked() -> None:
+def test_an_error_keeps_no_reference_to_its_review() -> None:
     """The stored exception of a failed request refers to no frame of the caller."""
 
     def questions(host: ClusterHost, service: Service) -> None:

@@ -67,7 +67,7 @@ async def _until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_what_is_listed_and_what_happens_is_told() -> None:
+def test_listed_objects_and_later_changes_are_notified() -> None:
     """Objects are complete except for managedFields; `get` and `all` read from memory."""
 
     def arrange(script: Script) -> None:
@@ -120,7 +120,7 @@ def test_a_watch_goes_on_where_a_bookmark_left_it() -> None:
     ],
     ids=["in-the-watch", "at-its-start", "version-of-another-life"],
 )
-def test_after_a_relist_everything_that_was_missed_is_told(gone: Any) -> None:
+def test_after_a_relist_every_missed_change_is_notified(gone: Any) -> None:
     """New, changed and deleted objects are notified; unchanged ones are not."""
 
     def arrange(script: Script) -> None:
@@ -172,7 +172,7 @@ def test_a_line_that_is_cut_off_is_no_change() -> None:
     play(arrange, scene)
 
 
-def test_a_cache_that_does_not_follow_says_so_and_recovers_without_an_event() -> None:
+def test_a_cache_is_stale_while_it_has_no_watch_and_recovers_without_an_event() -> None:
     """It is stale from the end of one watch until the next is open, even without events.
 
     Register: CVE-2021-43979.

@@ -42,7 +42,7 @@ def test_an_answer_is_remembered() -> None:
     assert ["a", "b"] == inner.asked
 
 
-def test_an_error_is_asked_for_again() -> None:
+def test_an_error_is_not_cached() -> None:
     """The next call may succeed."""
     host = RememberingHost(Counting(failures=1))
     with pytest.raises(HostError):

@@ -84,7 +84,7 @@ def config_map(**data: str) -> JSONObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def test_an_object_is_created_with_one_request_and_says_why() -> None:
+def test_an_object_is_created_with_one_request_and_has_its_reason() -> None:
     """The annotation names policy, rule, trigger and reason."""
 
     async def scenario(stage: Stage) -> None:

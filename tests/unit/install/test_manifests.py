@@ -46,7 +46,7 @@ def deployments(settings: InstallSettings | None = None) -> dict[str, JSONObject
     return {each["metadata"]["name"]: each for each in found if each["kind"] == "Deployment"}
 
 
-def test_every_kind_of_ours_has_a_definition_with_one_stored_version() -> None:
+def test_every_kind_of_kyverno_has_a_definition_with_one_stored_version() -> None:
     """Namespaced kinds are included; kinds of Kubernetes itself are not."""
     found = {each["metadata"]["name"]: each for each in definitions()}
     assert {
@@ -117,7 +117,7 @@ def test_the_manifests_pass_our_own_policies() -> None:
     assert {"Deployment", "ClusterRole", "PodDisruptionBudget"} <= outcome
 
 
-def test_a_pod_asks_for_its_token() -> None:
+def test_a_pod_mounts_its_token_explicitly() -> None:
     """It is not mounted by default; the token for services has an audience of its own."""
     for deployment in deployments().values():
         spec = deployment["spec"]["template"]["spec"]

@@ -73,7 +73,7 @@ def policies() -> Iterator[JSONObject]:
                     yield document.value
 
 
-def test_what_decodes_is_stored() -> None:
+def test_the_schema_accepts_every_policy_that_decodes() -> None:
     """The schema rejects no valid policy of this repository."""
 
     async def play() -> tuple[int, list[str]]:

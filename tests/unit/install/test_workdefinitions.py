@@ -21,7 +21,7 @@ WORK = GVR("kyverno.io", "v2", "updaterequests")
 STRICT = {"fieldValidation": "Strict"}
 
 
-def test_what_is_written_is_stored_as_it_is() -> None:
+def test_written_objects_are_stored_unchanged() -> None:
     """The API server prunes no field of an UpdateRequest or a report."""
     request = {"uid": "1", "object": {"any": {"thing": [1, "two", None]}}, "dryRun": False}
     context = AdmissionContext({"username": "alice", "extra": {"a": ["b"]}}, ("r",), ("c",), request, "CREATE")

@@ -76,7 +76,7 @@ def test_a_closed_client_reads_no_registry_again() -> None:
     assert not registry.requests
 
 
-def test_a_tag_is_asked_for_each_time() -> None:
+def test_a_tag_is_resolved_each_time() -> None:
     """The tag may have moved."""
     registry = Registry()
     first = registry.push("team/app", "v1")
@@ -90,7 +90,7 @@ def test_a_tag_is_asked_for_each_time() -> None:
     assert first == found[0] != found[1]
 
 
-def test_many_who_ask_at_once_make_one_request() -> None:
+def test_parallel_reads_of_one_manifest_make_one_request() -> None:
     """A hundred requests for one manifest share one HTTP request."""
     registry = Registry()
     registry.push("team/app", "v1")

@@ -85,7 +85,7 @@ def test_an_answer_is_read_once_while_it_is_current() -> None:
         ("/endless", "no connection, or an answer of more than 4194304 bytes"),
     ],
 )
-def test_what_is_no_list_of_that_address_is_an_error(path: str, problem: str) -> None:
+def test_a_response_that_is_no_current_list_is_an_error(path: str, problem: str) -> None:
     """Cases are a response for another URL and a response without an expiry."""
     with pytest.raises(HostError) as caught:
         _Server().run(lambda client, place: client.read(f"{place}{path}", b""))

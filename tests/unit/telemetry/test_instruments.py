@@ -134,7 +134,7 @@ def test_series_that_change_while_slices_are_read_do_no_harm() -> None:
     assert 2 * SLICE - 1 == sum(len(each.numbers) for each in slices)
 
 
-def test_a_scrape_is_made_once_for_all_who_ask_and_lets_others_go_on() -> None:
+def test_concurrent_scrapes_share_one_reading() -> None:
     """A cancelled scrape does not end the shared one; the next scrape starts anew."""
 
     async def run() -> None:

@@ -94,7 +94,7 @@ def test_values_that_are_no_texts_are_json(lines: Lines) -> None:
     ("verbosity", "told"),
     [(0, ["WARNING"]), (2, ["INFO", "WARNING"]), (4, ["DEBUG", "INFO", "WARNING"]), (9, ["DEBUG", "INFO", "WARNING"])],
 )
-def test_the_verbosity_chooses_the_events_of_ours(lines: Lines, verbosity: int, told: list[str]) -> None:
+def test_the_verbosity_selects_the_levels_of_own_events(lines: Lines, verbosity: int, told: list[str]) -> None:
     """Events of libraries appear from verbosity 6 on."""
     stream = lines(LogSettings(verbosity=verbosity))
     log, library = logging.getLogger("pyverno.x"), logging.getLogger("asyncio")

@@ -242,7 +242,7 @@ def test_buckets_and_labels_wait_for_the_next_beginning() -> None:
     assert "kyverno_http_requests" not in readings(metrics)
 
 
-def test_counters_begin_anew() -> None:
+def test_counters_are_reset() -> None:
     """Counts and pending counts are dropped; gauges that read a value remain."""
     metrics = Metrics()
     metrics.answered(QUESTION, "/validate/fail", outcome(), 0.1)
@@ -266,7 +266,7 @@ def test_results_go_by_the_namespace_of_their_policy() -> None:
     assert ["check"] == [labels[place] for labels in found.numbers]
 
 
-def test_paths_that_do_not_exist_are_one_series() -> None:
+def test_unknown_paths_share_one_series() -> None:
     """Callers choose the path, so it is no label."""
     metrics = Metrics()
     for path in ("/x", "/y/z", "*"):

@@ -100,7 +100,7 @@ def test_a_denial_is_logged_with_policy_rule_resource_user_and_verdict(lines: io
     )
 
 
-def test_a_refusal_is_logged_and_a_fault_of_ours_with_its_traceback(lines: io.StringIO) -> None:
+def test_a_refusal_is_logged_and_an_internal_error_with_its_traceback(lines: io.StringIO) -> None:
     """A bad request is the caller's fault, so its line has level info."""
     AnswerLog().failed("/validate", BadReviewError(400, "empty body"))
     try:

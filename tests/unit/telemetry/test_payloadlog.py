@@ -68,7 +68,7 @@ def told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pyverno")
 
 
-def test_nothing_is_dumped_unless_asked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_dumped_by_default(caplog: pytest.LogCaptureFixture) -> None:
     """This covers requests and patches."""
     PayloadLog().answered(
         asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=[{"op": "remove", "path": "/a"}])), 0
@@ -95,7 +95,7 @@ def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
     assert [{"uid": "uid-1", "path": "/mutate", "patch": patch}] == fields(caplog)
 
 
-def test_what_stands_in_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_data_of_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """Sources are the object, the old object, a copy in an annotation, a patch, and the message of a rule."""
     admission_request = asked(SECRET, SECRET)
     route = read_route("/validate/fail")

@@ -81,7 +81,7 @@ def test_texts_are_cut_at_256_characters() -> None:
     assert "x" * 253 + "..." == message
 
 
-def test_what_a_policy_says_of_a_secret_is_in_no_span() -> None:
+def test_the_message_of_a_policy_on_a_secret_is_in_no_span() -> None:
     """The message may quote its data."""
     answer = AdmissionOutcome(AdmissionResponse(allowed=False, message=f"wrong: {WORD}", warnings=(WORD,)))
     found = spans(asked(SECRET), answer)

@@ -29,7 +29,7 @@ def test_a_time_to_live_that_can_be_read_is_taken_in_silence(text: Any) -> None:
     assert AdmissionResponse() == asyncio.run(review_ttl(labelled(object=None)))
 
 
-def test_a_time_to_live_that_says_nothing_is_a_warning() -> None:
+def test_an_invalid_time_to_live_is_a_warning() -> None:
     """The object is stored and will not expire."""
     assert AdmissionResponse(
         warnings=(

@@ -193,7 +193,7 @@ def test_an_encoded_body_is_never_inflated() -> None:
     assert len(bomb) >= seen[0]
 
 
-def test_a_client_that_waits_to_be_told_to_send_its_body_is_told() -> None:
+def test_a_client_that_expects_100_continue_receives_it() -> None:
     """The header is `Expect: 100-continue`; a chunked body works as well."""
 
     async def scene(server: WebhookServer) -> None:

@@ -91,7 +91,7 @@ def test_a_pattern_that_is_nested_too_deeply_is_no_crash() -> None:
     assert not answer.allowed
 
 
-def test_an_update_of_the_status_is_nobodys_business() -> None:
+def test_an_update_of_the_status_is_not_checked() -> None:
     """Controllers write the status; the spec is unchanged."""
     assert ask(policy({**RULE, "match": {}}), subResource="status").allowed
     assert ask(policy({**RULE, "match": {}}), operation="DELETE", object=None).allowed

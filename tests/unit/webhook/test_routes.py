@@ -51,7 +51,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize(("path", "keys"), ASKED)
-def test_a_path_asks_its_policies(path: str, keys: set[str]) -> None:
+def test_a_path_selects_its_policies(path: str, keys: set[str]) -> None:
     """No other policies are selected."""
     route = read_route(path)
     assert route is not None
@@ -106,7 +106,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("path", "namespace", "expected"), MISSING)
-def test_policies_that_a_path_names_and_nobody_knows(
+def test_policies_that_a_path_names_and_the_store_lacks_are_missing(
     path: str, namespace: str, expected: list[tuple[str, str, str]]
 ) -> None:
     """Namespaced kinds are looked up in the namespace of the request."""
@@ -115,7 +115,7 @@ def test_policies_that_a_path_names_and_nobody_knows(
     assert (expected, expected) == (list(ALL.missing(route, namespace)), list(ALL.missing(route, namespace)))
 
 
-def test_who_made_the_set_may_know_more() -> None:
+def test_the_maker_of_the_set_may_know_further_policies() -> None:
     """It knows policies with a copy in the API server, and policies whose deletion it received."""
     route = read_route("/vpol/copied/deleted/late")
     assert route is not None

@@ -157,7 +157,7 @@ class SlowConfigMaps(NoHost):
         return {"data": {"name": "web"}}
 
 
-def test_a_review_that_asks_the_world_does_not_hold_up_others() -> None:
+def test_a_review_that_waits_for_the_host_does_not_delay_others() -> None:
     """It runs in a worker thread while the event loop answers other requests."""
     host = SlowConfigMaps(0.6)
 
@@ -211,7 +211,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], int]] = [
 ]
 
 
-def test_bad_requests_get_a_status_and_disturb_nobody() -> None:
+def test_bad_requests_get_a_status_and_do_not_affect_others() -> None:
     """Each refusal is reported; a good request in between is answered as usual."""
     told = Recorded()
 
@@ -256,7 +256,7 @@ def test_a_body_that_never_ends_is_given_up() -> None:
     serve(make_server(CERTIFICATE, TEAM, limits=Limits(body_seconds=0.2)), test)
 
 
-def test_health_tells_the_truth() -> None:
+def test_probes_follow_the_health_of_the_server() -> None:
     """Liveness never fails; readiness follows the health object."""
     health = Sound()
 
@@ -363,7 +363,7 @@ def test_a_policy_on_the_path_that_has_not_arrived_is_no_policy_that_passes(
     assert (1 if code == 200 else 0) == len(told.answers)
 
 
-def test_where_nobody_can_tell_whether_a_policy_is_gone_the_call_fails() -> None:
+def test_the_call_fails_where_the_deletion_of_a_policy_cannot_be_verified() -> None:
     """Filtered requests need no lookup, and the number of lookups for one path is bounded."""
     names = "/".join(f"gone-{number}" for number in range(10))
     cluster = MemoryWorld(configuration=Configuration.read({"resourceFilters": "[*/*,kube-system,*]"}))
@@ -491,7 +491,7 @@ class LateNamespaces(NoHost):
         return {"metadata": {"name": name, "labels": labels}} if (kind, name) == ("Namespace", "late") else None
 
 
-def test_a_namespace_that_the_watch_has_not_brought_is_asked_for() -> None:
+def test_a_namespace_that_the_watch_has_not_delivered_is_requested() -> None:
     """Without its labels no selector would match, so policies would not apply; a missing namespace is an error."""
     selected = policy("selected", TEAM["spec"]["rules"][0])
     resources = {"kinds": ["Pod"], "namespaceSelector": {"matchLabels": {"env": "prod"}}}

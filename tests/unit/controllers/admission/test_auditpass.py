@@ -91,7 +91,7 @@ def test_only_policies_that_can_not_change_an_answer_are_put_off(
         ("worker", "/validate/fail", ["deny"]),
     ],
 )
-def test_the_account_that_changes_objects_is_mutated_only_where_a_policy_says_so(
+def test_the_background_account_is_mutated_only_where_a_policy_allows_it(
     username: str, path: str, expected: list[str]
 ) -> None:
     """By default its own changes are not mutated, but validating policies still evaluate them."""
@@ -153,7 +153,7 @@ def put_off(allowed: bool = True) -> AdmissionOutcome:
     return AdmissionOutcome(AdmissionResponse(allowed=allowed), review, compiled(policy("tell", "Audit")))
 
 
-def test_what_was_put_off_is_judged_and_told_of() -> None:
+def test_deferred_policies_are_evaluated_and_reported() -> None:
     """Requests that were refused, or have no deferred policy, need no audit."""
     told, gate = Told(), threading.Event()
 
@@ -174,7 +174,7 @@ def test_what_was_put_off_is_judged_and_told_of() -> None:
     assert (["/validate/fail tell fail"], 0) == (told.results, told.lost)
 
 
-def test_what_finds_no_room_is_counted() -> None:
+def test_an_audit_that_finds_no_room_is_counted() -> None:
     """A full queue drops the audit instead of delaying the request."""
     told, gate = Told(), threading.Event()
 

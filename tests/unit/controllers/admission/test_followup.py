@@ -110,7 +110,7 @@ def in_cluster(act: Callable[[World], Awaitable[None]], **settings: Any) -> None
     asyncio.run(run())
 
 
-def test_what_was_let_through_is_reported_on() -> None:
+def test_allowed_requests_are_reported() -> None:
     """Enforce and Audit results are separate reports; a dry run, a denial and a deletion have none."""
 
     async def act(world: World) -> None:
@@ -176,7 +176,7 @@ def test_no_more_reports_are_made_than_allowed() -> None:
     in_cluster(act, reports=ReportSettings(most=1))
 
 
-def test_policies_that_only_tell_are_asked_after_the_answer_where_that_takes_time() -> None:
+def test_audit_policies_that_wait_for_the_host_are_evaluated_after_the_answer() -> None:
     """Its result is still reported and has events; an Enforce policy is evaluated before the answer."""
     looked_up = [{"name": "settings", "configMap": {"name": "settings", "namespace": "default"}}]
 
@@ -242,7 +242,7 @@ def test_work_follows_requests() -> None:
     in_cluster(act)
 
 
-def test_what_a_rule_made_or_copies_is_kept_in_step() -> None:
+def test_generated_objects_follow_their_source() -> None:
     """A change of the object or its source creates an UpdateRequest; a deleted source deletes its copies."""
     copied = {"apiVersion": "v1", "kind": "Secret", "name": "copy", "namespace": "default"}
     keep = rule("keep", generate={**copied, "synchronize": True, "clone": {"name": "source", "namespace": "default"}})
@@ -287,7 +287,7 @@ def test_what_a_rule_made_or_copies_is_kept_in_step() -> None:
     in_cluster(act)
 
 
-def test_the_account_that_does_the_work_sets_nothing_in_motion() -> None:
+def test_requests_of_the_background_account_create_no_work() -> None:
     """Objects that the background controller writes would otherwise trigger rules without end."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
@@ -313,7 +313,7 @@ def test_the_account_that_does_the_work_sets_nothing_in_motion() -> None:
     in_cluster(act, background_account=BACKGROUND)
 
 
-def test_work_beyond_the_threshold_is_refused_and_told_of() -> None:
+def test_work_beyond_the_threshold_is_refused_and_reported() -> None:
     """An event on the policy reports the refused work."""
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
@@ -373,7 +373,7 @@ def test_a_controller_that_ends_writes_what_waits_for_room() -> None:
     in_cluster(act)
 
 
-def test_an_entry_of_the_global_context_without_data_says_so() -> None:
+def test_an_entry_of_the_global_context_without_data_reports_the_reason() -> None:
     """An event and the status give the reason until the entry has data."""
     entries = GVR("kyverno.io", "v2", "globalcontextentries")
     call = {"urlPath": "/apis/none.example.com/v1/things", "refreshInterval": "200ms", "retryLimit": 1}

@@ -44,7 +44,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_webhooks_that_somebody_takes_away_or_changes_come_back() -> None:
+def test_deleted_or_changed_webhooks_are_restored() -> None:
     """The watch brings the change, whichever kind of webhook it is."""
 
     async def run() -> None:
@@ -85,7 +85,7 @@ def test_the_heartbeat_goes_through_the_webhook() -> None:
     asyncio.run(run())
 
 
-def test_whoever_takes_over_knows_everything_before_it_writes_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_leader_has_complete_watches_before_it_writes_a_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader with incomplete watches would delete the webhooks of policies that it has not received yet."""
     steps: list[str] = []
     catch_up, register = ClusterState.catch_up, WebhookRegistration.register

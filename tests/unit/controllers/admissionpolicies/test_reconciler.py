@@ -130,7 +130,7 @@ def test_a_changed_policy_changes_its_copy_and_a_removed_one_takes_it_along() ->
 @pytest.mark.parametrize(
     "status", [{}, {"generated": False}, {"validatingadmissionpolicy": None}, {"generated": "true"}]
 )
-def test_only_a_plain_true_says_that_there_is_a_copy(status: JSONObject) -> None:
+def test_only_a_plain_true_means_that_there_is_a_copy(status: JSONObject) -> None:
     """Any other value leaves the policy with the webhook."""
     assert not is_generated({"status": status})
 
@@ -153,7 +153,7 @@ def mutating_policy(name: str, **spec: object) -> JSONObject:
     }
 
 
-def test_a_policy_that_mutates_becomes_an_admission_policy_when_it_asks() -> None:
+def test_a_mutating_policy_becomes_an_admission_policy_when_its_spec_requests_it() -> None:
     """No flag is needed; until the setting is removed the webhook skips the policy, so a change is made once."""
     group = "admissionregistration.k8s.io"
 
@@ -196,7 +196,7 @@ def test_a_policy_that_mutates_becomes_an_admission_policy_when_it_asks() -> Non
     played(play)
 
 
-def test_with_the_flag_every_policy_that_mutates_says_whether_it_is_copied() -> None:
+def test_with_the_flag_the_status_of_every_mutating_policy_shows_whether_it_is_copied() -> None:
     """The condition tells a policy without the setting from one that has not been reconciled yet."""
 
     async def play(cluster: PolicySandbox, client: Client) -> None:

@@ -121,7 +121,7 @@ def test_a_rule_becomes_a_policy_and_a_binding() -> None:
     } == binding
 
 
-def test_kinds_of_one_group_share_a_rule_where_they_are_asked_about_alike() -> None:
+def test_kinds_of_one_group_share_a_rule_where_their_operations_are_equal() -> None:
     """The operations of one match block must not apply to the kinds of another."""
     created = {"resources": {"kinds": ["Deployment"], "operations": ["CREATE"]}}
     both = {"resources": {"kinds": ["StatefulSet", "DaemonSet"], "operations": ["UPDATE"]}}
@@ -167,7 +167,7 @@ def test_a_kind_of_several_resources_is_refused() -> None:
         ),
     ],
 )
-def test_what_an_admission_policy_can_not_say_stays_with_us(policy: Convertible, reason: str) -> None:
+def test_what_an_admission_policy_cannot_express_stays_with_the_webhook(policy: Convertible, reason: str) -> None:
     """The status gives the reason, in Kyverno's words where Kyverno has them."""
     assert f"skip generating ValidatingAdmissionPolicy: {reason}." == obstacle(policy)
 

@@ -188,7 +188,7 @@ def test_a_request_that_fails_is_retried_until_it_succeeds() -> None:
     run(scenario, *[HostError("the source does not exist")] * 11, Done())
 
 
-def test_the_status_of_a_failed_request_says_why() -> None:
+def test_the_status_of_a_failed_request_has_the_reason() -> None:
     """Kyverno's fields and a condition hold the reason."""
 
     async def scenario(stage: Stage) -> None:
@@ -219,7 +219,7 @@ def test_a_request_of_another_kyverno_is_worked_on_in_every_state_but_skip() -> 
     run(scenario, works=False)
 
 
-def test_a_request_that_nothing_can_work_on_stays_and_says_so() -> None:
+def test_a_request_without_a_handler_stays_and_has_the_reason() -> None:
     """Examples are an unknown type and a type without a handler; the status gives the reason."""
 
     async def scenario(stage: Stage) -> None:

@@ -89,7 +89,7 @@ def test_a_certificate_that_has_ended() -> None:
 
 
 @pytest.mark.parametrize("bundle", [b"", b"no certificate", b"\xff"])
-def test_a_bundle_that_is_none(bundle: bytes) -> None:
+def test_an_unreadable_bundle_is_a_problem(bundle: bytes) -> None:
     """An unreadable bundle is a problem as well, and the checks continue."""
 
     async def scene(handshake: OwnHandshake, trusted: list[bytes], tls: ServerTls, port: int) -> None:
@@ -103,7 +103,7 @@ def test_a_bundle_that_is_none(bundle: bytes) -> None:
     play(scene, SETTINGS.asked_name)
 
 
-def test_nobody_listens() -> None:
+def test_a_closed_port_is_a_problem() -> None:
     """The closed port is reported as a problem."""
 
     async def run() -> None:

@@ -55,7 +55,7 @@ def test_a_leaf_never_outlives_its_authority() -> None:
     assert authority.parsed()[0].not_valid_after_utc == leaf.parsed()[0].not_valid_after_utc
 
 
-def test_what_lasts_long_enough_is_left_alone() -> None:
+def test_a_certificate_with_enough_time_left_is_kept() -> None:
     """Renewal starts fifteen days before the end."""
     authority = make_authority("ECDSA", NOW)
     leaf = make_leaf(authority, SETTINGS, NOW)
@@ -101,7 +101,7 @@ def test_a_leaf_of_another_service_or_key_is_not_good() -> None:
     ],
     ids=["service", "namespace", "second-service", "address", "address-6", "host"],
 )
-def test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good(asked: CertificateSettings) -> None:
+def test_a_leaf_without_the_configured_names_is_not_good(asked: CertificateSettings) -> None:
     """After a changed flag or a copied Secret the leaf is young, but clients would refuse its names."""
     authority = make_authority("ECDSA", NOW)
     assert not is_good_leaf(make_leaf(authority, SETTINGS, NOW), authority, asked, NOW)
@@ -109,7 +109,7 @@ def test_a_leaf_that_does_not_name_what_is_asked_for_is_not_good(asked: Certific
 
 
 @pytest.mark.parametrize("data", [{}, {"tls.crt": "!", "tls.key": "!"}, {"tls.crt": "eA==", "tls.key": "eA=="}])
-def test_a_secret_that_holds_no_pair_is_none(data: dict[str, str]) -> None:
+def test_a_secret_without_a_valid_pair_counts_as_missing(data: dict[str, str]) -> None:
     """It is created again, or left to its owner."""
     assert read_pair({"data": data}) is None
 
@@ -135,7 +135,7 @@ def play(scene: Callable[[Client], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_certificates_of_somebody_else_are_served_until_they_end() -> None:
+def test_foreign_certificates_are_served_until_they_end() -> None:
     """They may have other names, no authority key, and less than fifteen days left."""
     now = datetime.now(UTC)
     authority = make_authority("ECDSA", now)

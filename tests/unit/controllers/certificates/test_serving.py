@@ -138,7 +138,7 @@ def test_a_new_authority_is_published_before_it_is_served() -> None:
     play(scene)
 
 
-def test_when_certificates_end_is_told() -> None:
+def test_the_expiry_of_certificates_is_a_metric() -> None:
     """Each Secret has one series, and the authority never expires before its leaf; rounds of the leader are counted."""
 
     async def scene(client: Client, leader: _Replica, _: _Replica) -> None:

@@ -31,7 +31,7 @@ class Board:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 50)), max_size=40))
-def test_every_key_is_called_once_at_the_time_that_was_said_last(puts: list[tuple[str, int]]) -> None:
+def test_every_key_is_called_once_at_its_latest_time(puts: list[tuple[str, int]]) -> None:
     """A later `put` replaces the time of a key; calls come in order and never early."""
     board = Board()
     wanted: dict[str, int] = {}

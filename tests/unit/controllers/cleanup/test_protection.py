@@ -53,7 +53,7 @@ def test_the_reason_to_keep_an_object_is_named(info: KindInfo, metadata: JSONObj
     assert (reason in found) if reason else not found
 
 
-def test_managed_objects_are_kept_where_that_is_asked_for() -> None:
+def test_managed_objects_are_kept_where_the_flag_is_set() -> None:
     """Only `--protectManagedResources` keeps them."""
     metadata = {"name": "a", "namespace": "default", "labels": {"app.kubernetes.io/managed-by": "kyverno"}}
     found = [

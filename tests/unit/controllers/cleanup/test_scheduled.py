@@ -116,7 +116,7 @@ def test_an_object_that_changed_since_it_was_evaluated_is_evaluated_again() -> N
     play(scene)
 
 
-def test_a_condition_that_errs_deletes_nothing_and_says_so() -> None:
+def test_a_condition_that_errs_deletes_nothing_and_is_reported() -> None:
     """Other objects are deleted; the policy is retried, and its last execution time stays."""
 
     async def scene(stage: CleanupStage) -> None:
@@ -174,7 +174,7 @@ async def _has_notes(stage: CleanupStage, count: int) -> bool:
     return len(await stage.notes()) >= count
 
 
-def test_what_is_protected_stays() -> None:
+def test_protected_objects_are_not_deleted() -> None:
     """Examples are system namespaces, objects in `resourceFilters`, and objects that are being deleted."""
     filters = {
         "apiVersion": "v1",

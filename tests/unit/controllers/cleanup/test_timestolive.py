@@ -174,7 +174,7 @@ def test_kinds_without_permission_are_left_alone() -> None:
     play(scene, user=account, further=(role, binding))
 
 
-def test_what_is_protected_outlives_its_time() -> None:
+def test_protected_objects_outlive_their_time() -> None:
     """Filtered namespaces and objects of the controllers are protected; PolicyExceptions in their namespace are not."""
     filters = {
         **CONFIG,

@@ -251,7 +251,7 @@ def test_reports_of_other_tools_are_left_alone() -> None:
     asyncio.run(check())
 
 
-def test_a_report_that_somebody_changed_or_deleted_is_written_again() -> None:
+def test_a_changed_or_deleted_report_is_written_again() -> None:
     """The watch of reports delivers the change."""
 
     async def check() -> None:

@@ -46,7 +46,7 @@ def test_kinds_come_from_constraints() -> None:
     assert {"ConfigMap", "Secret"} <= kinds(plan(validating("a", "configmaps", "secrets")))
 
 
-def test_a_wildcard_is_about_everything_that_may_be_reported() -> None:
+def test_a_wildcard_covers_everything_that_may_be_reported() -> None:
     """Events are excluded, because they have no reports."""
     body = validating("a", "*")
     body["spec"]["matchConstraints"]["resourceRules"][0].update(apiGroups=["*"], apiVersions=["*"])

@@ -18,7 +18,7 @@ def test_nothing_passes_beyond_the_limit_or_without_a_count(count: int | None, p
     assert [("reports", not passes)] == told
 
 
-def test_the_log_is_told_when_it_opens_and_when_it_closes(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_has_a_line_when_it_opens_and_when_it_closes(caplog: pytest.LogCaptureFixture) -> None:
     """One line for each change, whatever the number of checks."""
     counts = [5, 5, None, 1, 1]
     breaker = CircuitBreaker("reports", lambda: counts.pop(0), max_count=2)

@@ -45,13 +45,13 @@ def told(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str, str, 
     return [(each.reason, each.action, each.note, each.regarding.name) for each in found]
 
 
-def test_a_denial_is_told_of_its_policy() -> None:
+def test_a_denial_has_events_on_its_policy() -> None:
     """Each failed rule has one event; the denied resource does not exist, so it has none."""
     events = told(result("a", Status.FAIL, "no"), result("b", Status.PASS), is_allowed=False)
     assert [("PolicyViolation", "Resource Blocked", "Pod shop/web: [a] fail (blocked); no", "p")] == events
 
 
-def test_an_audited_failure_is_told_of_the_resource_as_well() -> None:
+def test_an_audited_failure_has_events_on_the_resource_as_well() -> None:
     """The resource has an event for every rule of the policy, also for rules that pass."""
     assert [
         ("PolicyViolation", "Resource Passed", "Pod shop/web: [a] fail; no", "p"),
@@ -60,7 +60,7 @@ def test_an_audited_failure_is_told_of_the_resource_as_well() -> None:
     ] == told(result("a", Status.FAIL, "no"), result("b", Status.PASS))
 
 
-def test_an_exception_is_told_of_both() -> None:
+def test_a_skip_has_events_on_exception_and_policy() -> None:
     """One event is on the exception, one on the policy."""
     assert [
         ("PolicySkipped", "Resource Passed", "resource Pod/shop/web was skipped from policy rule p/a", "e"),
@@ -73,7 +73,7 @@ def test_an_exception_is_told_of_both() -> None:
     ] == told(result("a", Status.SKIP, exceptions=("team/e",)))
 
 
-def test_success_is_told_once_a_policy() -> None:
+def test_success_has_one_event_for_each_policy() -> None:
     """Each policy has one event, whatever the number of its rules."""
     assert [
         ("PolicyApplied", "Resource Passed", "Pod shop/web: pass", "p"),
@@ -85,7 +85,7 @@ def test_success_is_told_once_a_policy() -> None:
     )
 
 
-def test_what_has_no_name_has_no_events() -> None:
+def test_an_object_without_a_name_has_no_events() -> None:
     """An object that only has `generateName` cannot be referenced."""
     nameless = ResourceRef("v1", "Pod", "shop", "")
     assert [] == list(events_of([result("a", Status.FAIL)], nameless, is_allowed=False))

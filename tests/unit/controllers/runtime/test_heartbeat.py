@@ -90,7 +90,7 @@ def test_its_controller_notifies_after_every_beat_also_one_that_failed() -> None
     play(scene)
 
 
-def test_the_lease_is_taken_away_whether_it_is_there_or_not() -> None:
+def test_the_lease_is_deleted_if_it_exists() -> None:
     """Removing an absent lease is no error."""
 
     async def scene(client: Client, heartbeat: Heartbeat, clock: Clock) -> None:

@@ -14,7 +14,7 @@ from pyverno.telemetry.metrics import Metrics
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 
 
-def test_counting_begins_as_the_config_map_says() -> None:
+def test_counting_begins_with_the_settings_of_the_config_map() -> None:
     """Without the ConfigMap defaults apply; every API request is counted."""
 
     async def work() -> Metrics:

@@ -40,7 +40,7 @@ def test_metrics_are_text_at_their_path() -> None:
     asyncio.run(run())
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_in_use_is_an_error() -> None:
     """The error appears before any work starts."""
 
     async def run() -> None:

@@ -64,7 +64,7 @@ def test_an_item_is_tried_until_the_server_is_back() -> None:
     assert (["a"], []) == (desk.written, desk.lost)
 
 
-def test_a_refusal_that_will_not_change_is_told_at_once() -> None:
+def test_a_permanent_refusal_is_reported_at_once() -> None:
     """Other items are still written."""
     desk = Desk(StatusError(403, "Forbidden", "you may not"))
 
@@ -77,7 +77,7 @@ def test_a_refusal_that_will_not_change_is_told_at_once() -> None:
     assert (["b"], [("a", "you may not")]) == (desk.written, desk.lost)
 
 
-def test_patience_ends() -> None:
+def test_an_item_that_is_too_old_is_given_up() -> None:
     """The item is reported with its last error."""
     desk = Desk(*[HostError("away")] * 50)
 
@@ -135,7 +135,7 @@ def test_a_box_holds_no_more_bytes_than_it_may() -> None:
     assert [("c", "too many are waiting to be written")] * 2 == desk.lost
 
 
-def test_what_is_left_at_the_end_is_told_of() -> None:
+def test_unwritten_items_are_reported_at_the_end() -> None:
     """Both the item in work and waiting items are reported."""
     desk = Desk()
     desk.gate.clear()
@@ -150,7 +150,7 @@ def test_what_is_left_at_the_end_is_told_of() -> None:
     assert [("b", "the process ends"), ("a", "the process ends")] == desk.lost
 
 
-def test_a_mistake_of_ours_costs_one_item() -> None:
+def test_an_unexpected_exception_costs_one_item() -> None:
     """The writer continues after an unexpected exception."""
     desk = Desk(ValueError("oops"))
 

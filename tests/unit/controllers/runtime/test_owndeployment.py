@@ -44,12 +44,12 @@ def asked(answer: Any) -> tuple[bool, bool]:
         (status(404, "NotFound"), (False, True)),
     ],
 )
-def test_the_deployment_tells(answer: Any, expected: tuple[bool, bool]) -> None:
+def test_the_deployment_shows_rollout_and_removal(answer: Any, expected: tuple[bool, bool]) -> None:
     """Cases are surplus replicas, zero replicas, a deletion and a missing Deployment."""
     assert expected == asked(answer)
 
 
-def test_what_we_may_not_see_is_neither_rolling_nor_gone() -> None:
+def test_a_forbidden_deployment_is_neither_rolling_nor_gone() -> None:
     """A missing permission deletes no webhook and blocks no startup.
 
     Register: eb49d4c4.

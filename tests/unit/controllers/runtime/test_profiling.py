@@ -57,7 +57,7 @@ def test_a_profile_of_calls_is_for_pstats_or_for_people() -> None:
     ask(scene)
 
 
-def test_the_heap_tells_lines_and_stops_to_trace() -> None:
+def test_the_heap_profile_has_lines_and_stops_tracing() -> None:
     """Tracing slows down the process, so it ends with the response."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
@@ -68,7 +68,7 @@ def test_the_heap_tells_lines_and_stops_to_trace() -> None:
     ask(scene)
 
 
-def test_where_threads_and_tasks_are_and_what_objects_there_are() -> None:
+def test_stacks_of_threads_and_counts_of_objects_are_served() -> None:
     """All of these are plain text."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
@@ -109,7 +109,7 @@ def test_one_profile_is_made_at_a_time() -> None:
     asyncio.run(run())
 
 
-def test_without_an_address_nobody_else_is_answered() -> None:
+def test_without_an_address_the_port_is_on_loopback() -> None:
     """The default is loopback, unlike upstream."""
     assert "127.0.0.1" == ProfilingPort()._address
     assert "0.0.0.0" == ProfilingPort("0.0.0.0")._address  # noqa: S104 - said on purpose

@@ -22,7 +22,7 @@ async def _end() -> None:
     return
 
 
-def test_parts_run_until_we_are_told_to_stop() -> None:
+def test_tasks_run_until_the_stop_event() -> None:
     """They are then cancelled without an error."""
 
     async def play() -> None:
@@ -41,7 +41,7 @@ def test_parts_run_until_we_are_told_to_stop() -> None:
 
 
 @pytest.mark.parametrize(("work", "reason"), [(_break, "nothing to be done"), (_end, "it had nothing more to do")])
-def test_a_part_that_ends_by_itself_ends_all(work: object, reason: str) -> None:
+def test_a_task_that_ends_by_itself_ends_all(work: object, reason: str) -> None:
     """The error holds the reason, if there is one."""
     assert callable(work)
 

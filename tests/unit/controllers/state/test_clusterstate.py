@@ -144,7 +144,7 @@ def test_a_kind_that_has_just_been_defined_stops_everything_until_it_is_known(mo
     play(scene)
 
 
-def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
+def test_a_kind_whose_definition_is_deleted_is_no_longer_watched() -> None:
     """Otherwise its watch would stay stale, and the replica would never be ready again."""
 
     async def scene(client: Client) -> None:
@@ -160,7 +160,7 @@ def test_a_kind_whose_definition_is_taken_away_is_left() -> None:
     play(scene)
 
 
-def test_whoever_takes_over_waits_for_what_is_there_already(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_leader_waits_for_existing_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """A late watch would lead to the deletion of a policy's webhooks."""
     may_watch = asyncio.Event()
     listing, streaming = Client.list, Client.stream
@@ -202,7 +202,7 @@ def test_a_cluster_without_our_definitions_is_not_served() -> None:
     play(scene, defined=False)
 
 
-def test_what_we_may_not_read_is_told() -> None:
+def test_a_forbidden_read_is_reported() -> None:
     """Without the reason a waiting replica could not be repaired."""
 
     async def run() -> str:

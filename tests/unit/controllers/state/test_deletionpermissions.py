@@ -79,6 +79,6 @@ def test_a_permission_for_names_suffices_for_these_names() -> None:
     assert [(), lacks, lacks] == missing(secrets("known"), secrets("known", "other"), secrets("kn*"))
 
 
-def test_without_an_account_nothing_is_asked() -> None:
+def test_without_an_account_nothing_is_checked() -> None:
     """Outside of an installation the account that would delete is unknown."""
     assert [()] == missing(cleanup_policy(kinds=("Secret",)), account="")

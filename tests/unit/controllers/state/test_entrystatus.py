@@ -75,7 +75,7 @@ def play(scene: Callable[[Client], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_whoever_begins_to_lead_writes_what_it_knew_before() -> None:
+def test_a_new_leader_writes_the_state_that_it_knew_before() -> None:
     """The previous leader may have written no status, or another one."""
 
     async def scene(client: Client) -> None:

@@ -160,7 +160,7 @@ def test_a_projection_that_fails_keeps_its_last_value() -> None:
     play(work)
 
 
-def test_a_resource_that_nobody_serves_is_an_error_and_no_empty_list() -> None:
+def test_a_resource_that_is_not_served_is_an_error_and_no_empty_list() -> None:
     """Until its data arrive an entry yields an error, which failurePolicy handles."""
 
     async def work(world: World) -> None:
@@ -172,7 +172,7 @@ def test_a_resource_that_nobody_serves_is_an_error_and_no_empty_list() -> None:
     play(work)
 
 
-def test_an_answer_of_the_api_server_is_asked_for_again() -> None:
+def test_an_api_call_is_repeated_after_its_interval() -> None:
     """The path may have a query, as in policies; every successful answer is reported as a refresh."""
 
     async def work(world: World) -> None:
@@ -187,7 +187,7 @@ def test_an_answer_of_the_api_server_is_asked_for_again() -> None:
     assert {"maps"} == set(play(work).refreshed)
 
 
-def test_a_service_is_asked_with_method_headers_and_data() -> None:
+def test_a_call_of_a_service_has_method_headers_and_data() -> None:
     """The request carries exactly what the entry specifies."""
 
     async def work(world: World) -> None:
@@ -199,7 +199,7 @@ def test_a_service_is_asked_with_method_headers_and_data() -> None:
     assert ("POST", "/teams", b'{"a":[1]}', "blue") == (asked.method, asked.path, asked.body, asked.headers["X-Team"])
 
 
-def test_an_error_stands_until_the_next_good_answer() -> None:
+def test_an_error_lasts_until_the_next_successful_call() -> None:
     """After some failed attempts rules see the error, until an attempt succeeds."""
     statuses = [500, 500, 200]
     service = Service(
@@ -240,7 +240,7 @@ def test_an_entry_may_be_missing_invalid_or_one_too_many() -> None:
     assert "odd" in {name for name, error in told if error.startswith("global context entry `odd` is not valid")}
 
 
-def test_a_projection_that_fails_is_told_of() -> None:
+def test_a_failing_projection_is_reported() -> None:
     """Rules see its last value; the notification for the entry has the reason."""
 
     async def work(world: World) -> None:

@@ -84,7 +84,7 @@ def written(body: JSONObject, **metadata: JSON) -> Any:
     return found.written
 
 
-def test_every_verb_that_reports_need_is_asked_about() -> None:
+def test_every_verb_that_reports_need_is_checked() -> None:
     """Each message starts with verb, group and version, and ends with the reason of the server."""
 
     async def ask(client: Client) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def test_scans_need_no_permission_for_subresources() -> None:
     assert [0, 3] == in_cluster(ask)
 
 
-def test_what_is_missing_is_asked_again_and_what_is_granted_is_not() -> None:
+def test_missing_permissions_are_checked_again_and_granted_ones_are_not() -> None:
     """Missing permissions are checked in each round, granted ones are cached."""
 
     async def ask(client: Client) -> list[tuple[str, ...]]:
@@ -119,7 +119,7 @@ def test_what_is_missing_is_asked_again_and_what_is_granted_is_not() -> None:
     assert [3, 0, 0, 3] == [len(texts) for texts in in_cluster(ask)]
 
 
-def test_resources_are_asked_about_once() -> None:
+def test_resources_are_checked_once() -> None:
     """Several rules on the same resource share one review."""
     rules = (
         ResourceRule(("apps",), ("v1",), ("CREATE",), ("deployments", "deployments/scale")),
@@ -181,7 +181,7 @@ def test_a_namespace_that_is_not_known_yet_is_every_namespace() -> None:
     assert text.endswith("for resource v1/PersistentVolumeClaim")
 
 
-def test_an_account_that_is_not_named_is_not_asked_about() -> None:
+def test_an_unnamed_account_is_not_checked() -> None:
     """Without an account no target is refused."""
     assert () == refusals(mutating({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}), account="")
 

@@ -61,8 +61,8 @@ def outcome(store: PolicyStore) -> list[Status]:
     return [result.status for result in review.results]
 
 
-def test_a_policy_is_asked_from_the_moment_it_is_put() -> None:
-    """And no longer when it is removed; listeners get each change once, with the policy."""
+def test_a_policy_is_in_force_from_the_moment_it_is_put() -> None:
+    """Its removal takes effect as well; listeners get each change once, with the policy."""
     store, told = PolicyStore(), []
     store.listen(lambda identity: told.append((identity[2], len(store.policies.all))))
     assert [] == outcome(store)
@@ -134,7 +134,7 @@ def test_routes_ask_the_store_as_it_is_now() -> None:
     assert (0, 1) == (len(before.on(route)), len(store.policies.on(route)))
 
 
-def test_the_status_tells_whether_the_policy_is_asked() -> None:
+def test_the_status_shows_whether_the_webhook_is_configured() -> None:
     """The status holds the rule counts and the autogen rules as well."""
     compiled = PolicyStore().put(policy())
     status = status_of(compiled, is_configured=True, now=NOW)
@@ -201,7 +201,7 @@ def test_missing_permissions_make_a_scanned_policy_not_ready() -> None:
     assert ("False", True) == (unscanned["conditions"][1]["status"], unscanned["ready"])
 
 
-def test_a_policy_without_admission_says_nothing_of_webhooks() -> None:
+def test_a_policy_without_admission_has_no_condition_on_webhooks() -> None:
     """No webhook evaluates it."""
     for kind in ("ValidatingPolicy", "MutatingPolicy"):
         more = {"mutateExisting": {"enabled": True}} if kind == "MutatingPolicy" else {}
@@ -260,7 +260,7 @@ def test_a_policy_that_the_api_server_has_a_copy_of_is_known() -> None:
     assert (("ValidatingPolicy", "", "other"),) == store.policies.missing(route)
 
 
-def test_with_forced_ignore_every_policy_is_asked_on_the_paths_of_ignore() -> None:
+def test_with_forced_ignore_every_policy_is_on_the_paths_of_ignore() -> None:
     """Webhook configurations then have only these paths; errors allow requests."""
     asked = read_route("/validate/ignore")
     assert asked is not None

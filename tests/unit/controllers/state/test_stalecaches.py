@@ -123,7 +123,7 @@ def test_whatever_keeps_a_replica_from_following_makes_it_not_ready(trouble: Tro
     play(scene)
 
 
-def test_bindings_that_were_taken_away_meanwhile_give_no_role_any_more() -> None:
+def test_bindings_that_were_deleted_meanwhile_give_no_role_any_more() -> None:
     """A replica that is ready again uses the current roles."""
     name = "admins"
     body: JSONObject = {

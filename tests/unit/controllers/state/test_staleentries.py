@@ -206,7 +206,7 @@ def test_an_answer_is_no_older_than_its_interval_and_the_bound() -> None:
     play(work)
 
 
-def test_an_answer_that_failed_is_asked_for_at_once_when_the_cluster_serves_something_else() -> None:
+def test_a_failed_api_call_is_repeated_at_once_when_the_served_resources_change() -> None:
     """The retry does not wait for an interval of one hour."""
 
     async def work(scene: Scene) -> None:

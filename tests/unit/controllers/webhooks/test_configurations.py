@@ -86,7 +86,7 @@ def hooks(*policies: ClusterPolicy | CelPolicy, **more: Any) -> dict[str, JSONOb
     return {hook["name"]: hook for found in configurations(sources) for hook in found["webhooks"]}
 
 
-def test_a_validating_policy_is_asked_about_its_kinds() -> None:
+def test_a_validating_policy_is_registered_for_its_kinds() -> None:
     """The default is all four operations; Pods include their ephemeral containers."""
     [(name, hook)] = hooks(legacy("check", rule(["Pod"]))).items()
     assert "validate.kyverno.svc-fail" == name
@@ -114,7 +114,7 @@ def test_a_validating_policy_is_asked_about_its_kinds() -> None:
     } == hook
 
 
-def test_a_mutation_is_asked_on_create_and_update() -> None:
+def test_a_mutating_policy_is_registered_for_create_and_update() -> None:
     """Its webhook is a mutating one and may be reinvoked."""
     [hook] = hooks(legacy("add", rule(["ConfigMap"], PATCH))).values()
     assert ("mutate.kyverno.svc-fail", "IfNeeded", ["CREATE", "UPDATE"]) == (
@@ -134,7 +134,7 @@ def test_failure_policies_never_share_a_webhook() -> None:
     assert ("validate.kyverno.svc-ignore", "Ignore") == (name, hook["failurePolicy"])
 
 
-def test_copies_for_pod_controllers_are_asked_too() -> None:
+def test_copies_for_pod_controllers_are_registered_too() -> None:
     """A policy for Pods denies the Deployment that would create them."""
     policy = compile_document(
         Document(
@@ -256,7 +256,7 @@ def test_the_longest_timeout_of_a_webhook_counts_up_to_thirty() -> None:
     assert [10] == [hook["timeoutSeconds"] for hook in hooks(quick).values()]
 
 
-def test_policies_that_take_no_part_in_admission_are_not_asked() -> None:
+def test_policies_without_admission_have_no_webhook() -> None:
     """They are for background scans only."""
     assert {} == hooks(
         legacy("check", rule(["Pod"]), admission=False, background=True),
@@ -295,7 +295,7 @@ def test_cel_policies_with_wishes_of_their_own_have_their_own_webhook(spec: JSON
     assert key not in found["vpol.validate.kyverno.svc-fail"]
 
 
-def test_namespaced_cel_policies_are_asked_about_their_namespace_only() -> None:
+def test_namespaced_cel_policies_are_registered_for_their_namespace_only() -> None:
     """The selector uses the name label that every namespace has."""
     [(name, hook)] = hooks(cel("a", kind="NamespacedValidatingPolicy")).items()
     assert ("nvpol.validate.kyverno.svc-fail", "/nvpol/a") == (name, hook["clientConfig"]["service"]["path"])
@@ -304,7 +304,7 @@ def test_namespaced_cel_policies_are_asked_about_their_namespace_only() -> None:
     ]
 
 
-def test_cel_copies_for_pod_controllers_are_asked_too() -> None:
+def test_cel_copies_for_pod_controllers_are_registered_too() -> None:
     """Rules are sorted and unique."""
     [hook] = hooks(cel("a", resources="pods"), cel("b", resources="pods")).values()
     assert [[""], ["apps"], ["batch"], ["batch"]] == [each["apiGroups"] for each in hook["rules"]]
@@ -383,7 +383,7 @@ def test_conditions_about_namespaces_alone_still_make_a_webhook_of_its_own() -> 
     assert ("vpol.validate.kyverno.svc-fail-finegrained-a", []) == (name, conditions(hook))
 
 
-def test_a_policy_about_pods_has_its_conditions_for_every_kind_that_it_is_about() -> None:
+def test_a_policy_for_pods_has_its_conditions_for_every_kind_that_it_matches() -> None:
     """Each condition holds for objects of other kinds, and its paths are adjusted like those of autogen."""
     [hook] = hooks(conditioned("object.spec.hostNetwork == true", resources="pods")).values()
     pod = "(object.apiVersion == 'v1' && object.kind =='Pod')"
@@ -405,7 +405,7 @@ def test_a_policy_about_pods_has_its_conditions_for_every_kind_that_it_is_about(
     ] == conditions(hook)
 
 
-def test_what_has_no_object_passes_the_conditions_about_kinds() -> None:
+def test_a_request_without_object_passes_the_conditions_on_kinds() -> None:
     """Otherwise each deletion would be an evaluation error, which `Fail` turns into a denial."""
     deleting = {
         "resourceRules": [
@@ -481,7 +481,7 @@ def test_bootstrap_resources_can_be_left_alone() -> None:
     assert "matchConditions" not in found["validate.kyverno.svc-ignore"]
 
 
-def test_without_updates_everything_is_asked_once_and_for_all() -> None:
+def test_without_updates_fixed_webhooks_cover_everything() -> None:
     """Four fixed webhooks replace those of policies."""
     found = hooks(settings=Settings(updates=False))
     assert {
@@ -574,7 +574,7 @@ def test_without_reports_validation_has_no_side_effects() -> None:
 @pytest.mark.parametrize(
     ("configured", "expected"), [({}, True), ({"mutateDigest": True}, True), ({"mutateDigest": False}, False)]
 )
-def test_policies_about_images_change_objects_unless_they_say_otherwise(configured: JSONObject, expected: bool) -> None:
+def test_policies_for_images_change_objects_unless_mutate_digest_is_off(configured: JSONObject, expected: bool) -> None:
     """They write digests into the object before validation."""
     more: dict[str, Any] = {
         "matchImageReferences": [{"glob": "*"}],

@@ -57,7 +57,7 @@ def test_every_kind_of_document_has_its_webhook(
     )
 
 
-def test_the_heartbeat_is_asked_about_leases_of_kyverno_only() -> None:
+def test_the_heartbeat_is_registered_for_leases_of_kyverno_only() -> None:
     """The webhook may be reinvoked after another webhook."""
     [hook] = made()["kyverno-verify-mutating-webhook-cfg"]["webhooks"]
     assert {"matchLabels": {"app.kubernetes.io/name": "kyverno"}} == hook["objectSelector"]

@@ -73,7 +73,7 @@ def test_a_policy_that_is_refused_stops_no_other() -> None:
     play(scene)
 
 
-def test_what_was_refused_is_not_tried_again_and_again() -> None:
+def test_a_refused_webhook_is_not_tried_in_every_round() -> None:
     """Rounds run every few seconds."""
 
     class Counting(ConfigurationWriter):

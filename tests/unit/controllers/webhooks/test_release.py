@@ -74,7 +74,7 @@ def play(scene: Callable[[Client], Awaitable[None]], *, controllers: bool) -> No
     asyncio.run(run())
 
 
-def test_what_is_ours_goes_and_what_is_others_stays() -> None:
+def test_own_objects_are_deleted_and_those_of_others_stay() -> None:
     """Both kinds of configurations and generated policies are deleted; a second run finds no replicas to stop."""
 
     async def scene(client: Client) -> None:

@@ -52,7 +52,7 @@ def play(scene: Callable[[Client, ConfigurationWriter], Awaitable[None]], *, con
     asyncio.run(run())
 
 
-def test_what_is_as_it_should_be_is_not_written() -> None:
+def test_an_unchanged_configuration_is_not_written() -> None:
     """Fields that the API server defaults are no difference."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:
@@ -80,7 +80,7 @@ def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
     play(scene)
 
 
-def test_what_is_fixed_follows_the_authority_only() -> None:
+def test_a_fixed_configuration_follows_the_authority_only() -> None:
     """Other changes by users stay."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:
@@ -98,7 +98,7 @@ def test_what_is_fixed_follows_the_authority_only() -> None:
     play(scene)
 
 
-def test_all_of_ours_are_taken_away() -> None:
+def test_all_configurations_of_the_controllers_are_deleted() -> None:
     """A label identifies them, whatever their number."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:

@@ -169,7 +169,7 @@ def test_a_cloud_that_refuses_is_an_error_without_secrets() -> None:
         _login(lambda base: Google(Ambient({"GCE_METADATA_HOST": base[7:]})), refuse, "gcr.io")
 
 
-def test_a_login_is_asked_for_once_while_it_is_valid() -> None:
+def test_a_login_is_requested_once_while_it_is_valid() -> None:
     """Parallel requests for one registry share a login; after its expiry there is a new one."""
     calls: list[str] = []
     time = [0.0]
@@ -189,7 +189,7 @@ def test_a_login_is_asked_for_once_while_it_is_valid() -> None:
     assert 2 == len(calls)
 
 
-def test_a_provider_that_nobody_knows_is_an_error() -> None:
+def test_an_unknown_provider_is_an_error() -> None:
     """Otherwise its images would be pulled without credentials."""
     with pytest.raises(HostError, match=r"^the credential provider `other` is not available here$"):
         asyncio.run(Providers({}).sources(["other"], "gcr.io"))

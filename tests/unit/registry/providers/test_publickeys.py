@@ -140,7 +140,7 @@ def test_a_name_that_is_no_key_is_an_error(reference: str, problem: str) -> None
         _fetch(lambda keys: keys.fetch(reference))
 
 
-def test_a_key_is_asked_for_once_while_it_is_kept() -> None:
+def test_a_key_is_requested_once_while_it_is_cached() -> None:
     """The cache lasts ten minutes, so a rotation takes effect after that time."""
     calls: list[str] = []
 

@@ -46,7 +46,7 @@ def test_the_annotation_names_what_labels_leave_out() -> None:
     assert (True, 3) == (found.goes_with_policy, found.policy_generation)
 
 
-def test_an_annotation_that_somebody_spoilt_says_nothing() -> None:
+def test_an_invalid_annotation_is_ignored() -> None:
     """The labels alone still name policy and trigger."""
     for said in (None, "no json", "[1]"):
         found = downstream(said)

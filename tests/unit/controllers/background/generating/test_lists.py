@@ -51,7 +51,7 @@ def test_a_list_of_copies_follows_its_sources() -> None:
     in_cluster(act)
 
 
-def test_copies_outlive_the_policy_where_it_says_so() -> None:
+def test_copies_outlive_the_policy_where_its_spec_sets_it() -> None:
     """With `orphanDownstreamOnPolicyDelete` all its objects stay; those of other rules are deleted."""
 
     async def act(world: World) -> None:

@@ -160,7 +160,7 @@ def test_what_is_generated_ends_with_its_trigger() -> None:
     in_cluster(act)
 
 
-def test_what_exists_is_generated_for_when_the_policy_says_so() -> None:
+def test_existing_triggers_are_covered_when_the_policy_sets_it() -> None:
     """With `generateExisting` it covers older namespaces; applying the policy again writes nothing."""
 
     async def act(world: World) -> None:
@@ -177,7 +177,7 @@ def test_what_exists_is_generated_for_when_the_policy_says_so() -> None:
     in_cluster(act)
 
 
-def test_a_policy_waits_for_the_kind_that_it_is_about() -> None:
+def test_a_policy_waits_for_the_kind_that_it_matches() -> None:
     """Objects for existing triggers are generated once the cluster serves the kind of the trigger."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     names = {"kind": "Tenant", "listKind": "TenantList", "plural": "tenants", "singular": "tenant"}

@@ -159,7 +159,7 @@ def test_objects_that_are_not_selected_are_left_alone() -> None:
     assert [("two", "new")] == cluster.written
 
 
-def test_a_quarantine_is_told_from_a_failure() -> None:
+def test_a_quarantine_is_distinguished_from_a_failure() -> None:
     """The request is retried when the quarantine ends, or as usual when another target failed as well."""
     for others, error in (((), QuarantinedError), ((Verdict(Status.ERROR, "broken"),), HostError)):
         changes = Cluster(one=[QuarantinedError("too often", 60.0, is_new=True)]).changes()

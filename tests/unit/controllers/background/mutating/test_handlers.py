@@ -177,7 +177,7 @@ def test_a_policy_changes_what_exists_when_it_is_stored(cluster: BackgroundClust
     cluster.no_requests()
 
 
-def test_a_request_stands_for_all_objects_of_a_rule(cluster: BackgroundCluster) -> None:
+def test_one_update_request_covers_all_objects_of_a_rule(cluster: BackgroundCluster) -> None:
     """A stored policy has one UpdateRequest, whose size does not grow with the number of triggers (68130831)."""
     cluster.apply(namespace("many") + config_map("many/target"))
     cluster.apply("".join(config_map(f"many/trigger-{number}") for number in range(30)))
@@ -330,7 +330,7 @@ def test_a_mutating_policy_changes_what_it_matches_when_it_is_stored(cluster: Ba
     assert {} == labels(cluster.get("v1", "ConfigMap", "cel-two/settings"))
 
 
-def test_conditions_on_the_user_are_asked_about_the_user_of_the_request(cluster: BackgroundCluster) -> None:
+def test_conditions_on_the_user_see_the_user_of_the_request(cluster: BackgroundCluster) -> None:
     """The rule runs later under another account, but sees name and roles of the requester."""
     own = "by-user"
     cluster.apply(namespace(own) + config_map(f"{own}/admins") + config_map(f"{own}/nobody"))

@@ -62,20 +62,20 @@ async def run(running: Processes, until_what: Callable[[], bool]) -> None:
         await task
 
 
-def test_each_is_told_of_the_others_and_all_end_together() -> None:
+def test_each_process_knows_the_health_of_the_others_and_all_end_together() -> None:
     """A process with healthy siblings receives no problem."""
     running = made(GOOD, 3)
     asyncio.run(run(running, lambda: told(running) == {1: "", 2: "", 3: ""}))
     assert [] == running._pids()
 
 
-def test_one_that_is_not_fit_is_told_to_all_others() -> None:
+def test_an_unhealthy_process_is_reported_to_all_others() -> None:
     """The message has its number and its reason; the process itself does not receive it."""
     running = made("say(problem='' if errand['number'] == 1 else 'a watch is old')\nheard()\n")
     asyncio.run(run(running, lambda: told(running) == {1: "process 2 of 2: a watch is old", 2: ""}))
 
 
-def test_one_that_can_not_start_ends_all() -> None:
+def test_a_process_that_cannot_start_ends_all() -> None:
     """The error names the process; its output is in the log."""
     running = made("sys.exit(3) if errand['number'] == 2 else (say(problem=''), heard())\n")
     with pytest.raises(HostError, match="process 2 of 2 ended with 3 before it was ready; see the log"):
@@ -83,26 +83,26 @@ def test_one_that_can_not_start_ends_all() -> None:
     assert [] == running._pids()
 
 
-def test_a_command_that_is_not_there() -> None:
+def test_a_missing_command_is_an_error() -> None:
     """The error names the problem without a traceback."""
     with pytest.raises(HostError, match="a process cannot be started: no such file or directory"):
         asyncio.run(Processes(["/nowhere/python"], {}, 2).run(asyncio.Event()))
 
 
-def test_an_end_that_is_not_in_order_is_told() -> None:
+def test_a_nonzero_exit_is_an_error() -> None:
     """One process exits with a nonzero code after SIGTERM."""
     running = made(GOOD, code=4)
     with pytest.raises(HostError, match="process 1 of 2 ended with 4; see the log"):
         asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
 
 
-def test_one_that_is_told_to_end_while_it_starts() -> None:
+def test_a_process_that_is_ended_while_it_starts_is_no_error() -> None:
     """It has no signal handler yet, so SIGTERM kills it, which counts as an orderly end."""
     running = made("signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + GOOD)
     asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
 
 
-def test_one_that_ends_comes_back_and_what_it_counted_stays(
+def test_a_process_that_ends_is_restarted_and_its_counts_stay(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The new process takes the same number and counts from zero; sums never decrease."""
@@ -135,7 +135,7 @@ def test_one_that_ends_comes_back_and_what_it_counted_stays(
     assert "a process ended and is restarted" in caplog.text
 
 
-def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """It reported health once and then nothing, and it ignores SIGTERM."""
     monkeypatch.setattr(processes, "_HANGING_SECONDS", 0.3)
     monkeypatch.setattr(processes, "_LATE_SECONDS", 0.1)
@@ -158,7 +158,7 @@ def test_one_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog: pytes
     assert [] == running._pids()
 
 
-def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_reports_its_health_and_receives_that_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """It repeats its health, sends metrics on request, and stops when the channel closes."""
     monkeypatch.setattr(peers, "_BEAT_SECONDS", 0.01)
 
@@ -186,7 +186,7 @@ def test_a_process_tells_of_itself_and_hears_of_the_others(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("sent", [b"no message\n", b"[]\n", b"half a mess", b""])
-def test_what_is_no_message_is_the_end(sent: bytes) -> None:
+def test_an_invalid_message_ends_the_channel(sent: bytes) -> None:
     """The channel treats it like a closed connection."""
 
     async def scene() -> None:
