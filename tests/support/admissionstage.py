@@ -129,7 +129,7 @@ async def admitted(chain: Admission, attributes: Attributes, notes: Notes | None
         await chain.close()
 
 
-def asked(attributes: Attributes, view: StoreView, type: ResourceType | None = None) -> Request:
+def engine_request(attributes: Attributes, view: StoreView, type: ResourceType | None = None) -> Request:
     """Return the request as the engine receives it, in one version of the type."""
     return asyncio.run(Versions(attributes, view).question(type or attributes.type))
 

@@ -14,13 +14,13 @@ from aiohttp import web
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 
-__all__ = ["Asked", "Script", "serving", "status", "watch"]
+__all__ = ["Received", "Script", "serving", "status", "watch"]
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Received:
     """A received request."""
 
     method: str
@@ -34,7 +34,7 @@ class Script:
     """The responses of a server, in order for each method and path; the last one repeats."""
 
     def __init__(self) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[Received] = []
         self._answers: dict[str, list[Answer]] = {}
 
     def on(self, what: str, *answers: Answer | web.Response | dict[str, Any]) -> None:
@@ -48,7 +48,7 @@ class Script:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond to one request."""
         self.asked.append(
-            Asked(request.method, request.path, dict(request.query), dict(request.headers), await request.read())
+            Received(request.method, request.path, dict(request.query), dict(request.headers), await request.read())
         )
         name = "WATCH" if request.query.get("watch") else request.method
         answers = self._answers.get(f"{name} {request.path}")

@@ -51,7 +51,7 @@ async def actual_reports(client: Client) -> Shown:
         for report in (await client.list(gvr))["items"]:
             assert report["metadata"]["name"].startswith(report["scope"]["uid"])
             assert report["scope"]["uid"] == report["metadata"]["ownerReferences"][0]["uid"]
-            found.setdefault(report["scope"]["uid"], []).extend(map(_shown, report["results"]))
+            found.setdefault(report["scope"]["uid"], []).extend(map(_rendered, report["results"]))
             counted = [sum(each["result"] == name for each in report["results"]) for name in report["summary"]]
             assert counted == list(report["summary"].values())
     return {uid: sorted(items) for uid, items in found.items()}
@@ -69,7 +69,7 @@ async def expected_reports(client: Client) -> Shown:
     for body in objects:
         results = engine.review(_request(body, namespaces), SCAN).results
         items = [
-            _shown(plain_result(each, 0))
+            _rendered(plain_result(each, 0))
             for each in results
             if not (each.rule.policy.kind == "ValidatingPolicy" and each.status is Status.SKIP and not each.exceptions)
         ]
@@ -93,7 +93,7 @@ async def _listed(client: Client, resources: Iterable[GVR]) -> Any:
             yield {**kind, **item, "metadata": metadata}
 
 
-def _shown(item: JSONObject) -> tuple[Any, ...]:
+def _rendered(item: JSONObject) -> tuple[Any, ...]:
     properties = tuple(sorted((item.get("properties") or {}).items()))
     return item["policy"], item.get("rule", ""), item["result"], item.get("message", ""), properties
 

@@ -26,7 +26,7 @@ from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, Special, WebhookServer
 from pyverno.webhook.tls import ServerTls
 
-__all__ = ["Certificate", "MemoryWorld", "Recorded", "Sound", "make_certificate", "make_server", "review_body"]
+__all__ = ["Certificate", "MemoryWorld", "Recorded", "SettableHealth", "make_certificate", "make_server", "review_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class MemoryWorld:
         return self.roles.get(user.username, ((), ()))
 
 
-class Sound:
+class SettableHealth:
     """A health object that tests can set to a problem."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def make_server(
     cluster: MemoryWorld | None = None,
     host: Host = NO_HOST,
     observer: Recorded | None = None,
-    health: Sound | None = None,
+    health: SettableHealth | None = None,
     special: Mapping[str, Special] | None = None,
     limits: Limits | None = None,
 ) -> WebhookServer:
@@ -133,7 +133,7 @@ def make_server(
         cluster=cluster,
         host=host,
         tls=ServerTls(certificate.certificate, certificate.key),
-        health=health or Sound(),
+        health=health or SettableHealth(),
         observer=observer or Recorded(),
         special=special,
         limits=limits,

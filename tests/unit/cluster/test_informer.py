@@ -33,14 +33,14 @@ def _event(kind: str, body: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind, "object": body}
 
 
-class _Told(list[str]):
+class _Notifications(list[str]):
     """The notifications of the informer, as `EVENT name data`."""
 
     def __call__(self, notice: str, body: JSONObject) -> None:
         self.append(f"{notice} {body['metadata']['name']} {body['data']['key']}")
 
 
-Scene = Callable[[Script, Informer, _Told], Awaitable[None]]
+Scene = Callable[[Script, Informer, _Notifications], Awaitable[None]]
 
 
 def play(script_of: Callable[[Script], None], scene: Scene, **settings: Any) -> None:
@@ -49,7 +49,7 @@ def play(script_of: Callable[[Script], None], scene: Scene, **settings: Any) -> 
     async def run() -> None:
         async with serving() as (script, client):
             script_of(script)
-            informer, told = Informer(client, MAPS, **settings), _Told()
+            informer, told = Informer(client, MAPS, **settings), _Notifications()
             informer.listen(told)
             running = asyncio.create_task(informer.run())
             try:
@@ -75,7 +75,7 @@ def test_listed_objects_and_later_changes_are_notified() -> None:
         changes = (_event("MODIFIED", _map("a", "6", "x")), _event("ADDED", _map("c", "7")))
         script.on(WATCH, watch(*changes, _event("DELETED", _map("b", "8"))))
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await informer.synced.wait()
         await _until(lambda: len(told) == 5)
         assert ["ADDED a ", "ADDED b ", "MODIFIED a x", "ADDED c ", "DELETED b "] == told
@@ -103,7 +103,7 @@ def test_a_watch_goes_on_where_a_bookmark_left_it() -> None:
         bookmark = _event("BOOKMARK", {"kind": "ConfigMap", "metadata": {"resourceVersion": "90"}})
         script.on(WATCH, watch(bookmark, ends=True), watch())
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: len(script.asked) == 3)
         assert [None, "5", "90"] == [each.query.get("resourceVersion") for each in script.asked]
         assert [] == told
@@ -128,7 +128,7 @@ def test_after_a_relist_every_missed_change_is_notified(gone: Any) -> None:
         script.on(LIST, before, _list("50", _map("same", "1"), _map("changed", "40", "x"), _map("new", "41")))
         script.on(WATCH, gone, watch())
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: len(told) == 6)
         assert ["MODIFIED changed x", "ADDED new ", "DELETED gone "] == told[3:]
         await _until(lambda: script.asked[-1].query.get("resourceVersion") == "50")
@@ -139,7 +139,7 @@ def test_after_a_relist_every_missed_change_is_notified(gone: Any) -> None:
 
 def test_a_list_of_a_lower_version_means_that_the_cluster_was_restored() -> None:
     """The owner is notified before the changes; a list with a higher version is no restore."""
-    restored = _Told()
+    restored = _Notifications()
 
     def arrange(script: Script) -> None:
         lists = _list("90", _map("a", "80", "new")), _list("95", _map("a", "50", "old")), _list("120", _map("b", "110"))
@@ -147,7 +147,7 @@ def test_a_list_of_a_lower_version_means_that_the_cluster_was_restored() -> None
         newer = watch(_event("MODIFIED", _map("a", "100", "newer")), ends=True)
         script.on(WATCH, newer, status(410, "Expired"), status(410, "Expired"), watch())
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: "DELETED a old" in told)
         assert ["ADDED a new", "MODIFIED a newer", "MODIFIED a old", "ADDED b ", "DELETED a old"] == told
         assert ["restored"] == restored
@@ -164,7 +164,7 @@ def test_a_line_that_is_cut_off_is_no_change() -> None:
             WATCH, watch(_event("ADDED", _map("b", "6")), b'{"type": "DELETED", "object": {"na', ends=True), watch()
         )
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: len(script.asked) == 3)
         assert ["ADDED a ", "ADDED b "] == told
         assert "6" == script.asked[2].query["resourceVersion"]
@@ -187,7 +187,7 @@ def test_a_cache_is_stale_while_it_has_no_watch_and_recovers_without_an_event() 
         script.on(LIST, _list("5", _map("a", "3")))
         script.on(WATCH, refuse, refuse, watch())
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         assert informer.stale_seconds > 0
         await informer.synced.wait()
         await _until(lambda: informer.stale_seconds > 0)
@@ -206,7 +206,7 @@ def test_a_watch_without_a_word_proves_nothing_and_is_listed_again(ends: bool) -
         script.on(LIST, _list("5", _map("a", "3")), _list("9"))
         script.on(WATCH, watch(ends=ends), watch())
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: "DELETED a " in told)
         assert [None, "5", None] == [each.query.get("resourceVersion") for each in script.asked[:3]]
 
@@ -229,7 +229,7 @@ def test_what_is_older_than_its_bound_is_stale_until_the_cluster_is_followed_aga
         script.on(LIST, _list("5", _map("a", "3")), refusal)
         script.on(WATCH, watch(_event("ERROR", {"code": 410, "message": "too old"})), refusal)
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await informer.synced.wait()
         assert "" == informer.problem()
         await _until(lambda: informer.is_stale)
@@ -253,7 +253,7 @@ def test_lists_alone_keep_a_cache_fresh_where_every_watch_is_refused() -> None:
         script.on(LIST, _list("5", _map("a", "3")), _list("6", _map("b", "6")), _list("7"))
         script.on(WATCH, status(410, "Expired"))
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: len(told) == 4)
         assert ["ADDED a ", "ADDED b ", "DELETED a ", "DELETED b "] == told
         assert not informer.is_stale
@@ -272,7 +272,7 @@ def test_a_server_that_stops_to_answer_is_stale_since_its_last_word() -> None:
         script.on(LIST, _list("5", _map("a", "3")), silent)
         script.on(WATCH, watch(), silent)
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await informer.synced.wait()
         await _until(lambda: informer.is_stale)
         assert informer.stale_seconds >= 0.4
@@ -287,7 +287,7 @@ def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:
         script.on(LIST, status(500, "InternalError"), status(403, "Forbidden"), _list("5", _map("a", "3")))
         script.on(WATCH, watch())
 
-    async def scene(script: Script, informer: Informer, told: _Told) -> None:
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
         await _until(lambda: script.count(LIST) == 2)
         assert not informer.synced.is_set()
         await informer.synced.wait()

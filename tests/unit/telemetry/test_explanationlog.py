@@ -23,7 +23,7 @@ spec:
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"hostPID": True}}
 
 
-def asked() -> tuple[AdmissionRequest, AdmissionOutcome]:
+def reviewed() -> tuple[AdmissionRequest, AdmissionOutcome]:
     """Return a request for the Pod, with its review."""
     review = pyverno.review(POD, pyverno.load_policies(POLICIES))
     request = {
@@ -43,7 +43,7 @@ def asked() -> tuple[AdmissionRequest, AdmissionOutcome]:
 
 def logged(caplog: pytest.LogCaptureFixture, *patterns: str, times: int = 1) -> list[dict]:
     """Return the log entries of some requests for the Pod at the same moment."""
-    request, outcome = asked()
+    request, outcome = reviewed()
     observer = ExplanationLog(patterns, clock=lambda: 0.0)
     with caplog.at_level(logging.INFO, logger="pyverno.webhook"):
         for _ in range(times):

@@ -51,7 +51,7 @@ LEAKING: JSONObject = {
 }
 
 
-def asked(body: JSONObject, old: JSONObject | None = None) -> AdmissionRequest:
+def request_on(body: JSONObject, old: JSONObject | None = None) -> AdmissionRequest:
     """Return a request on an object."""
     request = review_body(body)["request"]
     return AdmissionRequest("admission.k8s.io/v1", "uid-1", request | ({"oldObject": old} if old else {}))
@@ -71,7 +71,7 @@ def told(caplog: pytest.LogCaptureFixture) -> None:
 def test_nothing_is_dumped_by_default(caplog: pytest.LogCaptureFixture) -> None:
     """This covers requests and patches."""
     PayloadLog().answered(
-        asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=[{"op": "remove", "path": "/a"}])), 0
+        request_on(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=[{"op": "remove", "path": "/a"}])), 0
     )
     assert [] == fields(caplog)
 
@@ -79,10 +79,10 @@ def test_nothing_is_dumped_by_default(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_request_is_dumped_with_its_answer(caplog: pytest.LogCaptureFixture) -> None:
     """The request is logged unchanged."""
     PayloadLog(payloads=True).answered(
-        asked(POD), "/validate", AdmissionOutcome(AdmissionResponse(allowed=False, message="no")), 0
+        request_on(POD), "/validate", AdmissionOutcome(AdmissionResponse(allowed=False, message="no")), 0
     )
     [found] = fields(caplog)
-    assert asked(POD).request == found["admission.request"]
+    assert request_on(POD).request == found["admission.request"]
     assert {"allowed": False, "patch": [], "message": "no", "warnings": []} == found["admission.response"]
 
 
@@ -90,14 +90,14 @@ def test_a_patch_is_dumped(caplog: pytest.LogCaptureFixture) -> None:
     """A request without a patch has no such line."""
     patch = [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]
     log = PayloadLog(patches=True)
-    log.answered(asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=patch)), 0)
-    log.answered(asked(POD), "/mutate", AdmissionOutcome(AdmissionResponse()), 0)
+    log.answered(request_on(POD), "/mutate", AdmissionOutcome(AdmissionResponse(patch=patch)), 0)
+    log.answered(request_on(POD), "/mutate", AdmissionOutcome(AdmissionResponse()), 0)
     assert [{"uid": "uid-1", "path": "/mutate", "patch": patch}] == fields(caplog)
 
 
 def test_the_data_of_a_secret_is_in_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     """Sources are the object, the old object, a copy in an annotation, a patch, and the message of a rule."""
-    admission_request = asked(SECRET, SECRET)
+    admission_request = request_on(SECRET, SECRET)
     route = read_route("/validate/fail")
     assert route is not None
     outcome = answer(admission_request, route, MemoryWorld(Policies(compile_policies([LEAKING]))), NO_HOST)

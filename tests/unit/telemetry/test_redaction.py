@@ -8,7 +8,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSON, encode
 from pyverno.telemetry.redaction import HIDDEN, Redaction, parse_field
-from tests.unit.telemetry.test_payloadlog import SECRET, WORD, asked
+from tests.unit.telemetry.test_payloadlog import SECRET, WORD, request_on
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_field_without_names_is_refused(field: str) -> None:
 
 def test_a_secret_keeps_nothing_of_its_values() -> None:
     """Values are removed from the object, the old object and the last-applied annotation."""
-    request, is_redacted = Redaction().request(asked(SECRET, SECRET))
+    request, is_redacted = Redaction().request(request_on(SECRET, SECRET))
     assert is_redacted
     assert WORD not in encode(request)
     assert "db" == request["object"]["metadata"]["name"]
@@ -47,7 +47,7 @@ def test_a_secret_keeps_nothing_of_its_values() -> None:
 def test_the_copy_of_an_applied_manifest_is_removed_from_every_kind() -> None:
     """It repeats the selected fields."""
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "kept": "yes"}
-    request = asked({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}})
+    request = request_on({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}})
     body, is_redacted = Redaction().request(request)
     assert is_redacted
     assert {**annotations, "kubectl.kubernetes.io/last-applied-configuration": HIDDEN} == (
@@ -57,5 +57,5 @@ def test_the_copy_of_an_applied_manifest_is_removed_from_every_kind() -> None:
 
 def test_a_request_without_confidential_values_is_left_alone() -> None:
     """It is not marked as redacted."""
-    request = asked({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
+    request = request_on({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
     assert (request.request, False) == Redaction().request(AdmissionRequest("v1", "u", request.request))

@@ -14,7 +14,7 @@ from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.traces import Traces
 from pyverno.webhook.admission import ALLOWED
 from tests.unit.telemetry.test_observer import QUESTION, outcome
-from tests.unit.telemetry.test_payloadlog import SECRET, WORD, asked
+from tests.unit.telemetry.test_payloadlog import SECRET, WORD, request_on
 
 
 def spans(
@@ -84,7 +84,7 @@ def test_texts_are_cut_at_256_characters() -> None:
 def test_the_message_of_a_policy_on_a_secret_is_in_no_span() -> None:
     """The message may quote its data."""
     answer = AdmissionOutcome(AdmissionResponse(allowed=False, message=f"wrong: {WORD}", warnings=(WORD,)))
-    found = spans(asked(SECRET), answer)
+    found = spans(request_on(SECRET), answer)
     assert WORD not in repr([dict(span.attributes or {}) for span in found.values()])
 
 

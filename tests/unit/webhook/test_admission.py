@@ -61,7 +61,7 @@ MUTATING: JSONObject = {
 }
 
 
-def asked(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, **request: Any) -> AdmissionOutcome:
+def judge(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, **request: Any) -> AdmissionOutcome:
     """Return the outcome of a request on a Pod, or of the given `request`."""
     cluster = cluster or MemoryWorld()
     if policies:
@@ -86,16 +86,16 @@ def asked(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, 
 def test_a_deletion_is_judged_by_the_object_that_goes() -> None:
     """`oldObject` is the only object of a deletion."""
     policy = denying("Pod", "DELETE")
-    outcome = asked("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
+    outcome = judge("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
     assert "resource Pod/team/web was blocked" in outcome.answer.message
-    assert asked("/validate/fail", policy).answer.allowed
+    assert judge("/validate/fail", policy).answer.allowed
 
 
 def test_a_deletion_is_not_changed() -> None:
     """Kyverno evaluates no legacy mutate or image rules on DELETE; CEL policies decide by their own constraints."""
-    outcome = asked("/mutate/fail", MUTATING, operation="DELETE", object=None, oldObject=POD)
+    outcome = judge("/mutate/fail", MUTATING, operation="DELETE", object=None, oldObject=POD)
     assert (True, (), None) == (outcome.answer.allowed, tuple(outcome.answer.patch), outcome.review)
-    assert asked("/mutate/fail", MUTATING).answer.patch
+    assert judge("/mutate/fail", MUTATING).answer.patch
 
 
 def test_a_connection_is_judged_by_the_resource_that_is_connected_to() -> None:
@@ -107,9 +107,9 @@ def test_a_connection_is_judged_by_the_resource_that_is_connected_to() -> None:
         "subResource": "exec",
         "object": options,
     }
-    assert not asked("/validate/fail", denying("Pod/exec"), **exec_of).answer.allowed
-    assert asked("/validate/fail", denying("Pod"), **exec_of).answer.allowed
-    assert asked("/validate/fail", denying("Pod/attach"), **exec_of).answer.allowed
+    assert not judge("/validate/fail", denying("Pod/exec"), **exec_of).answer.allowed
+    assert judge("/validate/fail", denying("Pod"), **exec_of).answer.allowed
+    assert judge("/validate/fail", denying("Pod/attach"), **exec_of).answer.allowed
 
 
 def test_a_subresource_is_of_the_kind_of_its_resource() -> None:
@@ -127,20 +127,20 @@ def test_a_subresource_is_of_the_kind_of_its_resource() -> None:
         },
     }
     many = {"all": [{"key": "{{ request.object.spec.replicas }}", "operator": "GreaterThan", "value": 3}]}
-    assert not asked("/validate/fail", denying("Deployment/scale", conditions=many), **scale).answer.allowed
+    assert not judge("/validate/fail", denying("Deployment/scale", conditions=many), **scale).answer.allowed
     scale["object"]["spec"]["replicas"] = 3
-    assert asked("/validate/fail", denying("Deployment/scale", conditions=many), **scale).answer.allowed
+    assert judge("/validate/fail", denying("Deployment/scale", conditions=many), **scale).answer.allowed
     scale["resource"] = {"group": "x.io", "version": "v1", "resource": "widgets"}
     with pytest.raises(StatusError, match="of subresource `scale` is not known"):
-        asked("/validate/fail", denying("*/*"), **scale)
+        judge("/validate/fail", denying("*/*"), **scale)
 
 
 def test_a_dry_run_is_judged_like_any_request() -> None:
     """Rules can read `request.dryRun`."""
-    assert not asked("/validate/fail", denying("Pod"), dryRun=True).answer.allowed
+    assert not judge("/validate/fail", denying("Pod"), dryRun=True).answer.allowed
     is_dry = {"all": [{"key": "{{ request.dryRun }}", "operator": "Equals", "value": True}]}
     policy = denying("Pod", conditions=is_dry)
-    assert (False, True) == tuple(asked("/validate/fail", policy, dryRun=dry).answer.allowed for dry in (True, False))
+    assert (False, True) == tuple(judge("/validate/fail", policy, dryRun=dry).answer.allowed for dry in (True, False))
 
 
 PROTECTED = "A kyverno managed resource can only be modified by kyverno"
@@ -161,7 +161,7 @@ EXCLUDED = Configuration.read({"excludeUsernames": "alice", "resourceFilters": "
 def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], expected: str) -> None:
     """An excluded user or a resource filter does not bypass it."""
     cluster = MemoryWorld(protects_managed=True, configuration=EXCLUDED)
-    assert expected == asked("/validate/fail", denying("Pod"), cluster=cluster, **request_).answer.message
+    assert expected == judge("/validate/fail", denying("Pod"), cluster=cluster, **request_).answer.message
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_the_controllers_write_for_themselves_passes_unseen(
 ) -> None:
     """They are recognized by group and kind, because anyone can choose a name."""
     body = {"apiVersion": f"{group}/v2", "kind": kind, "metadata": {"name": "a", "namespace": "team"}}
-    outcome = asked(
+    outcome = judge(
         "/validate/fail",
         denying("*"),
         kind={"group": group, "version": "v2", "kind": kind},

@@ -82,7 +82,7 @@ async def send(server: WebhookServer, *parts: bytes) -> bytes:
     return answer
 
 
-async def asked(server: WebhookServer) -> bool:
+async def is_denied(server: WebhookServer) -> bool:
     """Return whether the server denies a review as expected."""
     answer = await send(server, HEAD + f"Content-Length: {len(REVIEW)}\r\n\r\n".encode() + REVIEW)
     return b'"allowed":false' in answer
@@ -98,7 +98,7 @@ def test_a_malformed_request_is_reported_once_and_has_no_traceback(
     async def scene(server: WebhookServer) -> None:
         answer = await send(server, sent)
         assert not answer or b" 400 " in answer.partition(b"\r\n")[0], answer
-        assert await asked(server)
+        assert await is_denied(server)
 
     with caplog.at_level(logging.INFO):
         serve(make_server(CERTIFICATE, TEAM, observer=told), scene)
@@ -122,7 +122,7 @@ def test_a_handshake_that_fails_is_reported_once(sent: bytes, caplog: pytest.Log
         while not told.failures:
             await asyncio.sleep(0.02)
         writer.close()
-        assert await asked(server)
+        assert await is_denied(server)
         silent = (await asyncio.open_connection("localhost", server.port))[1]  # times out after the first one
         while len(told.failures) < 2:
             await asyncio.sleep(0.02)
@@ -168,7 +168,7 @@ def test_a_body_in_another_form_is_refused_with_a_status(header: bytes, code: in
         first, _, rest = answer.partition(b"\r\n")
         assert any(f" {each} ".encode() in first for each in (code, 400)), first  # the library rejects some of these
         assert "Status" == json.loads(rest.partition(b"\r\n\r\n")[2])["kind"]
-        assert await asked(server)
+        assert await is_denied(server)
 
     serve(make_server(CERTIFICATE, TEAM), scene)
 
@@ -227,7 +227,7 @@ def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
         while server._bodies.in_work < 100:
             await asyncio.sleep(0.01)
         assert server._bodies.in_work < 1000, "bytes count when they arrive"
-        assert await asked(server)
+        assert await is_denied(server)
         async with asyncio.timeout(60):  # it once took more than twenty seconds
             await server.stop()
         assert 0 == server._bodies.in_work

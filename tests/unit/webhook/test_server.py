@@ -22,7 +22,14 @@ from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, WebhookServer
 from pyverno.webhook.tls import ServerTls
-from tests.support.webhookserver import MemoryWorld, Recorded, Sound, make_certificate, make_server, review_body
+from tests.support.webhookserver import (
+    MemoryWorld,
+    Recorded,
+    SettableHealth,
+    make_certificate,
+    make_server,
+    review_body,
+)
 
 CERTIFICATE = make_certificate()
 POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": {}}
@@ -258,7 +265,7 @@ def test_a_body_that_never_ends_is_given_up() -> None:
 
 def test_probes_follow_the_health_of_the_server() -> None:
     """Liveness never fails; readiness follows the health object."""
-    health = Sound()
+    health = SettableHealth()
 
     async def test(client: Client) -> None:
         assert (200, b"ok") == await client.status("GET", "/health/readiness")

@@ -119,7 +119,7 @@ def test_the_background_account_is_mutated_only_where_a_policy_allows_it(
     assert expected == names(found.asked_by(route, username))
 
 
-class Told:
+class Results:
     """Records the results of finished audits and the number of dropped ones."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ def put_off(allowed: bool = True) -> AdmissionOutcome:
 
 def test_deferred_policies_are_evaluated_and_reported() -> None:
     """Requests that were refused, or have no deferred policy, need no audit."""
-    told, gate = Told(), threading.Event()
+    told, gate = Results(), threading.Event()
 
     async def run() -> None:
         audit = AuditPass(AuditSettings(), host=lambda: Waiting(gate), told=told, lost=told.lose)
@@ -176,7 +176,7 @@ def test_deferred_policies_are_evaluated_and_reported() -> None:
 
 def test_an_audit_that_finds_no_room_is_counted() -> None:
     """A full queue drops the audit instead of delaying the request."""
-    told, gate = Told(), threading.Event()
+    told, gate = Results(), threading.Event()
 
     async def run() -> None:
         audit = AuditPass(AuditSettings(1, 1), host=lambda: Waiting(gate), told=told, lost=told.lose)

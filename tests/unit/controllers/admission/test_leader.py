@@ -187,7 +187,7 @@ def test_a_configuration_is_changed_and_never_made_anew() -> None:
 
 
 @asynccontextmanager
-async def leaving(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLeader]]:
+async def leaving_replica(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLeader]]:
     """Run a replica of the Deployment `us` that has never led, in a cluster with webhooks and a heartbeat."""
     parts, given = Tasks(), AdmissionSettings(namespace="default", deployment="us", server=server)
     async with (
@@ -224,7 +224,7 @@ def deployment(replicas: int) -> JSONObject:
     }
 
 
-async def left(client: Client) -> tuple[list[str], bool]:
+async def remaining(client: Client) -> tuple[list[str], bool]:
     """Return the names of the remaining webhook configurations, and whether the heartbeat remains."""
     names = [item["metadata"]["name"] for gvr in (VALIDATING, MUTATING) for item in (await client.list(gvr))["items"]]
     try:
@@ -239,11 +239,11 @@ def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
     """With the Deployment deleted or scaled to 0, webhooks with `Fail` would block every write."""
 
     async def run() -> None:
-        async with leaving() as (client, leader):
+        async with leaving_replica() as (client, leader):
             if replicas is not None:
                 await client.create(DEPLOYMENTS, deployment(replicas), "default")
             await leader.end(asyncio.create_task(asyncio.sleep(0)))
-            assert (["foreign", "foreign"], False) == await left(client)
+            assert (["foreign", "foreign"], False) == await remaining(client)
 
     asyncio.run(run())
 
@@ -253,10 +253,10 @@ def test_a_replica_that_others_come_after_leaves_them(server: str) -> None:
     """A replica outside of a cluster has no Deployment and leaves them as well."""
 
     async def run() -> None:
-        async with leaving(server) as (client, leader):
+        async with leaving_replica(server) as (client, leader):
             if not server:
                 await client.create(DEPLOYMENTS, deployment(1), "default")
             await leader.end(asyncio.create_task(asyncio.sleep(0)))
-            assert (["foreign", "ours", "foreign", "ours"], True) == await left(client)
+            assert (["foreign", "ours", "foreign", "ours"], True) == await remaining(client)
 
     asyncio.run(run())

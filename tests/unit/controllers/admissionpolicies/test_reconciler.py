@@ -66,7 +66,7 @@ async def refusal(client: Client) -> str:
     return ""
 
 
-def played(play: Callable[[PolicySandbox, Client], Awaitable[None]], **settings: bool) -> None:
+def run_scene(play: Callable[[PolicySandbox, Client], Awaitable[None]], **settings: bool) -> None:
     """Run a scene in a cluster with policies in force."""
 
     async def run() -> None:
@@ -80,7 +80,7 @@ def played(play: Callable[[PolicySandbox, Client], Awaitable[None]], **settings:
     asyncio.run(run())
 
 
-async def settled(cluster: PolicySandbox) -> None:
+async def settle_twice(cluster: PolicySandbox) -> None:
     """Wait for the first round and for the second, which the status writes of the first trigger."""
     await cluster.settle()
     await cluster.settle()
@@ -91,19 +91,19 @@ def test_the_api_server_judges_by_the_copy_and_hands_the_policy_back() -> None:
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
         await client.create(POLICIES, policy())
-        await settled(cluster)
+        await settle_twice(cluster)
         assert ["vpol-names", "vpol-names-binding"] == await copies(client)
         assert is_generated(await client.get(POLICIES, "names"))
         assert [] == await paths(client)
         assert (await refusal(client)).startswith('configmaps "bad" is forbidden: ValidatingAdmissionPolicy')
         off = {"spec": {"autogen": {"validatingAdmissionPolicy": {"enabled": False}}}}
         await client.patch(POLICIES, "names", off)
-        await settled(cluster)
+        await settle_twice(cluster)
         assert [] == await copies(client)
         assert ["/names"] == await paths(client)
         assert (await refusal(client)).startswith('admission webhook "vpol.validate.kyverno.svc-fail"')
 
-    played(play)
+    run_scene(play)
 
 
 def test_a_changed_policy_changes_its_copy_and_a_removed_one_takes_it_along() -> None:
@@ -111,20 +111,20 @@ def test_a_changed_policy_changes_its_copy_and_a_removed_one_takes_it_along() ->
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
         await client.create(POLICIES, policy())
-        await settled(cluster)
+        await settle_twice(cluster)
         first = await client.get(COPIES, "vpol-names")
         await client.patch(POLICIES, "names", {"metadata": {"labels": {"a": "b"}}})
-        await settled(cluster)
+        await settle_twice(cluster)
         assert first["metadata"]["generation"] == (await client.get(COPIES, "vpol-names"))["metadata"]["generation"]
         await client.patch(POLICIES, "names", {"spec": policy("object.metadata.name != 'worse'")["spec"]})
-        await settled(cluster)
+        await settle_twice(cluster)
         found = await client.get(COPIES, "vpol-names")
         assert "object.metadata.name != 'worse'" == found["spec"]["validations"][0]["expression"]
         await client.delete(POLICIES, "names")
-        await settled(cluster)
+        await settle_twice(cluster)
         assert [] == await copies(client)
 
-    played(play)
+    run_scene(play)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_mutating_policy_becomes_an_admission_policy_when_its_spec_requests_it
         asked = {"mutatingAdmissionPolicy": {"enabled": True}}
         made = await client.create(MUTATING, mutating_policy("copied", autogen=asked))
         await client.create(MUTATING, mutating_policy("ours", autogen=asked, evaluation={"useServerSideApply": True}))
-        await settled(cluster)
+        await settle_twice(cluster)
         version = "v1beta1"
         copy = await client.get(GVR(group, version, "mutatingadmissionpolicies"), "mpol-copied")
         binding = await client.get(GVR(group, version, "mutatingadmissionpolicybindings"), "mpol-copied-binding")
@@ -180,7 +180,7 @@ def test_a_mutating_policy_becomes_an_admission_policy_when_its_spec_requests_it
             ),
         )
         await client.delete(MUTATING, "ours")
-        await settled(cluster)
+        await settle_twice(cluster)
         hooks = await client.get(
             GVR(group, "v1", "mutatingwebhookconfigurations"), "kyverno-resource-mutating-webhook-cfg"
         )
@@ -189,11 +189,11 @@ def test_a_mutating_policy_becomes_an_admission_policy_when_its_spec_requests_it
         stored = await client.create(CONFIG_MAPS, body, "default")
         assert {"by": "copied"} == stored["metadata"]["labels"]
         await client.patch(MUTATING, "copied", {"spec": {"autogen": {"mutatingAdmissionPolicy": {"enabled": False}}}})
-        await settled(cluster)
+        await settle_twice(cluster)
         assert [] == (await client.list(GVR(group, version, "mutatingadmissionpolicies")))["items"]
         assert not is_generated(await client.get(MUTATING, "copied"))
 
-    played(play)
+    run_scene(play)
 
 
 def test_with_the_flag_the_status_of_every_mutating_policy_shows_whether_it_is_copied() -> None:
@@ -201,11 +201,11 @@ def test_with_the_flag_the_status_of_every_mutating_policy_shows_whether_it_is_c
 
     async def play(cluster: PolicySandbox, client: Client) -> None:
         await client.create(MUTATING, mutating_policy("ours"))
-        await settled(cluster)
+        await settle_twice(cluster)
         status = (await client.get(MUTATING, "ours"))["status"]
         assert "skip generating MutatingAdmissionPolicy: not enabled." == status["conditionStatus"]["message"]
 
-    played(play, generates_mutating=True)
+    run_scene(play, generates_mutating=True)
 
 
 def test_the_flag_needs_a_cluster_that_has_such_policies() -> None:

@@ -39,7 +39,7 @@ def result(
     return RuleResult(info, FailureAction.ENFORCE, status, message, exceptions=exceptions)
 
 
-def told(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str, str, str, str]]:
+def events_for(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str, str, str, str]]:
     """Return reason, action, note and the name of the regarding object of each event."""
     found = events_of(results, POD, is_allowed=is_allowed)
     return [(each.reason, each.action, each.note, each.regarding.name) for each in found]
@@ -47,7 +47,7 @@ def told(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str, str, 
 
 def test_a_denial_has_events_on_its_policy() -> None:
     """Each failed rule has one event; the denied resource does not exist, so it has none."""
-    events = told(result("a", Status.FAIL, "no"), result("b", Status.PASS), is_allowed=False)
+    events = events_for(result("a", Status.FAIL, "no"), result("b", Status.PASS), is_allowed=False)
     assert [("PolicyViolation", "Resource Blocked", "Pod shop/web: [a] fail (blocked); no", "p")] == events
 
 
@@ -57,7 +57,7 @@ def test_an_audited_failure_has_events_on_the_resource_as_well() -> None:
         ("PolicyViolation", "Resource Passed", "Pod shop/web: [a] fail; no", "p"),
         ("PolicyViolation", "Resource Passed", "policy p/a fail: no", "web"),
         ("PolicyViolation", "Resource Passed", "policy p/b pass: ", "web"),
-    ] == told(result("a", Status.FAIL, "no"), result("b", Status.PASS))
+    ] == events_for(result("a", Status.FAIL, "no"), result("b", Status.PASS))
 
 
 def test_a_skip_has_events_on_exception_and_policy() -> None:
@@ -70,7 +70,7 @@ def test_a_skip_has_events_on_exception_and_policy() -> None:
             "resource Pod/shop/web was skipped from rule a due to policy exceptions team/e",
             "p",
         ),
-    ] == told(result("a", Status.SKIP, exceptions=("team/e",)))
+    ] == events_for(result("a", Status.SKIP, exceptions=("team/e",)))
 
 
 def test_success_has_one_event_for_each_policy() -> None:
@@ -78,7 +78,7 @@ def test_success_has_one_event_for_each_policy() -> None:
     assert [
         ("PolicyApplied", "Resource Passed", "Pod shop/web: pass", "p"),
         ("PolicyApplied", "Resource Mutated", "Pod shop/web is successfully mutated", "q"),
-    ] == told(
+    ] == events_for(
         result("a", Status.PASS),
         result("b", Status.PASS),
         result("c", Status.PASS, policy="q", kind=RuleType.MUTATION),

@@ -13,7 +13,7 @@ from pyverno.errors import HostError
 from pyverno.kube.status import StatusError
 
 
-class Desk:
+class Writer:
     """Records writes; the first ones raise the given errors."""
 
     def __init__(self, *refusals: Exception) -> None:
@@ -38,7 +38,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "_FIRST_PAUSE", 0.001)
 
 
-def work(desk: Desk, act: Callable[[Outbox[str]], Awaitable[None]], **settings: float) -> None:
+def work(desk: Writer, act: Callable[[Outbox[str]], Awaitable[None]], **settings: float) -> None:
     async def run() -> None:
         box = Outbox(desk.write, on_lost=desk.lose, **settings)  # type: ignore[arg-type]  # numbers of either kind
         running = asyncio.create_task(box.run())
@@ -51,7 +51,7 @@ def work(desk: Desk, act: Callable[[Outbox[str]], Awaitable[None]], **settings: 
 
 def test_an_item_is_tried_until_the_server_is_back() -> None:
     """It survives an outage, a 503 and a conflict."""
-    desk = Desk(
+    desk = Writer(
         HostError("away"), StatusError(503, "ServiceUnavailable", "later"), StatusError(409, "Conflict", "again")
     )
 
@@ -66,7 +66,7 @@ def test_an_item_is_tried_until_the_server_is_back() -> None:
 
 def test_a_permanent_refusal_is_reported_at_once() -> None:
     """Other items are still written."""
-    desk = Desk(StatusError(403, "Forbidden", "you may not"))
+    desk = Writer(StatusError(403, "Forbidden", "you may not"))
 
     async def act(box: Outbox[str]) -> None:
         box.put("a")
@@ -79,7 +79,7 @@ def test_a_permanent_refusal_is_reported_at_once() -> None:
 
 def test_an_item_that_is_too_old_is_given_up() -> None:
     """The item is reported with its last error."""
-    desk = Desk(*[HostError("away")] * 50)
+    desk = Writer(*[HostError("away")] * 50)
 
     async def act(box: Outbox[str]) -> None:
         box.put("a")
@@ -91,7 +91,7 @@ def test_an_item_that_is_too_old_is_given_up() -> None:
 
 def test_a_full_box_takes_nothing_more() -> None:
     """`put` reports the item as lost instead of blocking."""
-    desk = Desk()
+    desk = Writer()
     desk.gate.clear()
 
     async def act(box: Outbox[str]) -> None:
@@ -106,7 +106,7 @@ def test_a_full_box_takes_nothing_more() -> None:
 
 def test_a_box_holds_no_more_bytes_than_it_may() -> None:
     """A single oversized item is accepted, and written items free their bytes."""
-    desk = Desk()
+    desk = Writer()
     desk.gate.clear()
     weights = {"large": 11, "a": 4, "b": 6, "c": 1}
 
@@ -137,7 +137,7 @@ def test_a_box_holds_no_more_bytes_than_it_may() -> None:
 
 def test_unwritten_items_are_reported_at_the_end() -> None:
     """Both the item in work and waiting items are reported."""
-    desk = Desk()
+    desk = Writer()
     desk.gate.clear()
 
     async def act(box: Outbox[str]) -> None:
@@ -152,7 +152,7 @@ def test_unwritten_items_are_reported_at_the_end() -> None:
 
 def test_an_unexpected_exception_costs_one_item() -> None:
     """The writer continues after an unexpected exception."""
-    desk = Desk(ValueError("oops"))
+    desk = Writer(ValueError("oops"))
 
     async def act(box: Outbox[str]) -> None:
         box.put("a")

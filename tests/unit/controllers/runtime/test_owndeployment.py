@@ -20,7 +20,7 @@ def deployment(replicas: int | None, running: int, **metadata: Any) -> dict[str,
     return {"metadata": {"name": "us", **metadata}, "spec": spec, "status": {"replicas": running}}
 
 
-def asked(answer: Any) -> tuple[bool, bool]:
+def rollout_of(answer: Any) -> tuple[bool, bool]:
     """Return whether a rollout is in progress and whether the Deployment is going away."""
 
     async def run() -> tuple[bool, bool]:
@@ -46,7 +46,7 @@ def asked(answer: Any) -> tuple[bool, bool]:
 )
 def test_the_deployment_shows_rollout_and_removal(answer: Any, expected: tuple[bool, bool]) -> None:
     """Cases are surplus replicas, zero replicas, a deletion and a missing Deployment."""
-    assert expected == asked(answer)
+    assert expected == rollout_of(answer)
 
 
 def test_a_forbidden_deployment_is_neither_rolling_nor_gone() -> None:

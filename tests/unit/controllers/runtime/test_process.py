@@ -13,7 +13,7 @@ import pytest
 from pyverno.controllers.runtime.process import run_process
 
 
-class Noted(AbstractAsyncContextManager[None]):
+class RecordingService(AbstractAsyncContextManager[None]):
     """A service that records its start and its end."""
 
     def __init__(self, told: list[str]) -> None:
@@ -38,7 +38,7 @@ def test_a_signal_ends_the_work_and_then_what_is_served() -> None:
         await stop.wait()
         told.append("ended")
 
-    run_process(work, [Noted(told)])
+    run_process(work, [RecordingService(told)])
     assert ["served", "begun", "ended", "no longer served"] == told
 
 
@@ -53,7 +53,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
         await asyncio.Event().wait()
 
     with pytest.raises(asyncio.CancelledError):
-        run_process(work, [Noted(told)])
+        run_process(work, [RecordingService(told)])
     assert ["served", "no longer served"] == told
 
 
@@ -65,5 +65,5 @@ def test_what_the_work_raises_is_raised() -> None:
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        run_process(work, [Noted(told)])
+        run_process(work, [RecordingService(told)])
     assert ["served", "no longer served"] == told

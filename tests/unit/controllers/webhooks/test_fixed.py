@@ -13,7 +13,7 @@ ENDPOINT = Endpoint(ca_bundle=b"CA")
 GENERAL = Configuration.read({"webhookLabels": '{"a": "b"}', "webhookAnnotations": '{"c": "d"}'})
 
 
-def made() -> dict[str, JSONObject]:
+def configurations() -> dict[str, JSONObject]:
     """Return all configurations by name."""
     found = (*document_configurations(ENDPOINT, GENERAL, 7), *cleanup_configurations(ENDPOINT, GENERAL))
     return {each["metadata"]["name"]: each for each in found}
@@ -42,7 +42,7 @@ def test_every_kind_of_document_has_its_webhook(
     name: str, hook_name: str, path: str, failure: str, timeout: int | None
 ) -> None:
     """An unchecked policy is refused, while an object with an unchecked label is stored."""
-    found = made()
+    found = configurations()
     assert {row[0] for row in ROWS} == set(found)
     [hook] = found[name]["webhooks"]
     assert (hook_name, path, failure, timeout) == (
@@ -59,7 +59,7 @@ def test_every_kind_of_document_has_its_webhook(
 
 def test_the_heartbeat_is_registered_for_leases_of_kyverno_only() -> None:
     """The webhook may be reinvoked after another webhook."""
-    [hook] = made()["kyverno-verify-mutating-webhook-cfg"]["webhooks"]
+    [hook] = configurations()["kyverno-verify-mutating-webhook-cfg"]["webhooks"]
     assert {"matchLabels": {"app.kubernetes.io/name": "kyverno"}} == hook["objectSelector"]
     assert (["UPDATE"], ["leases"]) == (hook["rules"][0]["operations"], hook["rules"][0]["resources"])
     assert ("NoneOnDryRun", "IfNeeded") == (hook["sideEffects"], hook["reinvocationPolicy"])
@@ -67,14 +67,14 @@ def test_the_heartbeat_is_registered_for_leases_of_kyverno_only() -> None:
 
 def test_times_to_live_are_looked_at_on_every_object_with_the_label() -> None:
     """Every kind is covered; subresources are not."""
-    [hook] = made()["kyverno-ttl-validating-webhook-cfg"]["webhooks"]
+    [hook] = configurations()["kyverno-ttl-validating-webhook-cfg"]["webhooks"]
     assert {"matchExpressions": [{"key": "cleanup.kyverno.io/ttl", "operator": "Exists"}]} == hook["objectSelector"]
     assert [["*"], ["*"], ["*"]] == [hook["rules"][0][key] for key in ("apiGroups", "apiVersions", "resources")]
 
 
 def test_policies_that_delete_are_checked_as_well() -> None:
     """CEL ones share the webhook of all policies; cleanup policies have a path that the cleanup controller may set."""
-    found = made()
+    found = configurations()
     [hook] = found["kyverno-policy-validating-webhook-cfg"]["webhooks"]
     resources = {name for rule in hook["rules"] for name in rule["resources"]}
     assert {"deletingpolicies", "namespaceddeletingpolicies", "clusterpolicies"} < resources

@@ -42,11 +42,11 @@ for line in iter(end.readline, b""):
 """
 
 
-def made(program: str, count: int = 2, **errand: object) -> Processes:
+def processes_running(program: str, count: int = 2, **errand: object) -> Processes:
     return Processes([sys.executable, "-c", STAND_IN + program], errand, count)
 
 
-def told(running: Processes) -> dict[int, str]:
+def sent_problems(running: Processes) -> dict[int, str]:
     """Return what each process was last told of the others."""
     return dict(running._sent)
 
@@ -64,20 +64,20 @@ async def run(running: Processes, until_what: Callable[[], bool]) -> None:
 
 def test_each_process_knows_the_health_of_the_others_and_all_end_together() -> None:
     """A process with healthy siblings receives no problem."""
-    running = made(GOOD, 3)
-    asyncio.run(run(running, lambda: told(running) == {1: "", 2: "", 3: ""}))
+    running = processes_running(GOOD, 3)
+    asyncio.run(run(running, lambda: sent_problems(running) == {1: "", 2: "", 3: ""}))
     assert [] == running._pids()
 
 
 def test_an_unhealthy_process_is_reported_to_all_others() -> None:
     """The message has its number and its reason; the process itself does not receive it."""
-    running = made("say(problem='' if errand['number'] == 1 else 'a watch is old')\nheard()\n")
-    asyncio.run(run(running, lambda: told(running) == {1: "process 2 of 2: a watch is old", 2: ""}))
+    running = processes_running("say(problem='' if errand['number'] == 1 else 'a watch is old')\nheard()\n")
+    asyncio.run(run(running, lambda: sent_problems(running) == {1: "process 2 of 2: a watch is old", 2: ""}))
 
 
 def test_a_process_that_cannot_start_ends_all() -> None:
     """The error names the process; its output is in the log."""
-    running = made("sys.exit(3) if errand['number'] == 2 else (say(problem=''), heard())\n")
+    running = processes_running("sys.exit(3) if errand['number'] == 2 else (say(problem=''), heard())\n")
     with pytest.raises(HostError, match="process 2 of 2 ended with 3 before it was ready; see the log"):
         asyncio.run(running.run(asyncio.Event()))
     assert [] == running._pids()
@@ -91,15 +91,15 @@ def test_a_missing_command_is_an_error() -> None:
 
 def test_a_nonzero_exit_is_an_error() -> None:
     """One process exits with a nonzero code after SIGTERM."""
-    running = made(GOOD, code=4)
+    running = processes_running(GOOD, code=4)
     with pytest.raises(HostError, match="process 1 of 2 ended with 4; see the log"):
-        asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
+        asyncio.run(run(running, lambda: sent_problems(running) == {1: "", 2: ""}))
 
 
 def test_a_process_that_is_ended_while_it_starts_is_no_error() -> None:
     """It has no signal handler yet, so SIGTERM kills it, which counts as an orderly end."""
-    running = made("signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + GOOD)
-    asyncio.run(run(running, lambda: told(running) == {1: "", 2: ""}))
+    running = processes_running("signal.signal(signal.SIGTERM, signal.SIG_DFL)\n" + GOOD)
+    asyncio.run(run(running, lambda: sent_problems(running) == {1: "", 2: ""}))
 
 
 def test_a_process_that_ends_is_restarted_and_its_counts_stay(
@@ -111,12 +111,12 @@ def test_a_process_that_ends_is_restarted_and_its_counts_stay(
     instruments.counter(Metric("counter", "asked", "")).add((), 5)
     instruments.counter(Metric("counter", "changed", "", is_common=True)).add((), 2)
     readings = packed(instruments.read())
-    running = made(COUNTING, readings=readings, marker=f"{tmp_path}/marker")
+    running = processes_running(COUNTING, readings=readings, marker=f"{tmp_path}/marker")
 
     async def scene() -> None:
         stop = asyncio.Event()
         task = asyncio.create_task(running.run(stop))
-        await until(lambda: told(running) == {1: "", 2: ""} and len(running._pids()) == 2)
+        await until(lambda: sent_problems(running) == {1: "", 2: ""} and len(running._pids()) == 2)
         found: list[dict[str, float]] = []
 
         async def is_counted() -> bool:
@@ -141,7 +141,7 @@ def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog:
     monkeypatch.setattr(processes, "_LATE_SECONDS", 0.1)
     monkeypatch.setattr(processes, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(processes, "_PAUSES", (0.01,))
-    running = made(
+    running = processes_running(
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nsay(problem='')\n"
         "while errand['number'] == 1: time.sleep(1)\n"
         "while True: say(problem=''); time.sleep(0.02)\n"
@@ -149,7 +149,7 @@ def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, caplog:
 
     async def scene() -> None:
         task = asyncio.create_task(running.run(asyncio.Event()))
-        await until(lambda: "has sent no message for" in told(running).get(2, ""))
+        await until(lambda: "has sent no message for" in sent_problems(running).get(2, ""))
         await until(lambda: "a process hangs and is killed" in caplog.text)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -7,13 +7,13 @@ import pytest
 from kubesandbox.admission.policies.requests import namespace_object, refused, shown_name
 from pyverno.engine.request import Operation
 from pyverno.kube.gvk import GVK, GVR
-from tests.support.admissionstage import TABLE, asked, cluster, config_map, namespace, pod, request
+from tests.support.admissionstage import TABLE, cluster, config_map, engine_request, namespace, pod, request
 
 
 def test_a_question_has_everything_of_the_request():
     """User, objects, names and the namespace with its labels."""
     _, view = cluster(namespace("x", team="a"))
-    found = asked(request(config_map(), old=config_map("old"), operation=Operation.UPDATE, dry_run=True), view)
+    found = engine_request(request(config_map(), old=config_map("old"), operation=Operation.UPDATE, dry_run=True), view)
     assert (GVK("", "v1", "ConfigMap"), GVR("", "v1", "configmaps")) == (found.gvk, found.gvr)
     assert ("c", "x", "jane", True) == (found.name, found.namespace, found.user.username, found.dry_run)
     assert (config_map(), config_map("old")) == (found.object, found.old)
@@ -30,7 +30,7 @@ def test_another_version_shows_the_object_in_it():
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3},
     }
     _, view = cluster()
-    found = asked(request(scaler), view, TABLE.find("autoscaling", "v1", "horizontalpodautoscalers"))
+    found = engine_request(request(scaler), view, TABLE.find("autoscaling", "v1", "horizontalpodautoscalers"))
     assert "autoscaling/v1" == found.object["apiVersion"]
     assert ("v1", "v2") == (found.gvk.version, found.admission["requestKind"]["version"])
 
@@ -40,7 +40,7 @@ def test_objects_of_subresources_keep_their_kind():
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p", "namespace": "x"}}
     _, view = cluster()
     attributes = request(pod(), subresource="eviction", kind=GVK("policy", "v1", "Eviction")).with_object(eviction)
-    found = asked(attributes, view)
+    found = engine_request(attributes, view)
     assert (GVK("policy", "v1", "Eviction"), "eviction", eviction) == (found.gvk, found.subresource, found.object)
 
 

@@ -7,13 +7,13 @@ import pytest
 from kubesandbox.admission.webhooks.conditions import MatchConditions
 from kubesandbox.authorization.access import EverythingAllowed
 from pyverno.errors import EvaluationError
-from tests.support.admissionstage import asked, cluster, config_map, request
+from tests.support.admissionstage import cluster, config_map, engine_request, request
 
 
 def holds(*expressions) -> bool:
     listed = [{"name": f"c{index}", "expression": text} for index, text in enumerate(expressions)]
     _, view = cluster()
-    question = asked(request(config_map(data={"a": "1"})), view)
+    question = engine_request(request(config_map(data={"a": "1"})), view)
     return MatchConditions({"matchConditions": listed}, (1, 35)).hold(question, EverythingAllowed())
 
 
