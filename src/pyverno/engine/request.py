@@ -167,8 +167,11 @@ class Request:
         value["oldObject"] = self.old
         if not self.user.is_empty:
             value["userInfo"] = self.user.to_json()
-            value["roles"] = list(self.user.roles)
-            value["clusterRoles"] = list(self.user.cluster_roles)
+            # Kyverno: a user without roles has no such field
+            if self.user.roles:
+                value["roles"] = list(self.user.roles)
+            if self.user.cluster_roles:
+                value["clusterRoles"] = list(self.user.cluster_roles)
         return value
 
     @classmethod

@@ -74,6 +74,20 @@ def test_what_is_no_request_is_a_usage_error(read):
         read()
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({}, {}),
+        ({"cluster_roles": ("view",)}, {"clusterRoles": ["view"]}),
+        ({"roles": ("shop:editor",)}, {"roles": ["shop:editor"]}),
+    ],
+)
+def test_a_user_without_roles_has_no_field_of_them(given, shown):
+    """As in Kyverno: `request.roles` is null then, and no empty list."""
+    variables = Request.from_admission_review(REVIEW, **given).variables()
+    assert shown == {key: variables[key] for key in ("roles", "clusterRoles") if key in variables}
+
+
 def test_the_variable_request_shows_user_and_roles_where_there_are_any():
     """Roles are resolved by the cluster and are no part of the review."""
     request = Request.from_admission_review(REVIEW, roles=("shop:editor",), cluster_roles=("view",))
