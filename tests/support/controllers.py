@@ -24,7 +24,7 @@ from pyverno.kube.json import JSONObject
 __all__ = ["CountedMetrics", "FakeClock", "Harness", "MemoryObjects", "running"]
 
 _TURNS = 50
-"""Turns of the event loop that suffice for work without real input and output to come to rest."""
+"""Turns of the event loop after which work without real input and output is done."""
 
 
 @dataclass

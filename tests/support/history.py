@@ -22,7 +22,7 @@ class History:
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
-        """What happened (ADDED, MODIFIED, DELETED), and namespace and name of the object."""
+        """Type of the event (ADDED, MODIFIED, DELETED), with namespace and name of the object."""
 
     def writes(self) -> Counter[tuple[str, str]]:
         """Return the number of writes for each object."""

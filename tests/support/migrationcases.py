@@ -30,7 +30,7 @@ BOOK = SchemaBook()
 _CASES = Path(__file__).parents[1] / "cases" / "migration"
 
 Conversion = tuple[tuple[JSONObject, ...], tuple[str, ...], Refused | None]
-"""Documents, codes of notes, and why a part was refused."""
+"""Documents, codes of notes, and the reason for refusing a part."""
 
 
 def rows_of(name: str) -> list[JSONObject]:

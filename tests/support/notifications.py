@@ -18,7 +18,7 @@ from tests.unit.ui.store.samples import result
 __all__ = ["ANYWHERE", "HOSTILE", "change", "deliver", "notice", "settings"]
 
 ANYWHERE = EgressRules.read(())
-"""Rules that let stubs on this machine be called."""
+"""Egress rules that permit calls of stubs on this machine."""
 
 HOSTILE = (
     " ".join(("<!channel>", "<script>alert(1)</script>", "*b*", "_i_", "[x](https://evil.example)", "@everyone"))

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["MOST_GROWTH", "growth", "operations"]
 
 MOST_GROWTH = 2.6
-"""How much more an input of twice the size may cost: n log n, with a margin."""
+"""The allowed growth of cost for an input of twice the size: n log n, with a margin."""
 
 
 def operations(call: Callable[[], object]) -> int:

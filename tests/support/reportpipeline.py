@@ -40,7 +40,7 @@ _NAMESPACES = GVR("", "v1", "namespaces")
 _POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 _DROPS = frozenset({"kyverno_breaker_drops", "kyverno_controller_drop"})
 BURST = 100
-"""Reviews at a time, by which the count of reports may be behind."""
+"""Reviews at a time; the count of reports may lag by this number."""
 
 _PATH = "/validate/fail"
 _SECONDS = 300.0

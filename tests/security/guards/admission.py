@@ -51,7 +51,7 @@ ADMISSION: Final = (
     ),
     guard(
         "I14", "a watch without a word is no proof",
-        "tests/unit/cluster/test_informer.py::test_a_watch_without_a_word_proves_nothing_and_is_listed_again",
+        "tests/unit/cluster/test_informer.py::test_a_silent_watch_leads_to_another_list",
         ("cluster/informer.py", "        self._is_silent = True", "        self._is_silent = False"),
     ),
     guard(

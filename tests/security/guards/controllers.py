@@ -25,7 +25,7 @@ WRITES: Final = (
     ),
     guard(
         "C7", "a deletion is of what was judged",
-        "tests/unit/controllers/test_applier.py::test_a_deletion_is_of_the_object_that_was_judged",
+        "tests/unit/controllers/test_applier.py::test_only_the_evaluated_object_is_deleted",
         ("controllers/applier.py", 'options: JSONObject = {"preconditions": judged}', "options: JSONObject = {}"),
     ),
     guard(

@@ -103,7 +103,7 @@ def reviews(requests: list[str]) -> int:
     return sum("subjectaccessreviews" in line for line in requests)
 
 
-def test_the_authorizer_speaks_about_the_user_of_the_request() -> None:
+def test_the_authorizer_checks_the_user_of_the_request() -> None:
     """Its groups count; other users, verbs or namespaces have other results."""
 
     def questions(host: ClusterHost, _: list[str]) -> None:

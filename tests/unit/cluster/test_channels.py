@@ -38,7 +38,7 @@ def test_an_answer_may_come_in_any_pieces(data: bytes, expected: tuple[int, byte
 
 
 def test_an_answer_without_a_length_ends_with_its_connection() -> None:
-    """Closing the connection completes it; a response with a length is then cut off."""
+    """Closing the connection completes it, but truncates a response that gives its length."""
     reader, cut = ReplyReader(100), ReplyReader(100)
     assert reader.feed(b"HTTP/1.1 200 OK\r\n\r\nab") is None
     assert cut.feed(PLAIN[:-1]) is None
@@ -135,7 +135,7 @@ def test_a_connection_that_ends_without_an_answer_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("server", ["https://api:port", "ftp://api", "api:6443"])
-def test_an_address_that_is_none_fails_the_request_alone(server: str) -> None:
+def test_an_invalid_address_fails_the_request_alone(server: str) -> None:
     """The address is parsed only when a request is sent."""
     channels = Channels(server, prepare=_leave)
     with pytest.raises(OSError, match="not a URL"):

@@ -261,7 +261,7 @@ def test_a_silent_server_is_given_up() -> None:
 
 
 def test_an_answer_that_is_no_json_is_an_error() -> None:
-    """A status of 200 does not matter; a non-object is an error as well."""
+    """This holds with status 200 as well, and for JSON that is no object."""
 
     async def scene(script: Script, client: Client) -> None:
         script.on(f"GET {PATH}/a", web.Response(text="hunter2"), web.Response(text="[]"))

@@ -117,8 +117,8 @@ def test_aggregated_discovery_takes_two_requests() -> None:
     assert _found(lambda script: arrange(script, "Stale")).by_resource(GVR("x.io", "v1", "widgets")) is None
 
 
-def test_what_is_late_is_not_gone() -> None:
-    """A group that did not respond is listed as silent, so that its known kinds are kept."""
+def test_a_late_group_is_not_removed() -> None:
+    """Stale versions are listed as silent, so that their known kinds are kept."""
     resource = {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster"}
     versions = [
         {"version": "v1", "freshness": "Stale", "resources": [resource]},

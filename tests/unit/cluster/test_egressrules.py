@@ -52,7 +52,7 @@ RFC_6052 = {
     64: (9, 10, 11, 12),
     96: (12, 13, 14, 15),
 }
-"""Where the octets of an IPv4 address stand, by the length of the prefix; written down by hand from the RFC."""
+"""Positions of the octets of an IPv4 address by prefix length, copied by hand from the RFC."""
 
 
 def translated(prefix: str, length: int, address: str, *, suffix: int = 0) -> ipaddress.IPv6Address:
@@ -154,7 +154,7 @@ def test_an_entry_of_the_allow_list_that_is_no_url_is_an_error(entry: str) -> No
         EgressRules.read((), [entry])
 
 
-def test_empty_entries_are_none() -> None:
+def test_empty_entries_are_ignored() -> None:
     """A flag without a value is an empty list; blanks around entries are ignored."""
     assert EgressRules() == EgressRules.read(["", " "], [""])
     assert EgressRules(hosts=frozenset({"a"})) == EgressRules.read([" A. "])

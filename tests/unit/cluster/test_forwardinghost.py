@@ -12,7 +12,7 @@ from pyverno.lang.cel.host import AuthorizationCheck
 from pyverno.lang.runtime import ExpressionHost
 
 NOT_READ = frozenset({"allows_http_in_namespaces", "kinds", "recorded_variables", "supplies_variables"})
-"""What a change of makes every object be evaluated again, or what no cluster has."""
+"""Members that need no record: their change evaluates every object again, or no cluster has them."""
 
 
 def members(*protocols: type) -> set[str]:

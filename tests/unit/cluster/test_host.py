@@ -157,7 +157,7 @@ def test_entries_come_from_the_global_context() -> None:
     ask(questions)
 
 
-def test_what_a_host_was_not_given_it_does_not_answer() -> None:
+def test_a_host_without_egress_and_global_context_has_neither() -> None:
     """Without egress and global context both are unavailable, and no ConfigMap is cached."""
 
     def questions(host: ClusterHost, service: Service) -> None:

@@ -95,7 +95,7 @@ def test_listed_objects_and_later_changes_are_notified() -> None:
     play(arrange, scene, selector="a=b", fields="metadata.name=a")
 
 
-def test_a_watch_goes_on_where_a_bookmark_left_it() -> None:
+def test_a_watch_resumes_at_a_bookmark() -> None:
     """A bookmark is no change; the next watch begins at its version without another list."""
 
     def arrange(script: Script) -> None:
@@ -199,7 +199,7 @@ def test_a_cache_is_stale_while_it_has_no_watch_and_recovers_without_an_event() 
 
 
 @pytest.mark.parametrize("ends", [False, True], ids=["open", "closed"])
-def test_a_watch_without_a_word_proves_nothing_and_is_listed_again(ends: bool) -> None:
+def test_a_silent_watch_leads_to_another_list(ends: bool) -> None:
     """Without event and bookmark, a server or a proxy may have withheld changes."""
 
     def arrange(script: Script) -> None:
@@ -261,7 +261,7 @@ def test_lists_alone_keep_a_cache_fresh_where_every_watch_is_refused() -> None:
     play(arrange, scene)
 
 
-def test_a_server_that_stops_to_answer_is_stale_since_its_last_word() -> None:
+def test_a_silent_server_makes_the_cache_stale() -> None:
     """The connection stays open, so only the time shows that the server is silent."""
 
     async def silent(request: web.BaseRequest) -> web.StreamResponse:

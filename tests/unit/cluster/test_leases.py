@@ -172,7 +172,7 @@ def test_work_ends_before_the_lease_does_when_the_server_is_away() -> None:
         assert TIMES.renew - 0.3 < seconds < TIMES.duration, seconds
 
 
-def test_a_lease_that_took_too_long_to_get_is_none() -> None:
+def test_a_lease_that_took_too_long_to_get_is_not_held() -> None:
     """Other candidates count from the time of the write, so a late response must not start the work."""
     slow = TIMES.duration + 0.1
 

@@ -29,6 +29,6 @@ def test_requests_about_resources(method: str, path: str, expected: tuple[str, s
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis", "/api/v1", "/apis/apps/v1", "/version", "/", "/openapi/v3"])
-def test_other_requests_are_about_none(path: str) -> None:
+def test_other_requests_have_no_labels(path: str) -> None:
     """Cases are discovery, versions and schemas."""
     assert client_query("GET", path) is None

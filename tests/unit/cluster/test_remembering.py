@@ -33,7 +33,7 @@ class Counting(NoHost):
         return len(self.asked)
 
 
-def test_an_answer_is_remembered() -> None:
+def test_a_result_is_cached() -> None:
     """The key has all arguments of the call."""
     inner = Counting()
     host = RememberingHost(inner)
@@ -50,8 +50,8 @@ def test_an_error_is_not_cached() -> None:
     assert {"name": "a"} == host.get_object("v1", "Pod", "default", "a")
 
 
-def test_the_clock_goes_on() -> None:
-    """Its time is never cached."""
+def test_the_clock_is_not_cached() -> None:
+    """Each read returns the current time."""
     host = RememberingHost(Counting())
     assert [1, 2] == [host.now(), host.now()]
 

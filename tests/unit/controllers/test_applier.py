@@ -101,7 +101,7 @@ def test_an_object_is_created_with_one_request_and_has_its_reason() -> None:
     run(scenario)
 
 
-def test_an_object_that_is_as_wanted_is_not_written() -> None:
+def test_an_unchanged_object_is_not_written() -> None:
     """The creator of the object and the new reason do not matter."""
 
     async def scenario(stage: Stage) -> None:
@@ -113,7 +113,7 @@ def test_an_object_that_is_as_wanted_is_not_written() -> None:
     run(scenario)
 
 
-def test_with_the_object_at_hand_nothing_is_sent() -> None:
+def test_with_the_object_in_memory_no_request_is_sent() -> None:
     """The object from the watch is compared instead of being read."""
 
     async def scenario(stage: Stage) -> None:
@@ -205,7 +205,7 @@ def test_a_stale_object_is_read_again_after_a_conflict() -> None:
     run(scenario)
 
 
-def test_an_object_that_is_gone_meanwhile_is_created() -> None:
+def test_an_object_that_was_deleted_meanwhile_is_created() -> None:
     """The watch had not delivered the deletion yet."""
 
     async def scenario(stage: Stage) -> None:
@@ -323,7 +323,7 @@ def test_a_subresource_is_patched_at_its_own_path() -> None:
     run(scenario)
 
 
-def test_a_deletion_is_of_the_object_that_was_judged() -> None:
+def test_only_the_evaluated_object_is_deleted() -> None:
     """A changed or recreated object causes a conflict; a missing one is no error."""
 
     async def scenario(stage: Stage) -> None:
@@ -363,7 +363,7 @@ def test_an_object_that_something_else_changes_back_is_quarantined() -> None:
     run(scenario)
 
 
-def test_an_api_server_that_is_busy_or_away_is_an_error_of_the_world() -> None:
+def test_an_unavailable_api_server_is_an_error_with_its_status() -> None:
     """The status of the error is passed on, and an unanswered request may be repeated."""
 
     async def scenario(stage: Stage) -> None:

@@ -33,11 +33,11 @@ GENERATED = {
     *("configmaps", "resourcequotas", "limitranges", "ingresses", "ingressclasses", "networkpolicies"),
     *("roles", "rolebindings", "resourceclaims", "resourceclaimtemplates"),
 }
-"""What the background controller may write everywhere without further roles."""
+"""Resources that the background controller may write everywhere without further roles."""
 
 
 REPORTS = {"policyreports", "clusterpolicyreports", "reports", "clusterreports"}
-"""What the reports controller writes."""
+"""Resources that the reports controller writes."""
 
 
 def deployments(settings: InstallSettings | None = None) -> dict[str, JSONObject]:

@@ -102,7 +102,7 @@ def test_parallel_reads_of_one_manifest_make_one_request() -> None:
     assert 1 == registry.requests["manifests"]
 
 
-def test_what_is_kept_is_kept_for_its_credentials_only() -> None:
+def test_the_cache_is_separate_for_each_credential() -> None:
     """A caller without access to an image does not get it from the cache of a caller with access."""
     registry = Registry(users={"user": "canary-password"})
     digest = registry.push("team/app", "v1")

@@ -46,7 +46,7 @@ def test_the_error_of_one_read_takes_its_place() -> None:
         asyncio.run(read_all([good, bad]))
 
 
-def test_an_error_of_our_own_is_raised() -> None:
+def test_an_internal_error_is_raised() -> None:
     """A bug in the code is not returned as an error of a read."""
 
     async def wrong() -> int:

@@ -50,7 +50,7 @@ def test_everything_that_is_written_can_be_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["half \ud800 of a character"])
-def test_half_of_a_character_does_not_stop_the_metrics(text: str) -> None:
+def test_a_lone_surrogate_does_not_stop_the_metrics(text: str) -> None:
     """Names in requests may contain a lone surrogate."""
     metrics = Metrics()
     metrics.reconciled(text)

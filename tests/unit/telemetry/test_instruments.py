@@ -162,7 +162,7 @@ def test_concurrent_scrapes_share_one_reading() -> None:
     asyncio.run(run())
 
 
-def test_processes_that_are_gone_do_not_bring_back_what_was_deleted() -> None:
+def test_ended_processes_do_not_restore_deleted_series() -> None:
     """Their last readings lose the series of deleted objects."""
     made = Instruments()
     made.counter(Metric("counter", "a", "A.", ("policy", "x"))).add(("p", "1"), 3)

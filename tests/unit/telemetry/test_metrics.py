@@ -64,10 +64,10 @@ KYVERNO = {
     "kyverno_breaker_drops": ("counter", {"circuit_name"}),
     "kyverno_info": ("gauge", {"version"}),
 }
-"""Instruments of Kyverno's admission controller; those about policies are in `controllers.state.policyinfo`."""
+"""Instruments of Kyverno's admission controller; those of policies are in `controllers.state.policyinfo`."""
 
 CACHES = {"kyverno_cache_stale_seconds": "gauge", "kyverno_globalcontext_entry_unavailable": "gauge"}
-"""What the caches of a cluster add."""
+"""Further instruments of the cluster's caches."""
 
 
 def readings(metrics: Metrics) -> dict[str, Reading]:

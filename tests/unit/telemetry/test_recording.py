@@ -65,7 +65,7 @@ def test_a_request_is_written_with_what_rules_know_beside_it(tmp_path: Path) -> 
 
 
 def test_every_webhook_that_receives_a_request_has_a_record(tmp_path: Path) -> None:
-    """Readers of the files count the write once; an equal request of the webhook is not recorded again."""
+    """Mutating and validating webhooks record the same write; readers of the files count it once."""
     recorder = recorder_of(tmp_path)
     review(recorder, POD, path="/mutate/fail")
     review(recorder, {**POD, "spec": {"changed": True}}, "uid-2")
@@ -139,7 +139,7 @@ def test_a_request_that_does_not_fit_is_dropped_and_logged(tmp_path: Path, caplo
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_full_disk_stops_no_request_and_leaves_no_half_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The reason is logged, and the next request is recorded again if it fits."""
+    """The reason is logged, and recording is attempted again for the next request."""
     caplog.set_level(logging.WARNING, "pyverno")
     files = RecordingFiles(tmp_path, size=4000, files=4)
     recorder = Recorder(files, Redaction())

@@ -83,7 +83,7 @@ def judge(path: str, *policies: JSONObject, cluster: MemoryWorld | None = None, 
     return answer(AdmissionRequest("admission.k8s.io/v1", "1", admission_request), route, cluster, NO_HOST)
 
 
-def test_a_deletion_is_judged_by_the_object_that_goes() -> None:
+def test_a_deletion_is_evaluated_with_the_deleted_object() -> None:
     """`oldObject` is the only object of a deletion."""
     policy = denying("Pod", "DELETE")
     outcome = judge("/validate/fail", policy, operation="DELETE", object=None, oldObject=POD)
@@ -98,7 +98,7 @@ def test_a_deletion_is_not_changed() -> None:
     assert judge("/mutate/fail", MUTATING).answer.patch
 
 
-def test_a_connection_is_judged_by_the_resource_that_is_connected_to() -> None:
+def test_a_connection_is_evaluated_with_the_resource_that_it_opens() -> None:
     """The object has another kind, with the options of the connection."""
     options = {"apiVersion": "v1", "kind": "PodExecOptions", "command": ["sh"]}
     exec_of: dict[str, Any] = {
@@ -158,7 +158,7 @@ EXCLUDED = Configuration.read({"excludeUsernames": "alice", "resourceFilters": "
         ({"object": MANAGED, "userInfo": {"username": "system:serviceaccount:kyverno-2:any"}}, PROTECTED),
     ],
 )
-def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], expected: str) -> None:
+def test_protection_comes_before_filters_and_excluded_users(request_: dict[str, Any], expected: str) -> None:
     """An excluded user or a resource filter does not bypass it."""
     cluster = MemoryWorld(protects_managed=True, configuration=EXCLUDED)
     assert expected == judge("/validate/fail", denying("Pod"), cluster=cluster, **request_).answer.message
@@ -173,9 +173,7 @@ def test_protection_comes_before_what_passes_unseen(request_: dict[str, Any], ex
         ("reports.kyverno.io", "EphemeralReport", "ephemeralreports", True),
     ],
 )
-def test_what_the_controllers_write_for_themselves_passes_unseen(
-    group: str, kind: str, resource: str, is_seen: bool
-) -> None:
+def test_own_objects_of_the_controllers_are_not_evaluated(group: str, kind: str, resource: str, is_seen: bool) -> None:
     """They are recognized by group and kind, because anyone can choose a name."""
     body = {"apiVersion": f"{group}/v2", "kind": kind, "metadata": {"name": "a", "namespace": "team"}}
     outcome = judge(

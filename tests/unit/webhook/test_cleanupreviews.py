@@ -23,7 +23,7 @@ def labelled(*, text: Any = None, **request: Any) -> AdmissionRequest:
 
 
 @pytest.mark.parametrize("text", [None, "1h", "3d12h", "2w", "-1m", "2026-11-22T100000Z", "2026-11-22", "1.5h", 3])
-def test_a_time_to_live_that_can_be_read_is_taken_in_silence(text: Any) -> None:
+def test_a_valid_time_to_live_has_no_warning(text: Any) -> None:
     """A request without an object has no warning either."""
     assert AdmissionResponse() == asyncio.run(review_ttl(labelled(text=text)))
     assert AdmissionResponse() == asyncio.run(review_ttl(labelled(object=None)))

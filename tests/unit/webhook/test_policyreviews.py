@@ -144,7 +144,7 @@ def test_policies_are_never_changed() -> None:
     assert AdmissionResponse() == ask(policy(RULE), "/policymutate")
 
 
-def test_a_valid_policy_is_refused_for_what_else_speaks_against_it() -> None:
+def test_a_valid_policy_is_refused_for_reasons_of_the_cluster() -> None:
     """The response has all reasons; an invalid policy is refused for its form first."""
 
     async def refusals(policy: ClusterPolicy) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def test_a_review_that_waits_for_the_host_does_not_delay_others() -> None:
     serve(make_server(CERTIFICATE, FROM_CONFIG, host=host), test)
 
 
-def test_an_error_of_the_world_is_judged_by_failure_policy() -> None:
+def test_an_error_of_the_host_is_handled_by_failure_policy() -> None:
     """Fail denies and Ignore allows; an error never reads as "no match"."""
     lenient = policy("lenient", FROM_CONFIG["spec"]["rules"][0], failurePolicy="Ignore")
 
@@ -292,7 +292,7 @@ def test_special_paths_are_answered_by_their_own_functions() -> None:
     serve(make_server(CERTIFICATE, special={"/policyvalidate": policies}), test)
 
 
-def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
+def test_filtered_requests_and_excluded_users_are_not_evaluated() -> None:
     """No policy is evaluated, so the outcome has no review."""
     told = Recorded()
     cluster = MemoryWorld(
@@ -308,7 +308,7 @@ def test_filtered_requests_and_excluded_users_pass_unseen() -> None:
     assert [True, True, False] == [outcome.review is None for _, outcome in told.answers]
 
 
-def test_managed_resources_are_protected_from_all_but_us() -> None:
+def test_managed_resources_are_protected_from_other_users() -> None:
     """The label marks them; the namespace controller may still empty a namespace."""
     managed = {**POD, "metadata": {**POD["metadata"], "labels": {"app.kubernetes.io/managed-by": "kyverno"}}}
     namespace_controller = {"username": "system:serviceaccount:kube-system:namespace-controller"}
@@ -529,7 +529,7 @@ class Hung(NoHost):
         return {"data": {"name": "web"}}
 
 
-def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_is_not_ready() -> None:
+def test_stuck_threads_are_replaced_until_the_replica_is_not_ready() -> None:
     """Callers get a response at the deadline, the loop and small reviews go on, and returning threads are reused."""
     host = Hung()
     limits = Limits(workers=2, spare_workers=2)
@@ -558,7 +558,7 @@ def test_threads_that_do_not_come_back_are_replaced_and_at_the_last_the_replica_
     serve(make_server(CERTIFICATE, FROM_CONFIG, host=host, limits=limits), test)
 
 
-def test_bytes_of_a_review_that_goes_on_are_in_work() -> None:
+def test_bytes_of_a_review_past_its_deadline_still_count() -> None:
     """Memory is bounded by what threads hold, not by what callers wait for."""
     host = Hung()
     large = {**POD, "metadata": {**POD["metadata"], "annotations": {"a": "x" * 60_000}}}

@@ -62,7 +62,7 @@ def names(policies: PolicySet) -> list[str]:
         ("/validate/ignore", [], ["lax"]),
     ],
 )
-def test_only_policies_that_can_not_change_an_answer_are_put_off(
+def test_only_policies_that_cannot_change_an_answer_are_deferred(
     path: str, deciding: list[str], telling: list[str]
 ) -> None:
     """Policies that deny in some namespace, or that warn, are evaluated before the answer; none is left out."""

@@ -177,7 +177,7 @@ def test_no_more_reports_are_made_than_allowed() -> None:
 
 
 def test_audit_policies_that_wait_for_the_host_are_evaluated_after_the_answer() -> None:
-    """Its result is still reported and has events; an Enforce policy is evaluated before the answer."""
+    """Their results are still reported and have events; an Enforce policy is evaluated before the answer."""
     looked_up = [{"name": "settings", "configMap": {"name": "settings", "namespace": "default"}}]
 
     def asking(name: str, action: str) -> JSONObject:

@@ -155,7 +155,7 @@ def named(name: str) -> JSONObject:
     return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": [check]}}
 
 
-def test_a_configuration_is_changed_and_never_made_anew() -> None:
+def test_a_configuration_is_updated_and_never_recreated() -> None:
     """Between a deletion and a creation every request would pass unchecked."""
     notices: list[Notice] = []
 
@@ -235,7 +235,7 @@ async def remaining(client: Client) -> tuple[list[str], bool]:
 
 
 @pytest.mark.parametrize("replicas", [None, 0])
-def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
+def test_the_last_replica_deletes_the_webhooks(replicas: int | None) -> None:
     """With the Deployment deleted or scaled to 0, webhooks with `Fail` would block every write."""
 
     async def run() -> None:
@@ -249,7 +249,7 @@ def test_the_last_replica_takes_the_webhooks_away(replicas: int | None) -> None:
 
 
 @pytest.mark.parametrize("server", ["", "127.0.0.1:9443"])
-def test_a_replica_that_others_come_after_leaves_them(server: str) -> None:
+def test_a_replica_with_successors_leaves_the_webhooks(server: str) -> None:
     """A replica outside of a cluster has no Deployment and leaves them as well."""
 
     async def run() -> None:

@@ -209,7 +209,7 @@ def test_lists_of_an_exception_are_data() -> None:
         {"expiresAt": "2030-01-01T00:00:00Z"},
     ],
 )
-def test_an_exception_that_can_not_be_written_as_a_condition_keeps_the_policy_with_us(spec: JSONObject) -> None:
+def test_an_exception_that_cannot_be_a_condition_keeps_the_policy_with_the_webhook(spec: JSONObject) -> None:
     """Examples are lists together with conditions, and exceptions with an expiry."""
     policy = cel("ValidatingPolicy", validations=[{"expression": "true"}])
     assert obstacle(policy, [cel_exception(**spec)]).startswith("skip generating ValidatingAdmissionPolicy: ")

@@ -99,7 +99,7 @@ def test_replicas_share_the_shards_and_take_over_those_of_one_that_ends() -> Non
     asyncio.run(run())
 
 
-def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
+def test_a_replica_that_crashed_is_replaced() -> None:
     """Its leases expire."""
 
     async def run() -> None:
@@ -117,7 +117,7 @@ def test_a_replica_that_is_gone_without_a_word_is_replaced() -> None:
     asyncio.run(run())
 
 
-def test_a_request_of_a_replica_that_is_gone_moves_no_shard() -> None:
+def test_a_request_of_a_deleted_replica_moves_no_shard() -> None:
     """A new holder clears the request to hand over and keeps the shard."""
     leases = GVR("coordination.k8s.io", "v1", "leases")
 

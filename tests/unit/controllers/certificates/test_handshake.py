@@ -76,7 +76,7 @@ def test_a_certificate_for_another_name() -> None:
     play(scene, "other.kyverno.svc")
 
 
-def test_a_certificate_that_has_ended() -> None:
+def test_an_expired_certificate() -> None:
     """The leaf expired two years ago."""
 
     async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:
@@ -90,7 +90,7 @@ def test_a_certificate_that_has_ended() -> None:
 
 @pytest.mark.parametrize("bundle", [b"", b"no certificate", b"\xff"])
 def test_an_unreadable_bundle_is_a_problem(bundle: bytes) -> None:
-    """An unreadable bundle is a problem as well, and the checks continue."""
+    """The checks continue after it."""
 
     async def scene(handshake: OwnHandshake, trusted: list[bytes], tls: ServerTls, port: int) -> None:
         trusted[0] = bundle
@@ -104,7 +104,7 @@ def test_an_unreadable_bundle_is_a_problem(bundle: bytes) -> None:
 
 
 def test_a_closed_port_is_a_problem() -> None:
-    """The closed port is reported as a problem."""
+    """The problem names the port."""
 
     async def run() -> None:
         handshake = OwnHandshake("a", lambda: AUTHORITY.certificates, 0.01)

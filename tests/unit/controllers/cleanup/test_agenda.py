@@ -45,7 +45,7 @@ def test_every_key_is_called_once_at_its_latest_time(puts: list[tuple[str, int]]
 
 
 def test_a_discarded_key_is_not_called() -> None:
-    """A discarded key is not called, even after it was postponed."""
+    """A postponed key is not called at its earlier time either."""
     board = Board()
     for key in "abc":
         board.agenda.put(key, 10)
@@ -57,7 +57,7 @@ def test_a_discarded_key_is_not_called() -> None:
     assert 1 == len(board.agenda)
 
 
-def test_only_so_many_keys_are_out() -> None:
+def test_the_number_of_keys_in_work_is_bounded() -> None:
     """The other keys follow in order as keys are done."""
     board = Board(max_due=2)
     for number in range(5):

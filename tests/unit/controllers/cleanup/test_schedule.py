@@ -56,7 +56,7 @@ def test_what_only_the_other_parser_reads_is_an_error() -> None:
         next_due("@every 1h", 0)
 
 
-def test_a_time_that_is_none_is_an_error() -> None:
+def test_an_invalid_time_is_an_error() -> None:
     """Otherwise the policy would run at once."""
     with pytest.raises(ValueSyntaxError, match="`yesterday` is no time"):
         read_time("yesterday")

@@ -48,7 +48,7 @@ def test_objects_with_the_same_results_share_an_outcome() -> None:
     assert found[0].digest != found[2].digest
 
 
-def test_what_is_not_to_be_shown_is_not_reported() -> None:
+def test_filtered_results_are_not_reported() -> None:
     """Filters exclude results by status and by kind of rule."""
     made = contexts(policy("a"))
     assert [("a", "pass")] == statuses(evaluate(pod(), made))

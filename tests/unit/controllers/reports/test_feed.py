@@ -73,6 +73,6 @@ def test_a_list_that_fails_for_long_is_a_refusal() -> None:
     assert [500, None] == refusals(broken, broken, EMPTY, bound=0.05)
 
 
-def test_a_list_that_fails_for_a_moment_is_none() -> None:
+def test_a_list_that_fails_for_a_moment_is_no_refusal() -> None:
     """The next list delivers the objects."""
     assert [] == refusals(status(500, "InternalError"), EMPTY, bound=30.0)

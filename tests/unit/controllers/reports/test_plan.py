@@ -116,7 +116,7 @@ def test_the_scan_does_not_decide_about_rules_for_other_operations() -> None:
     assert not found.decides(item("v", "", "KyvernoValidatingPolicy"), info, "team")
 
 
-def test_the_scan_decides_that_a_policy_is_not_about_a_kind_any_more() -> None:
+def test_the_scan_decides_that_a_policy_no_longer_matches_a_kind() -> None:
     """The result dates from before the policy changed."""
     found = plan(policy("a", "ConfigMap"))
     assert found.decides(item("a"), BUILTIN_KINDS.by_kind("Pod")[0], "team")

@@ -45,7 +45,7 @@ def events_for(*results: RuleResult, is_allowed: bool = True) -> list[tuple[str,
     return [(each.reason, each.action, each.note, each.regarding.name) for each in found]
 
 
-def test_a_denial_has_events_on_its_policy() -> None:
+def test_a_denial_has_one_event_for_each_failed_rule() -> None:
     """Each failed rule has one event; the denied resource does not exist, so it has none."""
     events = events_for(result("a", Status.FAIL, "no"), result("b", Status.PASS), is_allowed=False)
     assert [("PolicyViolation", "Resource Blocked", "Pod shop/web: [a] fail (blocked); no", "p")] == events
@@ -74,7 +74,7 @@ def test_a_skip_has_events_on_exception_and_policy() -> None:
 
 
 def test_success_has_one_event_for_each_policy() -> None:
-    """Each policy has one event, whatever the number of its rules."""
+    """The number of its rules does not matter."""
     assert [
         ("PolicyApplied", "Resource Passed", "Pod shop/web: pass", "p"),
         ("PolicyApplied", "Resource Mutated", "Pod shop/web is successfully mutated", "q"),

@@ -78,7 +78,7 @@ def test_a_permanent_refusal_is_reported_at_once() -> None:
 
 
 def test_an_item_that_is_too_old_is_given_up() -> None:
-    """The item is reported with its last error."""
+    """Its last error is reported as the reason."""
     desk = Writer(*[HostError("away")] * 50)
 
     async def act(box: Outbox[str]) -> None:
@@ -89,7 +89,7 @@ def test_an_item_that_is_too_old_is_given_up() -> None:
     assert ([], [("a", "away")]) == (desk.written, desk.lost)
 
 
-def test_a_full_box_takes_nothing_more() -> None:
+def test_a_full_outbox_takes_nothing_more() -> None:
     """`put` reports the item as lost instead of blocking."""
     desk = Writer()
     desk.gate.clear()
@@ -104,7 +104,7 @@ def test_a_full_box_takes_nothing_more() -> None:
     assert (["a", "b"], [("c", "too many are waiting to be written")]) == (desk.written, desk.lost)
 
 
-def test_a_box_holds_no_more_bytes_than_it_may() -> None:
+def test_an_outbox_has_a_limit_of_bytes() -> None:
     """A single oversized item is accepted, and written items free their bytes."""
     desk = Writer()
     desk.gate.clear()
@@ -151,7 +151,7 @@ def test_unwritten_items_are_reported_at_the_end() -> None:
 
 
 def test_an_unexpected_exception_costs_one_item() -> None:
-    """The writer continues after an unexpected exception."""
+    """The writer continues with the next item."""
     desk = Writer(ValueError("oops"))
 
     async def act(box: Outbox[str]) -> None:

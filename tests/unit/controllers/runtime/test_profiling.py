@@ -89,7 +89,7 @@ def test_stacks_of_threads_and_counts_of_objects_are_served() -> None:
         ("/x", 404),
     ],
 )
-def test_what_can_not_be_made_is_refused(path: str, status: int) -> None:
+def test_an_invalid_profile_is_refused(path: str, status: int) -> None:
     """The response gives the reason."""
 
     async def scene(session: aiohttp.ClientSession, url: str) -> None:
@@ -112,4 +112,4 @@ def test_one_profile_is_made_at_a_time() -> None:
 def test_without_an_address_the_port_is_on_loopback() -> None:
     """The default is loopback, unlike upstream."""
     assert "127.0.0.1" == ProfilingPort()._address
-    assert "0.0.0.0" == ProfilingPort("0.0.0.0")._address  # noqa: S104 - said on purpose
+    assert "0.0.0.0" == ProfilingPort("0.0.0.0")._address  # noqa: S104 - an explicit setting

@@ -90,7 +90,7 @@ def test_changes_of_watched_objects_and_of_what_they_own_bring_their_keys() -> N
     asyncio.run(run())
 
 
-def test_a_shared_watch_is_heard_once_in_every_term() -> None:
+def test_a_shared_watch_notifies_once_in_every_term() -> None:
     """Its owner runs the informer; a second term does not subscribe again."""
 
     async def run() -> None:

@@ -56,7 +56,7 @@ async def allow(client: Client, resource: str, *verbs: str, names: tuple[str, ..
 
 
 def scanned(*resources: str) -> CelPolicy:
-    """Return a ValidatingPolicy about core resources."""
+    """Return a ValidatingPolicy for core resources."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": list(resources)}
     spec = {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": "true"}]}
     found = written({"apiVersion": "policies.kyverno.io/v1", "kind": "ValidatingPolicy", "spec": spec})
@@ -106,7 +106,7 @@ def test_scans_need_no_permission_for_subresources() -> None:
 
 
 def test_missing_permissions_are_checked_again_and_granted_ones_are_not() -> None:
-    """Missing permissions are checked in each round, granted ones are cached."""
+    """A permission that is granted later takes effect in the next round; granted ones are cached."""
 
     async def ask(client: Client) -> list[tuple[str, ...]]:
         permissions, policy = ReadPermissions(client, USER), scanned("secrets")

@@ -173,7 +173,7 @@ def cel_status(kind: str = "ValidatingPolicy", missing: tuple[str, ...] = (), **
     return status_of(compiled, is_configured=True, now=NOW, missing=missing)
 
 
-def test_policies_in_cel_tell_their_conditions_and_copies() -> None:
+def test_the_status_of_cel_policies_has_conditions_and_copies() -> None:
     """Conditions cover the webhook and the permissions of reports; copies are the autogen specs for pod controllers."""
     status = cel_status()
     conditions = status["conditionStatus"]["conditions"]
@@ -209,7 +209,7 @@ def test_a_policy_without_admission_has_no_condition_on_webhooks() -> None:
         assert ["RBACPermissionsGranted"] == [each["type"] for each in conditions]
 
 
-def test_copies_that_are_gone_are_taken_out_of_the_status() -> None:
+def test_deleted_copies_are_removed_from_the_status() -> None:
     """A merge patch has to remove them explicitly."""
     first = cel_status()
     second = {**first, "autogen": {"configs": {"defaults": first["autogen"]["configs"]["defaults"]}}}
@@ -236,7 +236,7 @@ def test_a_policy_is_known_until_and_after_it_was_deleted() -> None:
     )
 
 
-def test_a_policy_that_the_api_server_has_a_copy_of_is_known() -> None:
+def test_a_policy_with_a_copy_in_the_api_server_is_known() -> None:
     """The webhook neither evaluates it nor counts it as missing."""
     copied: JSONObject = {
         "apiVersion": "policies.kyverno.io/v1",

@@ -150,7 +150,7 @@ def test_bindings_that_were_deleted_meanwhile_give_no_role_any_more() -> None:
     play(scene)
 
 
-def test_a_replica_that_cannot_find_out_what_is_served_is_not_ready() -> None:
+def test_a_replica_with_failing_discovery_is_not_ready() -> None:
     """Policies of an unknown kind would never be evaluated."""
 
     async def scene(replica: Replica) -> None:
@@ -190,7 +190,7 @@ def test_config_maps_in_memory_are_not_used_once_they_are_stale() -> None:
     play(scene)
 
 
-def test_entries_of_a_definition_that_goes_and_comes_back_are_followed_at_once() -> None:
+def test_entries_of_a_recreated_definition_are_followed_at_once() -> None:
     """CRDs are watched, so entries do not wait for the next refresh."""
     group = "example.com"
     definition: JSONObject = {

@@ -169,7 +169,7 @@ def test_the_last_value_of_a_projection_that_fails_counts_for_the_bound() -> Non
     play(work)
 
 
-def test_a_resource_that_comes_is_followed_at_once() -> None:
+def test_a_new_resource_is_followed_at_once() -> None:
     """Until then the entry reports the reason, once the first list is overdue."""
 
     async def work(scene: Scene) -> None:

@@ -288,7 +288,7 @@ def test_cel_policies_with_other_selectors_have_another_webhook() -> None:
         ({"matchConstraints": {"matchPolicy": "Exact"}}, "matchPolicy", "Exact"),
     ],
 )
-def test_cel_policies_with_wishes_of_their_own_have_their_own_webhook(spec: JSONObject, key: str, value: Any) -> None:
+def test_cel_policies_with_own_settings_have_their_own_webhook(spec: JSONObject, key: str, value: Any) -> None:
     """Policies with different timeouts or match policies cannot share a webhook."""
     found = hooks(cel("a", **spec), cel("b"))
     assert value == found["vpol.validate.kyverno.svc-fail-finegrained-a"][key]
@@ -416,7 +416,7 @@ def test_a_request_without_object_passes_the_conditions_on_kinds() -> None:
     assert {"object == null || !("} == {text[:20] for _, text in conditions(hook)}
 
 
-def test_a_policy_that_synchronizes_is_spared_creations_only() -> None:
+def test_a_synchronizing_policy_filters_creations_only() -> None:
     """An update that no longer matches must reach the webhook, so that generated objects are deleted."""
     generate = {"generate": [{"expression": "generator.Apply('x', [])"}]}
     for evaluation, expected in (

@@ -96,7 +96,7 @@ def test_a_refused_webhook_is_not_tried_in_every_round() -> None:
     play(scene)
 
 
-def test_a_policy_gets_another_chance_when_it_is_written_anew() -> None:
+def test_an_updated_policy_is_tried_again() -> None:
     """A deleted policy is forgotten."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:
@@ -108,7 +108,7 @@ def test_a_policy_gets_another_chance_when_it_is_written_anew() -> None:
     play(scene)
 
 
-def test_a_mistake_does_not_take_away_the_webhook_that_was_taken_before() -> None:
+def test_an_invalid_update_keeps_the_webhook_that_was_accepted_before() -> None:
     """Only its address and its CA bundle are updated."""
 
     async def scene(client: Client, registration: WebhookRegistration) -> None:

@@ -64,7 +64,7 @@ def test_an_unchanged_configuration_is_not_written() -> None:
     play(scene)
 
 
-def test_annotations_are_replaced_and_what_was_added_by_others_goes() -> None:
+def test_annotations_are_replaced_and_foreign_ones_are_removed() -> None:
     """A foreign annotation could disable something, so it is removed as well."""
 
     async def scene(client: Client, controller: ConfigurationWriter) -> None:

@@ -57,7 +57,7 @@ def test_a_policy_in_cel_has_one_rule_without_a_name() -> None:
     assert [] == list(works_of(request("cel-generate", "copy", {**cel, "cacheRestore": True})))
 
 
-def test_of_requests_that_cannot_be_done_the_newest_stays() -> None:
+def test_only_the_newest_failing_request_stays() -> None:
     """A trigger that changes often while its rule fails does not fill the cluster with UpdateRequests."""
     rule = {
         "name": "broken",

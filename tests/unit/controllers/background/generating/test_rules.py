@@ -215,7 +215,7 @@ def test_a_policy_waits_for_the_kind_that_it_matches() -> None:
     in_cluster(act)
 
 
-def test_an_object_without_the_labels_of_its_rule_is_no_longer_kept_in_step() -> None:
+def test_an_object_without_the_labels_of_its_rule_is_no_longer_synchronized() -> None:
     """The rule removes the labels when it generates another object; a user removes them to end the synchronization."""
 
     async def act(world: World) -> None:

@@ -100,7 +100,7 @@ def test_an_object_that_changes_all_the_time_is_a_failure() -> None:
         changes.finish()
 
 
-def test_an_object_that_is_gone_needs_no_change() -> None:
+def test_a_deleted_object_needs_no_change() -> None:
     """The object was deleted after the rule was evaluated, or between two evaluations."""
     cluster = Cluster(one=[StatusError(404, "NotFound", "gone")], two=[conflict()])
     changes = cluster.changes()

@@ -195,7 +195,7 @@ def test_one_update_request_covers_all_objects_of_a_rule(cluster: BackgroundClus
     cluster.no_requests()
 
 
-def test_a_policy_whose_spec_stays_does_nothing_again(cluster: BackgroundCluster) -> None:
+def test_an_unchanged_spec_does_not_mutate_again(cluster: BackgroundCluster) -> None:
     """A new label on the policy does not start another evaluation of existing objects."""
     own = "labelled"
     cluster.apply(namespace(own) + config_map(f"{own}/trigger") + config_map(f"{own}/target"))
@@ -405,7 +405,7 @@ data: {{resourceFilters: "{filters}"}}
     assert {} == labels(cluster.get("v1", "ConfigMap", f"{own}/kept"))
 
 
-def test_a_policy_that_is_gone_has_nothing_left_to_do(cluster: BackgroundCluster) -> None:
+def test_a_deleted_policy_has_no_work_left(cluster: BackgroundCluster) -> None:
     """Its requests are completed, and so are those for a removed rule."""
     cluster.apply(
         rule(

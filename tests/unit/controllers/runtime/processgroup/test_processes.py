@@ -28,7 +28,7 @@ say = lambda **message: end.write(json.dumps(message).encode() + b"\\n")
 signal.signal(signal.SIGTERM, lambda *_: os._exit(errand.get("code", 0)))
 heard = lambda: [json.loads(line) for line in iter(end.readline, b"")]
 """
-"""What a stand-in begins with; the last argument is the number of its socket."""
+"""The first lines of a stand-in program; its last argument is the number of its socket."""
 
 GOOD = "say(problem='')\nfor line in iter(end.readline, b''):\n    pass\n"
 COUNTING = """
@@ -47,7 +47,7 @@ def processes_running(program: str, count: int = 2, **errand: object) -> Process
 
 
 def sent_problems(running: Processes) -> dict[int, str]:
-    """Return what each process was last told of the others."""
+    """Return the last problem of the others that each process received."""
     return dict(running._sent)
 
 
