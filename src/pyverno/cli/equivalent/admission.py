@@ -15,6 +15,7 @@ from zlib import crc32
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.types.customresources import types_of
 from kubesandbox.types.resources import ResourceTable, ResourceType, builtin_table
+from kubesandbox.validation.names import dns_label_problems
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
@@ -133,9 +134,12 @@ def refusal_of(kube_version: str) -> Callable[[JSONObject], bool]:
 
 
 def _in_namespace(kind: ResourceType, body: JSONObject) -> JSONObject:
-    """Return the object with a namespace if its kind has one: that of the URL it was sent to."""
+    """Return the object with a namespace if its kind has one: that of the URL it was sent to, which must exist."""
     metadata = body.get("metadata")
-    if not kind.namespaced or not isinstance(metadata, dict) or metadata.get("namespace"):
+    if not kind.namespaced or not isinstance(metadata, dict):
+        return body
+    namespace = metadata.get("namespace")
+    if namespace and not (isinstance(namespace, str) and dns_label_problems(namespace)):
         return body
     return {**body, "metadata": {**metadata, "namespace": "default"}}
 

@@ -113,3 +113,11 @@ def test_a_mount_gets_its_volume() -> None:
     assert admitted is not None
     assert [mount] == admitted["spec"]["containers"][0]["volumeMounts"]
     assert ["v"] == [each["name"] for each in admitted["spec"]["volumes"]]
+
+
+def test_an_object_is_in_a_namespace_that_can_exist() -> None:
+    """Names of namespaces are labels: another one is never that of an object."""
+    body: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "kube-*"}}
+    admitted = ADMIT(body)
+    assert admitted is not None
+    assert "default" == admitted["metadata"]["namespace"]
