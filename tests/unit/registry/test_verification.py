@@ -24,7 +24,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_demand_has_a_verdict_with_its_checks(stage: ImageStage) -> None:
-    """All that are named must have signed."""
+    """Each named signer is one demand, and every demand must be met."""
     root, keys = stage.services.trusted_root(), [stage.signer.public_pem, stage.services.keyed().public_pem]
     good, both = (pyverno.verify_image(stage.image("v1"), keys=each, trust_root=root) for each in (keys[:1], keys))
     assert (True, False, [True, False]) == (good.verified, both.verified, [each.passes for each in both.demands])
@@ -35,7 +35,7 @@ def test_every_demand_has_a_verdict_with_its_checks(stage: ImageStage) -> None:
 
 
 def test_identities_attestations_and_notary_signatures_are_verified(stage: ImageStage) -> None:
-    """In every form in which they are stored."""
+    """Examples are a Sigstore bundle, an attestation layer and a Notary referrer."""
     digest = stage.push("v2")
     stage.bundle(digest, stage.services.keyless("dev@example.com"))
     stage.attest(digest, stage.signer.attest_layer(digest, {"a": 1}, "https://example.com/scan"))
@@ -56,7 +56,7 @@ def test_identities_attestations_and_notary_signatures_are_verified(stage: Image
 
 
 def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
-    """No demand, no trust root, no key, no image."""
+    """Cases are a missing demand, trust root, key and image."""
     with pytest.raises(pyverno.UsageError, match="nothing is demanded"):
         pyverno.verify_image(stage.image("v1"))
     with pytest.raises(pyverno.UsageError, match="`trust_root` is needed"):

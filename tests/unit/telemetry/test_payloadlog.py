@@ -63,7 +63,7 @@ def fields(caplog: pytest.LogCaptureFixture) -> list[JSONObject]:
 
 
 @pytest.fixture(autouse=True)
-def told(caplog: pytest.LogCaptureFixture) -> None:
+def default_verbosity(caplog: pytest.LogCaptureFixture) -> None:
     """Capture the log at the default verbosity."""
     caplog.set_level(logging.INFO, "pyverno")
 

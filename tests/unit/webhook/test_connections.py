@@ -226,7 +226,7 @@ def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
             await asyncio.sleep(0.01)
         while server._bodies.in_work < 100:
             await asyncio.sleep(0.01)
-        assert server._bodies.in_work < 1000, "bytes count when they arrive"
+        assert server._bodies.in_work < 1000, "bytes are counted on arrival"
         assert await is_denied(server)
         async with asyncio.timeout(60):  # it once took more than twenty seconds
             await server.stop()

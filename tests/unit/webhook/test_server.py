@@ -546,7 +546,7 @@ def test_stuck_threads_are_replaced_until_the_replica_is_not_ready() -> None:
         service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "default"}}
         assert (await client.ask("/validate/fail", review_body(service)))["allowed"]
         assert 504 == (await client.status("POST", "/validate/fail?timeout=0.9s", json=review_body(POD)))[0]
-        assert 4 == host.asked, "what waits for a thread when its time is over is never begun"
+        assert 4 == host.asked, "a review that waits for a thread beyond its deadline never starts"
         host.let_go.set()
         while client.server.overdue:
             await asyncio.sleep(0.01)

@@ -112,7 +112,7 @@ def test_the_public_key_is_fetched_by_its_name(reference: str) -> None:
 
 
 def test_a_version_of_a_key_may_be_of_another_kind() -> None:
-    """Azure names keys by numbers, of RSA too."""
+    """Azure encodes every key as numbers, RSA keys included."""
     pem = _fetch(lambda keys: keys.fetch(f"azurekms://team.vault.azure.net/signing/{'0' * 32}"))
     expected = RSA_KEY.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     assert expected == read_key(pem.encode()).der
