@@ -31,7 +31,7 @@ def test_every_command_has_a_page_with_its_flags(cli: Run, folder: Path) -> None
 
 
 def test_website_adds_front_matter(cli: Run, folder: Path) -> None:
-    """Without date and generated mark where that is asked for; links lead to pages."""
+    """`--noDate` omits the date and `--markdownLinks` keeps `.md` in links."""
     cli("docs", "-o", "out", "--website", "--noDate", "--autogenTag=false")
     text = (folder / "out/pyverno_jp.md").read_text()
     assert text.startswith('---\ntitle: "pyverno jp"\nweight: 35\n---\n\n## pyverno jp\n')

@@ -39,7 +39,7 @@ def run(place: Path, *arguments: str, **environment: str) -> subprocess.Complete
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])
 def test_text_never_fails_on_a_code_page(place: Path, encoding: str) -> None:
-    """Characters that it lacks are written as escapes; tables are drawn with what there is."""
+    """Characters outside the code page are escaped, and tables fall back to ASCII borders."""
     for arguments in OUTPUTS:
         ran = run(place, *arguments, PYTHONIOENCODING=encoding)
         assert (1, b"") == (ran.returncode, ran.stderr), ran.stderr

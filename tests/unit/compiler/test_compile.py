@@ -1,4 +1,4 @@
-"""`compile_document`: what is asked of one document beyond its own text."""
+"""`compile_document`: checks of one document beyond its schema."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_bad_selector_of_a_binding_is_an_error_of_the_binding(kind, body, path
 
 @pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"])
 def test_a_policy_does_not_run_with_a_binding_that_can_not_be_read(kind):
-    """Which resources such a binding is about is not known."""
+    """Its results are errors, because the matched resources are unknown."""
     bound = binding(kind, f"matchResources: {{objectSelector: {BAD}}}")
     [rule] = compiled(policy(kind, "objectSelector: {}"), bound).items[0].policy.rules
     assert isinstance(rule.action, Unavailable)

@@ -48,7 +48,7 @@ def test_a_cluster_policy_reads_every_namespace():
     ],
 )
 def test_a_policy_of_a_namespace_reads_nothing_outside_it(ask):
-    """Whatever it asks for, and however the request is written."""
+    """Each kind of lookup is refused, however its URL or target is written."""
     with pytest.raises(EvaluationError, match="a policy of namespace `team` may"):
         ask(broker("team"))
 

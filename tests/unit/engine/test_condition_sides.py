@@ -38,7 +38,7 @@ def holds(operator: str, key: JSON, value: JSON, caps: JSON, listed: JSON = None
 def test_whose_wildcards_count(
     operator: str, as_key: bool, as_value: bool, policy_value: bool, policy_key: bool, *, lists: bool
 ) -> None:
-    """Operator by side by direction; a list of one as key says what the text alone says."""
+    """Table of operator, side and direction; a list of one item as key behaves like the item alone."""
     is_member = operator.endswith("In")
     if lists and operator not in ("AnyIn", "AllIn", "AnyNotIn", "AllNotIn"):
         return  # the others do not look into lists for wildcards
@@ -75,6 +75,6 @@ def test_items_that_the_policy_writes_are_patterns(operator: str) -> None:
 
 
 def test_a_range_of_the_object_is_text() -> None:
-    """What the object says is no range either."""
+    """A range in the object's data is compared as text on both sides."""
     assert holds("AnyNotIn", ["5"], OBJECT, "1-10")
     assert not holds("AnyNotIn", OBJECT, "1-10", "5")

@@ -1,4 +1,4 @@
-"""What the results of all rules together mean for a request, and the words in which each kind of policy says it."""
+"""The decision that the results of all rules lead to, and the message format of each policy kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def result(
 
 
 def bound(*actions: str) -> CelDetail:
-    """What a ValidatingAdmissionPolicy says for the binding `b`."""
+    """Detail of a ValidatingAdmissionPolicy result for the binding `b`."""
     return CelDetail(0, "b", actions)
 
 

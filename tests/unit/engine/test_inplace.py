@@ -78,7 +78,7 @@ def test_conditions_on_triggers_let_targets_be_when_they_do_not_hold():
 
 
 def test_targets_that_an_expression_returns_need_a_request():
-    """The expression is about the trigger."""
+    """The expression reads the trigger, which only a request provides."""
     (found,) = compiled(policy(targetMatchConstraints={"expression": "{'kind': object.kind}"})).policies
     assert [None] == [in_place(rule) for rule in found.rules]
 

@@ -26,13 +26,13 @@ def test_what_a_rule_writes_is_what_a_controller_reads() -> None:
 
 
 def test_a_policy_in_cel_names_its_namespace_and_the_trigger() -> None:
-    """Policies of the same name in two namespaces are told apart."""
+    """The namespace distinguishes policies of the same name."""
     trigger = ResourceRef("apps/v1", "Deployment", "shop", "web")
     assert Origin("copy", "shop", "", trigger, "7") == Origin.of(cel_labels(CEL, REQUEST))
 
 
 def test_a_name_that_no_label_may_hold_is_left_out() -> None:
-    """An API server would refuse the object; the uid tells which trigger it is."""
+    """The API server would reject such a label; the uid identifies the trigger instead."""
     role = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "system:node", "uid": "9"}}
     found = Origin.of(cel_labels(CEL, Request.from_manifest(role)))
     assert found is not None

@@ -101,7 +101,7 @@ def test_background_scans_leave_out_policies_of_admission_and_the_other_way_roun
 
 
 class Clock:
-    """A clock that goes on when something is made."""
+    """A clock that advances with each compilation."""
 
     def __init__(self):
         self.now = 0.0
@@ -111,7 +111,7 @@ class Clock:
         return self.now
 
     def compile(self, tier, memo, seconds=1 / 128):
-        """Return what `tier` makes; the first time takes a while."""
+        """Compile `tier` into `memo`; only the first call advances the clock."""
         if not memo:
             self.now += seconds
             self.made += 1
@@ -133,7 +133,7 @@ def slowly_compiled(clock, count):
 
 
 def test_a_review_with_a_deadline_compiles_for_a_moment_only(monkeypatch):
-    """The rest is left for the next reviews, which say the same; without a deadline all is compiled at once."""
+    """Later reviews compile the rest and give the same results; without a deadline everything is compiled at once."""
     clock = Clock()
     monkeypatch.setattr("pyverno.engine.policyset.CompileSlice", partial(CompileSlice, clock=clock))
     policies, request = slowly_compiled(clock, 39), Request.from_manifest(POD)

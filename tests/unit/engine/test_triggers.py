@@ -156,7 +156,7 @@ def test_a_rule_whose_condition_held_before_takes_back_what_it_made(rule, new, o
 
 
 def test_an_object_that_no_longer_matches_takes_back_what_was_made():
-    """Whether its conditions held is not asked: what was made must not stay behind."""
+    """The old object's conditions are not evaluated, so that no generated object stays behind."""
     rule = generate(selector={"app": "web"}, synchronize=True, level="gold")
     before = config_map(level="tin")
     before["metadata"]["labels"] = {"app": "web"}
@@ -164,7 +164,7 @@ def test_an_object_that_no_longer_matches_takes_back_what_was_made():
 
 
 def test_a_rule_of_which_it_can_not_be_told_is_set_in_motion_with_the_reason():
-    """Whoever does the work asks again; an error must not read as "does not apply"."""
+    """The background controller evaluates the rule again; an error must not read as "does not apply"."""
     rule = generate(level="gold")
     rule["context"] = [{"name": "far", "apiCall": {"urlPath": "/api/v1/namespaces"}}]
     rule["preconditions"]["all"][0]["key"] = "{{ far.items[0].metadata.name }}"
@@ -221,7 +221,7 @@ def test_rules_that_judge_or_change_the_object_itself_are_none_of_these():
     ],
 )
 def test_policies_in_cel_are_set_in_motion_by_constraints(policy, request_, expected):
-    """Conditions of those that make objects are asked when the work is done, of the others at once."""
+    """Conditions of generating policies are evaluated later, in the background, those of other policies at once."""
     assert ([expected] if expected else []) == [what for _, what in said([policy], request_)]
 
 

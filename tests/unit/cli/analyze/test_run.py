@@ -36,7 +36,7 @@ def test_a_finding_is_shown_with_the_changes_of_its_object(cli: Run) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_without_a_finding_the_exit_code_is_0(cli: Run) -> None:
-    """And the summary says what was looked at."""
+    """The summary counts the analyzed policies."""
     ran = cli("analyze", "good.yaml", *FEW)
     assert (0, "") == (ran.code, ran.err)
     assert ran.out.startswith("No problems found in 1 policy, ")

@@ -82,7 +82,7 @@ def test_what_suppresses_nothing_is_a_finding_beside_the_failure(
 
 
 def test_suppressions_can_be_switched_off_and_must_have_reasons(cli: Run, folder: Path) -> None:
-    """Who runs the checks decides."""
+    """`--no-suppressions` and `--require-reason` override the comments in the manifests."""
     assert [("no-latest", "tag", "fail")] == _statuses(_apply(cli, folder, HEAD + BAD, "--no-suppressions"))
     without = _apply(cli, folder, "# pyverno: ignore[no-latest]\n" + BAD, "--require-reason")
     expected = [("no-latest", "tag", "fail"), ("pyverno", "suppression-without-reason", "fail")]
@@ -100,7 +100,7 @@ def test_a_suppression_for_policies_of_another_run_is_none_of_ours(cli: Run, fol
 
 
 def test_an_error_is_never_suppressed(cli: Run, folder: Path) -> None:
-    """A check that could not be made is no failure that somebody accepted."""
+    """A suppression accepts a failure, not a check that could not be evaluated."""
     broken = LATEST.replace("pattern:", 'pattern: "{{ missing.value }}"\n      ignored:').partition("      ignored:")[0]
     (folder / "latest.yaml").write_text(broken)
     ran = _apply(cli, folder, HEAD + BAD)

@@ -48,7 +48,7 @@ def test_a_failing_resource_ends_with_1_and_upstreams_violation_block(cli: Run) 
 
 @pytest.mark.parametrize("name", ["scanned", "in-cel"])
 def test_a_policy_for_background_scans_only_is_asked(cli: Run, folder: Path, name: str) -> None:
-    """A manifest is checked for what a cluster will say of it at any time."""
+    """`apply` evaluates policies with admission disabled too, because background scans would report the resource."""
     scanned = LATEST.replace("spec:", "spec:\n  admission: false", 1)
     cel = """\
 apiVersion: policies.kyverno.io/v1
@@ -243,7 +243,7 @@ spec:
 
 
 def test_authorization_requests_are_judged_by_the_policies_of_their_mode(cli: Run, folder: Path) -> None:
-    """First HTTP, then Envoy; what no policy answers is a skip, other policies say nothing."""
+    """A request that no policy of its mode answers is a skip; policies of other modes give no result."""
     head = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\n"
     get = "\"object.attributes.method == 'GET' ? http.Allowed().Response() : null\""
     (folder / "http.yaml").write_text(
@@ -292,7 +292,7 @@ def test_an_invalid_policy_is_skipped_and_counts_as_an_error(cli: Run) -> None:
 
 
 def test_a_document_that_is_no_policy_counts_as_an_error(cli: Run, folder: Path) -> None:
-    """It has no name that could be listed; the others are asked."""
+    """It has no name to list; the other policies are still evaluated."""
     (folder / "typo.yaml").write_text(LATEST.replace("rules:", "ruels:"))
     ran = cli("apply", "typo.yaml", "latest.yaml", "good.yaml", "-r", "good.yaml")
     assert (1, 1, 2) == (ran.code, summary(ran.out)["pass"], summary(ran.out)["error"])

@@ -253,7 +253,7 @@ def test_deep_input_is_an_error_or_an_answer(cli: Run, files: Path, arguments: t
     ],
 )
 def test_check_prints_the_type(cli: Run, arguments: tuple[str, ...], type_: str) -> None:
-    """With the schema of a kind or of a CustomResourceDefinition, where one is asked for."""
+    """Options supply the schema of a kind or of a CustomResourceDefinition."""
     ran = cli("cel", "check", *arguments)
     assert (0, f"# {arguments[0]}\n{type_}\n", "") == (ran.code, ran.out, ran.err)
 
@@ -442,7 +442,7 @@ def test_the_object_of_an_authorization_mode_is_a_request(cli: Run, mode: str, e
 
 
 def test_policies_of_kubernetes_may_ask_the_authorizer(cli: Run) -> None:
-    """Nobody answers here, which is an error and not a refusal."""
+    """Offline an access check yields an error, not a denial."""
     ran = cli(
         "cel",
         "eval",

@@ -226,7 +226,7 @@ def test_every_group_is_shown_in_the_help(cli: Run) -> None:
     ],
 )
 def test_values_that_are_none_are_told_at_the_start(words: list[str], text: str) -> None:
-    """Before anything is asked of a cluster."""
+    """Invalid values are reported before the first request to the cluster."""
     with pytest.raises(UsageError, match=text):
         settings_of(read(*words), {})
 
@@ -247,7 +247,7 @@ def test_the_certificates_of_metrics_need_both_names() -> None:
 
 
 def test_the_authority_of_callers_is_read_at_the_start(tmp_path: Path) -> None:
-    """A file that is none is told, because without it anybody would be answered."""
+    """A missing or invalid CA file is an error, because without it every caller would be served."""
     assert settings_of(read(), {}).clients.admit(None)
     file = tmp_path / "ca.pem"
     file.write_bytes(make_certificate().certificate)
@@ -299,7 +299,7 @@ def test_names_come_from_the_environment() -> None:
 
 
 def test_flags_with_capitals_reach_the_controller(tmp_path: Path) -> None:
-    """Kyverno's flags are written in camel case; an access that is not there is told, and nothing before it."""
+    """Camel-case flags are accepted; a missing kubeconfig is the only reported problem."""
     missing = tmp_path / "kubeconfig"
     words = ["--kubeconfig", str(missing), "--protectManagedResources", "--removeWebhooks=false"]
     done = subprocess.run(  # in a process of its own, because a controller takes the log over
@@ -315,7 +315,7 @@ def test_flags_with_capitals_reach_the_controller(tmp_path: Path) -> None:
 
 
 def test_an_unknown_form_of_log_lines_is_refused(cli: Run) -> None:
-    """A controller that cannot tell anything is not started."""
+    """A controller without a valid log format does not start."""
     result = cli("controller", "admission", "--loggingFormat", "xml")
     assert (1, 'Error: invalid argument "xml" for "--loggingFormat" flag: expected text or json\n') == (
         result.code,

@@ -71,7 +71,7 @@ def test_flags_become_settings() -> None:
 
 
 def test_schedules_are_read_in_the_zone_of_the_environment() -> None:
-    """A zone that nobody knows is refused at the start, not when the first policy is due."""
+    """An unknown time zone is rejected at the start, not when the first policy is due."""
     assert ZoneInfo("Europe/Berlin") == cleanup_settings(read(), {"TZ": "Europe/Berlin"}).zone
     with pytest.raises(UsageError, match="no time zone `Europe/Atlantis` is known"):
         cleanup_settings(read(), {"TZ": "Europe/Atlantis"})

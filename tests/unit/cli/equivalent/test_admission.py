@@ -107,7 +107,7 @@ def test_custom_kinds_are_admitted_by_their_definition() -> None:
 
 
 def test_a_mount_gets_its_volume() -> None:
-    """Rules for mounts are told apart only by Pods that mount something."""
+    """Only Pods with a mount can distinguish rules for mounts, and each mount needs a volume."""
     mount = {"name": "v", "mountPath": "/etc", "mountPropagation": "Bidirectional"}
     admitted = ADMIT(pod(containers=[{"name": "c", "image": "x", "volumeMounts": [mount]}]))
     assert admitted is not None

@@ -80,7 +80,7 @@ def test_a_current_policy_stays_as_it_is() -> None:
 
 
 def test_fields_for_existing_objects_move_into_the_rules() -> None:
-    """What a rule says itself wins."""
+    """A value that the rule sets itself wins."""
     rules = [{"name": "a", "generate": {"kind": "X"}}, {"name": "b", "generate": {"generateExisting": False}}]
     document = {
         "apiVersion": "kyverno.io/v1",

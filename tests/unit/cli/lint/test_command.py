@@ -59,7 +59,7 @@ def test_quiet_prints_the_findings_alone(run: Lint, wrong: Path) -> None:
 
 
 def test_without_findings_the_exit_code_is_zero_and_the_documents_are_counted(run: Lint, wrong: Path) -> None:
-    """A green result tells what was looked at."""
+    """A run without findings still prints the number of documents."""
     wrong.write_text(policy(rule(DENY)))
     assert (0, "No problems in 1 document.\n", "") == run("lint", "p.yaml")
 
@@ -142,7 +142,7 @@ def test_json_holds_place_code_and_counts(run: Lint, wrong: Path) -> None:
     ],
 )
 def test_formats_of_other_commands_hold_the_code_and_the_place(run: Lint, wrong: Path, style: str, text: str) -> None:
-    """A finding is about the policy."""
+    """Each finding names the policy and its position."""
     code, out, _ = run("lint", "p.yaml", "--format", style)
     assert (1, True) == (code, text in out)
 

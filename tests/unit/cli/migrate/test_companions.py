@@ -93,7 +93,7 @@ def test_an_exception_is_converted_with_its_policy(cli: Run, folder: Path) -> No
 
 
 def test_an_exception_without_its_policy_is_left(cli: Run, folder: Path) -> None:
-    """The report says what to do."""
+    """The report recommends converting its policies along with it."""
     (folder / "exception.yaml").write_text(EXCEPTION)
     ran = cli("migrate", "exception.yaml")
     assert (1, "") == (ran.code, ran.out)

@@ -266,7 +266,7 @@ spec:
 
 
 def test_rules_that_verify_images_are_converted_and_not_tested(cli: Run, folder: Path) -> None:
-    """No registry is asked; the other rules of the policy are tested as ever."""
+    """No registry is contacted; the other rules of the policy are tested."""
     (folder / "images.yaml").write_text(IMAGES)
     alone = cli("migrate", "images.yaml", *FEW)
     assert ["ImageValidatingPolicy"] == [each.value["kind"] for each in load_documents(alone.out)]

@@ -32,7 +32,7 @@ POLICY = {
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """A registry that wants a user, whom the configuration of docker holds, and policies in the folder."""
+    """A registry with a login stored in the Docker configuration, and policies in the folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     Path("policies").mkdir()

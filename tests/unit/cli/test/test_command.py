@@ -111,7 +111,7 @@ def test_strict_names_checks_that_prove_nothing(cli: Run, folder: Path, results:
 
 
 def test_strict_refuses_rows_of_excluded_resources_and_invalid_policies(cli: Run, folder: Path) -> None:
-    """A rule that was never asked proves nothing, nor does a policy that is not valid."""
+    """A rule that never matched and an invalid policy both count as vacuous checks."""
     text = HEAD + "policies: [latest.yaml, invalid.yaml]\nresources: [namespace.yaml, good.yaml]\nresults:\n"
     suite(folder, text + row("shop", "pass") + row("good", "pass", policy="broken"))
     ran = cli("test", ".")
@@ -414,7 +414,7 @@ def test_operations_are_asked_per_row(cli: Run, folder: Path) -> None:
 
 
 def test_exceptions_values_and_users_are_loaded(cli: Run, folder: Path) -> None:
-    """The lines of loading name what there is."""
+    """The loading lines count exceptions and mention user infos."""
     (folder / "user.yaml").write_text("apiVersion: cli.kyverno.io/v1alpha1\nkind: UserInfo\nuserInfo: {username: u}\n")
     text = FILES + "exceptions: [exception.yaml]\nuserinfo: user.yaml\nvalues: {globalValues: {a: 1}}\nresults:\n"
     suite(folder, text + row("bad", "skip"))

@@ -117,7 +117,7 @@ def test_mutants_of_cel_are_other_operators_and_constants(cli: Run, folder: Path
 
 
 def test_a_suite_that_fails_runs_no_mutants(cli: Run, folder: Path) -> None:
-    """A warning says so."""
+    """A warning reports why no mutants ran."""
     suite(folder, FILES + "results:\n" + row("bad", "pass"))
     ran = cli("test", ".", "--mutate")
     assert "no mutants are run, because the suite does not pass" in ran.err

@@ -101,7 +101,7 @@ def test_the_trusted_root_is_printed_or_written(cli: Run, folder: Path, argument
 def test_a_repository_of_other_keys_is_refused(
     cli: Run, folder: Path, repository: Repository, arguments: list[str]
 ) -> None:
-    """Only the given root metadata says whose signatures count."""
+    """Only the given root metadata decides which signatures are accepted."""
     (folder / "root.json").write_bytes(Repository(repository.folder).sign(Repository(repository.folder).root))
     assert _problem(cli, arguments)[0] == 1
 

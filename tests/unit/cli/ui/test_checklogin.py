@@ -1,4 +1,4 @@
-"""`pyverno ui check-login` says what is wrong with a login, and prints nothing that opens one."""
+"""`pyverno ui check-login` reports what is wrong with a login and prints no credential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster says about policies, exceptions and results, as the pages show it."""
+"""Policies, exceptions and results of a cluster as the pages show them."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_result_is_explained_with_what_the_cluster_knows() -> None:
     [("require-owner", "owner", "kyverno.io/v2beta1"), ("require-team", "", "policies.kyverno.io/v1")],
 )
 def test_a_drafted_exception_exempts_the_object_and_nothing_else(policy: str, rule: str, kind: str) -> None:
-    """The engine says what it would do, and nothing is written."""
+    """The engine computes results before and after the exception, and nothing is written to the cluster."""
 
     async def question(inspector: ClusterInspector, client: Client) -> None:
         found = await inspector.draft(result(policy, rule, "bad"))

@@ -1,4 +1,4 @@
-"""`pyverno ui test-target` sends a sample, and says what is wrong without showing a secret."""
+"""`pyverno ui test-target` sends a sample event and reports problems without showing a secret."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_a_signed_image_is_verified(cli: Run, stage: ImageStage) -> None:
 
 
 def test_an_unsigned_image_and_a_foreign_key_are_not_verified(cli: Run, stage: ImageStage) -> None:
-    """The text says which check failed, and the exit code is 1."""
+    """The output names the failed check, and the exit code is 1."""
     unsigned = cli("verify", stage.image("v2"), "--key", "cosign.pub", "--trust-root", "root.json")
     foreign = cli("verify", stage.image("v1"), "--key", "other.pub", "--trust-root", "root.json")
     assert (unsigned.code, foreign.code) == (1, 1)

@@ -17,7 +17,7 @@ from tests.support.analysis import analysis, example_of
 
 @pytest.mark.parametrize("code", [check.code for check in CHECKS])
 def test_the_example_of_a_check_is_found_and_shown(code: str) -> None:
-    """The engine says of each witness what the finding claims."""
+    """Evaluating each witness again gives the results that the finding claims."""
     workspace = analysis(example_of(code))
     findings = [*analyze(workspace, select=[code])]
     assert {code} == {each.code for each in findings}

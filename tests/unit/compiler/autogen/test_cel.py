@@ -112,12 +112,12 @@ def test_controllers_are_selected_by_resource_name(controllers, expected):
     ],
 )
 def test_what_holds_for_pods_only_has_no_copies(kwargs):
-    """Names, labels and exclusions of Pods say nothing of their controllers."""
+    """Names, labels and exclusions of Pods do not carry over to Pod controllers."""
     assert names(validating(**kwargs)) == []
 
 
 def test_constraints_that_match_nothing_are_none():
-    """No targets, or no operations: a copy with them would never be asked."""
+    """Without targets or operations a copy could never match."""
     origin = validating().spec.match_constraints
     assert constraints_for((), origin) is None
     (rule,) = origin.resource_rules

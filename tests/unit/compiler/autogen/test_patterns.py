@@ -85,7 +85,7 @@ def test_the_annotation_chooses_controllers(annotation, names):
     ],
 )
 def test_some_matches_switch_autogen_off(old, new):
-    """What holds for Pods alone is not copied, whatever the annotation says."""
+    """Matches that apply to Pods alone are not copied, whatever the annotation requests."""
     policy = cluster_policy(annotated("Deployment").replace(old, new))
     assert autogen_controllers(policy) == ()
     assert expand(policy) == policy.spec.rules

@@ -56,7 +56,7 @@ def taken(pod: dict[str, object], text: str = POLICY) -> set[tuple[str, str]]:
 
 
 def test_every_place_of_a_rule_has_its_outcomes() -> None:
-    """A block of kinds alone always fits where it is asked; this one has names too."""
+    """A match block of kinds alone has no "does not fit" branch; this one also has names."""
     value = load_documents(POLICY)[0].value
     found = [(branch.kind, branch.place[-1], branch.outcome) for branch in branches_of(value)]
     assert ("match", 0, "does not fit") in found

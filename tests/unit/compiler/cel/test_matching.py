@@ -53,7 +53,7 @@ def test_both_families_match_alike(kind, constraints, how, expected):
     [(native, None, True), (native, "Equivalent", True), (native, "Exact", False), (kyverno, None, False)],
 )
 def test_only_kubernetes_matches_equivalent_resources(policy, match_policy, expected):
-    """Another version of the same objects fits, unless the policy says Exact."""
+    """Another version of the same resource matches unless `matchPolicy` is Exact."""
     constraints = {"resourceRules": rules("horizontalpodautoscalers", "autoscaling", "v1")}
     if match_policy is not None:
         constraints["matchPolicy"] = match_policy
@@ -62,7 +62,7 @@ def test_only_kubernetes_matches_equivalent_resources(policy, match_policy, expe
 
 
 def test_a_binding_without_rules_narrows_by_selectors_alone():
-    """A policy without rules is about nothing, a binding without them about everything."""
+    """A policy without rules matches nothing, a binding without rules matches everything."""
     policy = native(validations=validations("true"))
     chosen = binding(matchResources={"namespaceSelector": {"matchLabels": {"a": "b"}}})
     assert [] == said(ask(policy, chosen))

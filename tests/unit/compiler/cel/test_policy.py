@@ -94,7 +94,7 @@ def test_a_policy_about_pods_is_also_about_what_makes_them():
     ],
 )
 def test_a_policy_that_does_not_compile_errs_as_a_whole(broken):
-    """The parts that do compile never run without the others, should somebody keep the policy loaded."""
+    """A policy that stays loaded reports the error and never runs the valid parts alone."""
     (item,) = compiled(broken).items
     assert 1 == len(item.errors)
     review = Engine(PolicySet([item.policy]), OfflineHost()).review(Request.from_manifest(CONFIG_MAP))

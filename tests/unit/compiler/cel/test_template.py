@@ -49,7 +49,7 @@ def test_placeholders(written, expected):
 
 
 def test_texts_stay_as_they_are_without_interpolation():
-    """Templates have placeholders only where the policy says so."""
+    """Templates have placeholders only where the policy enables interpolation."""
     (document,) = rendered(f"{HEAD}data:\n  v: (( 1 ))\n", interpolate=None)
     assert {"v": "(( 1 ))"} == document["data"]
 

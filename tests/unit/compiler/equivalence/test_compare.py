@@ -149,7 +149,7 @@ def test_counts_are_of_requests_and_verdicts() -> None:
 
 
 def test_what_is_not_admitted_does_not_count() -> None:
-    """A comparison without requests says so."""
+    """A comparison in which no request was admitted is reported as blind."""
     found = run(NAME, DATA, admits=False, count=5)
     assert (4 + 5, {}) == (found.refused, dict(found.requests))
     assert "no object was admitted" in found.blind

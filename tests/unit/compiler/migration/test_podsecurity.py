@@ -194,7 +194,7 @@ def test_every_check_of_the_standards_decides_in_cel_as_before(rule: JSONObject,
     ],
 )
 def test_what_has_no_readable_form_is_refused(rule: JSONObject, code: str) -> None:
-    """The refusal says which field is in the way."""
+    """The error carries the path of the field that cannot be converted."""
     with pytest.raises(UnconvertibleError) as raised:
         pod_security_tests(rule, POD, WHERE)
     assert code == raised.value.refused.code

@@ -49,7 +49,7 @@ CRD: JSONObject = {
 
 
 def test_shapes_of_built_in_fields() -> None:
-    """Quantities, ports and times are told from texts and numbers."""
+    """Quantities, ports and times are distinguished from strings and numbers."""
     container = POD.at("spec", "containers").element
     found = [
         container.at("resources", "limits", "memory").shape,

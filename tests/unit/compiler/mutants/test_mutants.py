@@ -34,7 +34,7 @@ def titles(changes: object) -> list[str]:
     ],
 )
 def test_values_of_patterns_change_by_their_operators(text: str, others: list[str]) -> None:
-    """An alternative that stands twice is not dropped: the other one says the same."""
+    """A duplicated alternative is not dropped, because the other copy keeps the meaning."""
     assert others == list(pattern_texts(text))
 
 

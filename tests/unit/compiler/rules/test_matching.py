@@ -30,7 +30,7 @@ def compiled(kind, field):
 @pytest.mark.parametrize("field", ["selector", "namespaceSelector"])
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_bad_selector_is_an_error_with_its_place(kind, field):
-    """It is told once."""
+    """The error is reported once."""
     found = compiled(kind, field).errors
     assert [(error.code, error.message) for error in found] == [("match-selector", TEXT)]
     assert found[0].path.endswith(f"match.any[0].resources.{field}")

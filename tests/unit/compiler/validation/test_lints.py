@@ -51,7 +51,7 @@ ANNOTATED = POLICY.replace(
     ],
 )
 def test_each_lint_has_its_text(text, expected):
-    """A warning is told once, however many copies a rule has."""
+    """A warning is reported once, however many autogen copies the rule has."""
     assert warnings(text) == expected
 
 

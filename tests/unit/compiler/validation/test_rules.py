@@ -292,7 +292,7 @@ def test_action_problems_are_found(action, expected):
 
 
 def test_unknown_kinds_may_be_generated_anywhere():
-    """Nobody knows the scope of a custom kind offline, so nothing is asked of its namespace."""
+    """The scope of a custom kind is unknown offline, so its namespace is not checked."""
     assert found(rule(action="      generate: {apiVersion: example.com/v1, kind: Widget, name: a, data: {}}\n")) == []
 
 
@@ -383,7 +383,7 @@ def test_targets_may_not_decide_about_themselves():
 
 
 def test_all_problems_come_at_once_and_copies_say_nothing_twice():
-    """Upstream stops at the first problem; here each is told once, whatever autogen multiplies."""
+    """Upstream stops at the first problem; pyverno reports each problem once despite autogen copies."""
     text = rule(
         action="      validate: {pattern: {+(a): b}}\n", extra="      context:\n        - {name: a, variable: {}}\n"
     )

@@ -105,7 +105,7 @@ def test_the_second_look_is_answered_from_the_cache_until_the_tag_moves(stage: I
 
 
 def test_a_tag_is_resolved_once_in_a_review(stage: ImageStage) -> None:
-    """A registry that names another digest each time is asked once: what is verified is pinned (CVE-2022-47633)."""
+    """A registry that changes the digest is queried once: the verified digest is pinned (CVE-2022-47633)."""
     digest = stage.push()
     stage.sign(digest)
     asked: list[str] = []
@@ -227,7 +227,7 @@ def _forged(stage: ImageStage, image: str, rule: str = "check") -> JSONObject:
 
 @pytest.mark.parametrize("tag", ["", ":v1"])
 def test_a_forged_record_admits_nothing_where_the_mutating_webhook_was_away(stage: ImageStage, tag: str) -> None:
-    """The validating webhook alone verifies for itself, whatever the object says."""
+    """Without mutation the validating webhook verifies the image itself and ignores the object's record."""
     digest = stage.push()
     image = f"{stage.registry.host}/team/app@{digest}"
     pod = stage.pod(f"{stage.registry.host}/team/app{tag}@{digest}", annotations=_forged(stage, image))
@@ -236,7 +236,7 @@ def test_a_forged_record_admits_nothing_where_the_mutating_webhook_was_away(stag
 
 
 def test_a_signed_image_needs_no_record(stage: ImageStage) -> None:
-    """A webhook of somebody else that removes the annotation changes nothing."""
+    """Another webhook that removes the annotation does not change the verdict."""
     digest = stage.push()
     stage.sign(digest)
     review = stage.review(stage.policy(), f"{stage.image()}@{digest}", phases=VALIDATING)
@@ -365,7 +365,7 @@ def test_conditions_see_the_statement_that_was_verified(stage: ImageStage) -> No
 
 
 def test_statements_of_others_neither_help_nor_harm(stage: ImageStage) -> None:
-    """One that somebody else signed is no reason to fail, and what it says does not count."""
+    """An attestation by another signer is no reason to fail, and its content is ignored."""
     digest = stage.push()
     other = stage.services.keyed()
     stage.attest(

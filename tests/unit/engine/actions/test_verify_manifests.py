@@ -174,7 +174,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_an_object_that_was_not_signed_like_this_fails(case: str) -> None:
-    """The message says what differs, by path and never by value, or which attestor was not satisfied."""
+    """The message names the differing path, never the value, or the attestor that was not satisfied."""
     resource, message = WRONG[case]
     assert _review(_policy(_keys(FIRST)), resource) == ("fail", message)
 
@@ -187,6 +187,6 @@ def test_a_namespace_that_was_signed_is_the_namespace_of_the_object() -> None:
 
 
 def test_what_cannot_be_verified_is_an_error() -> None:
-    """Signatures in a registry are not read, and the rule says so."""
+    """Manifest signatures in a registry are not supported, and the message names the field."""
     text = "signatures of manifests in a registry (`manifests.repository`) are not supported"
     assert _review(_policy(_keys(FIRST), repository="registry.example.com/a"), SIGNED) == ("error", text)

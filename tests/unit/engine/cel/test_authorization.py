@@ -1,4 +1,4 @@
-"""Authorization requests are told apart from everything else."""
+"""Authorization requests match only the policies of their evaluation mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answers(*documents, payload=GET, mode="HTTP"):
 
 
 def test_a_policy_of_a_mode_is_about_its_requests_only():
-    """An object that an API server asks about, and requests of the other mode, get no result."""
+    """Admission requests and requests of the other mode get no result."""
     assert [("pass", "request allowed")] == answers(policy())
     assert [] == answers(policy(), payload={}, mode="Envoy")
     assert [] == said(ask(policy()))

@@ -147,7 +147,7 @@ def test_a_review_may_ask_a_hundred_questions(questions, status):
 
 
 class Permissive(OfflineHost):
-    """A world in which everybody may do everything; `asked` counts the questions."""
+    """A host that allows every access check; `asked` counts the checks."""
 
     asked = 0
 
@@ -157,7 +157,7 @@ class Permissive(OfflineHost):
 
 
 def authorized(kind, question, host):
-    """Return status and message of a rule with `validate.cel` that asks the authorizer."""
+    """Return status and message of a rule whose `validate.cel` calls the authorizer."""
     metadata = {"name": "check", **({"namespace": "team"} if kind == "Policy" else {})}
     cel = {"expressions": [{"expression": f"authorizer.{question}.check('get').allowed()"}]}
     rule = {"name": "ask", "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]}, "validate": {"cel": cel}}

@@ -170,7 +170,7 @@ def test_custom_kinds_are_called_as_their_definition_says():
 
 
 def test_excludes_win():
-    """Exclude rules are asked first; they may name single objects."""
+    """Exclude rules take precedence over resource rules; they may name single objects."""
     asked = request()
     whole = ConstraintMatcher((rule(),), (rule("*/*"),))
     assert reason(whole, asked) == "excluded by excludeResourceRules"
@@ -276,14 +276,14 @@ def test_names_that_are_not_given_yet():
     ],
 )
 def test_a_namespaced_policy_is_confined(value, expected):
-    """It sees objects of its own namespace, and no cluster-wide object whatever its metadata says."""
+    """It matches objects of its own namespace, and no cluster-wide object even if its metadata names the namespace."""
     matcher = ConstraintMatcher((rule("*", groups="*", versions="*"),), policy_namespace="team")
     assert expected is matches(matcher, request(value))
     assert expected is matcher.surely_matches(key(request(value)))
 
 
 def test_the_namespace_of_the_request_counts():
-    """What the object says of itself does not let it in."""
+    """The namespace in the object's metadata does not override the request's namespace."""
     matcher = ConstraintMatcher((rule(),), policy_namespace="team")
     asked = Request(Operation.CREATE, manifest(), None, GVK("", "v1", "Pod"), PODS, namespace="other", name="a")
     assert reason(matcher, asked) == "the policy is confined to namespace team"
@@ -321,7 +321,7 @@ def test_a_request_without_object_is_not_matched():
 
 
 def test_the_reason_names_what_was_asked():
-    """A person can see which operation on which resource no rule is about."""
+    """The reason names the operation, resource or name that no rule matches."""
     asked = request(gvr=PODS, subresource="status")
     assert reason(ConstraintMatcher((rule(),)), asked) == "operation CREATE on v1/pods/status is not matched"
     assert reason(ConstraintMatcher((rule(names="b"),)), request()) == "name a is not one of resourceNames"

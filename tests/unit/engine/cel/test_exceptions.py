@@ -82,13 +82,13 @@ class At:
     [(1_767_225_599_999_999_999, SKIPPED), (1_767_225_600_000_000_000, DENIED), (None, DENIED)],
 )
 def test_an_exception_ends_when_it_expires(time, expected):
-    """From that moment on, to the nanosecond; without a clock nobody can say that it holds."""
+    """Expiry is exact to the nanosecond; without a clock the exception is not known to hold."""
     let = exception(expiresAt="2026-01-01T00:00:00Z")
     assert expected == said(ask(FAILING, let, host=OfflineHost(system=At(time))))
 
 
 def test_exceptions_that_allow_values_are_tried_alone():
-    """Each is asked by itself: two of them never add up, and the policy is judged by what it says of them."""
+    """The policy is evaluated once per exception: allowed values of two exceptions never add up."""
     policy = kyverno(
         variables=named(bad="['a', 'b'].filter(v, !(v in exceptions.allowedValues))"),
         validations=validations("size(variables.bad) == 0", messageExpression="string(size(variables.bad))"),
@@ -102,7 +102,7 @@ def test_exceptions_that_allow_values_are_tried_alone():
 
 @pytest.mark.parametrize(("report", "status"), [("skip", "skip"), ("pass", "pass")])
 def test_audit_annotations_of_an_exempt_request_are_not_computed(report, status):
-    """A request that another policy's exception is about has them."""
+    """An exception for another policy leaves the audit annotations in place."""
     annotations = [{"key": "seen", "valueExpression": "string(object.metadata.name)"}]
     policy = kyverno(validations=validations("true"), auditAnnotations=annotations)
     (result,) = ask(policy, exception(reportResult=report)).results

@@ -24,7 +24,7 @@ NO_KEY = "no such key: missing"
     ],
 )
 def test_a_false_condition_wins_over_errors_and_errors_follow_the_failure_policy(failure_policy, expressions, expected):
-    """An error is never "no match" unless the policy says Ignore."""
+    """An error is never "no match" unless `failurePolicy` is Ignore."""
     policy = kyverno(
         failurePolicy=failure_policy, matchConditions=conditions(*expressions), validations=validations("true")
     )
@@ -32,7 +32,7 @@ def test_a_false_condition_wins_over_errors_and_errors_follow_the_failure_policy
 
 
 def test_variables_fail_only_where_they_are_used():
-    """A variable nobody asks for may be wrong; Kyverno does not say which one was."""
+    """An unused variable may be broken; the error does not name the variable, as in Kyverno."""
     variables = named(bad=ERROR, worse="variables.bad")
     used = [
         ("true", ("pass", "success")),
@@ -45,7 +45,7 @@ def test_variables_fail_only_where_they_are_used():
 
 
 def test_policies_of_kubernetes_name_the_variables_that_fail():
-    """One by one, as they asked for each other."""
+    """The message lists the chain of variables from the one used to the one that failed."""
     policy = native(variables=named(bad=ERROR, worse="variables.bad"), validations=validations("variables.worse"))
     names = 'composited variable "worse" fails to evaluate: composited variable "bad" fails to evaluate'
     assert [("error", f"expression 'variables.worse' resulted in error: {names}: {NO_KEY}")] == said(ask(policy))

@@ -73,7 +73,7 @@ def test_failures_that_hide_each_other_are_mended_one_after_the_other():
 
 
 def test_two_fields_that_fail_together_are_changed_together():
-    """Neither edit alone changes what the rule says."""
+    """Neither edit alone changes the rule's result."""
     one, other = (
         f"{{key: '{{{{ request.object.{path} }}}}', operator: Equals, value: {value}}}"
         for path, value in (("spec.hostPID", "true"), ("metadata.name", "web"))

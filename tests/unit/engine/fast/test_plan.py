@@ -1,4 +1,4 @@
-"""Which steps a plan is made of, and that they say the same as rules one by one."""
+"""The steps of a plan, and that they give the same results as the rules one by one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_rules_without_a_fused_check_are_one_step() -> None:
     ],
 )
 def test_the_first_decided_rule_ends_a_policy_that_applies_one(labels: tuple[str, ...], expected: list[str]) -> None:
-    """With applyRules One the second rule is not asked, whatever the first said; the policies beside it are."""
+    """With `applyRules: One` the first decided rule ends its policy; rules of other policies are still evaluated."""
     rules = ((_ANY, "x"), (_ANY, "y"))
     engine = _engine(_policy("a", *rules), _policy("b", *rules, applies="One"), _policy("c", *rules))
     names = ["a-0", "a-1", "b-0", "c-0", "c-1"]
@@ -96,7 +96,7 @@ def test_a_plan_says_what_its_policies_say_alone(labels: tuple[str, ...]) -> Non
 
 
 def test_an_empty_set_has_an_empty_plan() -> None:
-    """No rule, no step: who asks whether anything can happen reads the plan."""
+    """Without rules there are no steps, so an empty plan means that no result is possible."""
     engine = Engine(PolicySet())
     engine.review(_pod(), VALIDATING)
     assert [*engine.policies._memo.values()] == [()]

@@ -109,7 +109,7 @@ def _attestation_policy(stage: ImageStage, **attestation: Any) -> JSONObject:
 
 
 def test_an_attestation_is_a_referrer_that_the_signer_signed(stage: ImageStage) -> None:
-    """One without a signature, or with that of somebody else, proves nothing."""
+    """A referrer without a signature, or signed by another key, is not an attestation."""
     policy, found = _attestation_policy(stage), []
     for signer in (None, STRANGER, SIGNER):
         _attach(stage, signer)

@@ -1,4 +1,4 @@
-"""Rules that say the same in other words."""
+"""Rules with the same meaning in a different form."""
 
 from __future__ import annotations
 

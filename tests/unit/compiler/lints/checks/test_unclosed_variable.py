@@ -24,7 +24,7 @@ def test_an_open_variable_is_found_at_its_braces(text: str, column: int) -> None
 
 
 def test_a_single_brace_before_a_variable_is_found() -> None:
-    """The closing braces tell that two were meant."""
+    """The two closing braces show that two opening ones were intended."""
     assert ["9:28 one `{` is missing before this variable, so it is text"] == found(
         message("x { request.object.metadata.name }}"), "PV201"
     )

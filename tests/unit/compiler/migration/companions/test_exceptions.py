@@ -110,7 +110,7 @@ def test_a_policy_of_a_namespace_is_exempt_there_only() -> None:
 
 
 def test_rules_that_stay_keep_the_old_exception() -> None:
-    """The note says so."""
+    """The note `exception-kept` reports it."""
     successors = Successors(BOTH.entries, frozenset({("p", "c")}))
     assert ("exception-kept",) == tuple(note.code for note in converted(exception(["*"]), successors).notes)
 

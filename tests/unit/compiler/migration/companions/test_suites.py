@@ -64,7 +64,7 @@ def test_rules_that_became_one_policy_have_the_worst_result() -> None:
 
 
 def test_a_skipped_mutation_is_left_out() -> None:
-    """The new policy passes where it changes nothing; the note says so."""
+    """The new policy passes where it changes nothing, so the row is dropped with a note."""
     made = convert_suite(suite(row("m", "skip", "a"), row("m", "pass", "b")), SUCCESSORS)
     assert ["b"] == [name for each in made.documents[0]["results"] for name in each["resources"]]
     assert ("suite-skip",) == tuple(note.code for note in made.notes)
@@ -77,7 +77,7 @@ def test_rows_of_rules_that_stay_are_kept() -> None:
 
 
 def test_a_row_of_an_unknown_rule_is_refused() -> None:
-    """The row never said anything."""
+    """A row whose rule does not exist never tested a rule."""
     with pytest.raises(UnconvertibleError) as raised:
         results(row("nothing", "pass", "x"))
     assert ("suite-rule", "results[0]") == (raised.value.refused.code, raised.value.refused.path)

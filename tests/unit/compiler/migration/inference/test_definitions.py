@@ -40,7 +40,7 @@ def test_a_kind_has_a_definition_with_the_fields_of_all_its_rules() -> None:
 
 @pytest.mark.parametrize("kind", ["Pod", "Widget", "*", "example.com/v1/*", "*/Widget", "example.com/v1/Widget/status"])
 def test_other_kinds_have_none(kind: str) -> None:
-    """What is known needs none, and without a group nothing tells which requests are meant."""
+    """A known kind needs no definition, and a kind without a group does not identify a resource."""
     assert () == infer_definitions([policy({"validate": {}}, kinds=[kind])], KNOWN_KINDS)
 
 

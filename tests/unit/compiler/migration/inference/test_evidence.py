@@ -30,7 +30,7 @@ def test_types_that_exclude_each_other_leave_the_value_open() -> None:
 
 
 def test_a_member_of_a_plural_field_is_an_element() -> None:
-    """`AnyIn` compares a value or its elements, and only the name of the field tells which."""
+    """`AnyIn` compares a value or its elements, and only the field name distinguishes the two."""
     plural, single = Evidence("hosts"), Evidence("class")
     plural.show_member("string")
     single.show_member("string")

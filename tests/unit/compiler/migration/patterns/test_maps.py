@@ -177,7 +177,7 @@ def test_what_cannot_be_said_is_refused_at_its_place(pattern: JSON, code: str, p
 
 
 def test_a_custom_kind_without_schema_is_refused() -> None:
-    """Without the type of a field nobody knows how its value compares."""
+    """Without a field's type the comparison of its value is unknown."""
     with pytest.raises(UnconvertibleError) as caught:
         holds({"spec": {"size": ">5"}}, Reference("object", BOOK.of("example.com", "v1", "Widget")), "pattern")
     assert "no-schema" == caught.value.refused.code

@@ -93,7 +93,7 @@ def test_fields_that_a_user_lacks_are_filled_offline(user, expected):
 def test_the_user_of_an_api_servers_request_is_left_as_it_is():
     """An API server gives what it knows; inventing a group there would change its decisions."""
     check = "has(request.userInfo.groups) || has(request.userInfo.uid)"
-    found = told(native(validations=validations(check)), binding("b"), user=User(username="alice"))
+    found = detailed_results(native(validations=validations(check)), binding("b"), user=User(username="alice"))
     assert [("fail", AdmissionDetail("b", (Denial(0, f"failed expression: {check}"),)))] == found
 
 
@@ -151,7 +151,7 @@ def test_every_validation_is_evaluated_and_the_first_denied_one_is_told():
     ],
 )  # fmt: skip
 def test_each_binding_decides_about_its_own_denials(bindings, statuses, allowed):
-    """A binding that denies says nothing about the denials of another that only audits."""
+    """The Deny action of one binding does not extend to another binding that only audits."""
     review = ask(native(validations=validations("false")), *bindings)
     for result in review.results:
         assert ("Enforce" if "Deny" in result.detail.actions else "Audit") == result.action.value
@@ -375,8 +375,8 @@ def test_messages_that_use_up_the_budget_deny_whatever_was_found(expression):
     assert [("error", f"failed messageExpression: {OVER}")] == verdicts(ignoring, resource=LARGE)
 
 
-def told(*documents, **how):
-    """Return what a policy says when it is to tell everything."""
+def detailed_results(*documents, **how):
+    """Return status and detail of each result of a policy whose rule reports all details."""
     (policy,) = compile_documents(map(Document, documents)).policies
     (rule,) = policy.rules
     whole = replace(policy, rules=(replace(rule, action=replace(rule.action, tells_all=True), fast_tier=None),))
@@ -392,7 +392,7 @@ def test_a_server_is_told_every_denial_and_the_audit_annotations():
         {"key": "nothing", "valueExpression": "null"},
         {"key": "broken", "valueExpression": "string(object.missing)"},
     ]
-    ((status, detail),) = told(native(validations=checks, auditAnnotations=notes), binding("b"))
+    ((status, detail),) = detailed_results(native(validations=checks, auditAnnotations=notes), binding("b"))
     denials = (Denial(0, "failed expression: false"), Denial(2, FAILED, is_error=True))
     errors = ("expression 'string(object.missing)' resulted in error: no such key: missing",)
     assert ("fail", AdmissionDetail("b", denials, errors, (("who", CONFIG_MAP["metadata"]["name"]),))) == (
@@ -402,11 +402,17 @@ def test_a_server_is_told_every_denial_and_the_audit_annotations():
 
 
 def test_a_server_is_told_nothing_of_errors_that_are_to_be_ignored():
-    """What is false is told all the same; conditions that are false say nothing at all."""
+    """A validation that is false is still reported; a false match condition yields a skip without detail."""
     checks = validations(ERROR, "false")
     notes = [{"key": "broken", "valueExpression": "string(object.missing)"}]
     policy = native(failurePolicy="Ignore", validations=checks, auditAnnotations=notes)
-    assert [("fail", AdmissionDetail("b", (Denial(1, "failed expression: false"),)))] == told(policy, binding("b"))
-    assert [("skip", None)] == told(native(matchConditions=conditions("false"), validations=checks), binding("b"))
+    assert [("fail", AdmissionDetail("b", (Denial(1, "failed expression: false"),)))] == detailed_results(
+        policy, binding("b")
+    )
+    assert [("skip", None)] == detailed_results(
+        native(matchConditions=conditions("false"), validations=checks), binding("b")
+    )
     failing = native(matchConditions=conditions(ERROR), validations=checks)
-    assert [("fail", AdmissionDetail("b", (Denial(0, FAILED, is_error=True),)))] == told(failing, binding("b"))
+    assert [("fail", AdmissionDetail("b", (Denial(0, FAILED, is_error=True),)))] == detailed_results(
+        failing, binding("b")
+    )

@@ -26,7 +26,7 @@ def deleting(*expressions, kind="DeletingPolicy", resource=None, **spec):
     ],
 )
 def test_an_object_goes_when_all_conditions_are_true(expressions, expected):
-    """A false one keeps it, an error keeps it and is told; there is no request to look at."""
+    """False conditions and errors keep the object, errors are reported; `request` and `oldObject` are unavailable."""
     review = deleting(*expressions, variables=named(mine="object.metadata.namespace == 'team'"))
     ((status, message),) = said(review)
     assert expected[0] == status
@@ -35,7 +35,7 @@ def test_an_object_goes_when_all_conditions_are_true(expressions, expected):
 
 
 def test_the_effect_names_the_object_and_how_it_goes():
-    """What depends on it is treated as the policy says."""
+    """The effect carries the policy's propagation policy for dependents."""
     (effect,) = deleting("true", deletionPropagationPolicy="Orphan").effects
     assert ("ConfigMap", "team", "settings", "Orphan") == (
         effect.target.kind,
@@ -46,7 +46,7 @@ def test_the_effect_names_the_object_and_how_it_goes():
 
 
 def test_excluded_objects_are_kept_whatever_the_operations_are():
-    """Nobody asks for an operation when a policy deletes, so that operations of an exclusion narrow nothing."""
+    """A deletion has no admission operation, so the operations of an exclusion do not narrow it."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["configmaps"]}
     only = {"resourceRules": [rule]}
     assert [("pass", "resource matched")] == said(deleting("true", matchConstraints=only))

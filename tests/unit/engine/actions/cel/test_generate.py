@@ -48,7 +48,7 @@ def test_lists_are_taken_apart_and_calls_add_up():
 
 
 def test_a_cluster_wide_object_has_no_namespace():
-    """The namespace of the call says nothing about it."""
+    """The namespace argument of `Apply` is ignored for it."""
     text = cm("n").replace("ConfigMap", "Namespace")
     (found,) = documents(generated(f"generator.Apply('x', [{text}])"))
     assert "namespace" not in found["metadata"]

@@ -254,7 +254,7 @@ def test_an_image_that_is_signed_with_notary_is_admitted(stage: ImageStage, form
 
 
 def test_a_referrer_is_an_attestation_when_it_is_signed_itself(stage: ImageStage) -> None:
-    """The signature of the image says nothing about what refers to it."""
+    """The signature of the image does not vouch for its referrers."""
     digest = stage.push()
     image = f"{stage.image()}@{digest}"
     sbom = _attach_sbom(stage, digest)
@@ -312,7 +312,7 @@ def test_signatures_may_be_elsewhere_behind_a_prefix(stage: ImageStage) -> None:
 
 
 def test_a_policy_of_a_namespace_believes_no_annotation(stage: ImageStage) -> None:
-    """It verifies where it judges; what an object says of itself proves nothing."""
+    """A namespaced policy verifies images itself and ignores outcome annotations on the object."""
     digest = stage.push()
     image = f"{stage.image()}@{digest}"
     policy = _policy(stage)

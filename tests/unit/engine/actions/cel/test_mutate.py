@@ -1,4 +1,4 @@
-"""Mutations in CEL: what a MutatingPolicy makes of an object."""
+"""Mutations in CEL: how a MutatingPolicy changes an object."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_ports_are_merged_by_all_of_their_keys():
     ],
 )
 def test_an_optional_field_that_is_none_is_not_mentioned(expression, expected):
-    """A configuration never removes: none says nothing, a null empties."""
+    """An apply configuration never removes a field: `optional.none()` leaves it unchanged, null sets it to null."""
     assert expected == mutated(expression).resource["spec"]["hostNetwork"]
 
 
@@ -140,7 +140,7 @@ def test_json_patches_may_hold_objects_and_escaped_keys():
     ],
 )
 def test_what_can_not_be_applied_is_an_error_and_changes_nothing(expression, patch, message):
-    """The request is denied unless the policy ignores errors; the result says the same either way."""
+    """The request is denied unless the policy ignores errors; the result is the same either way."""
     review = mutated(expression, patch=patch)
     ((status, text),) = said(review)
     assert ("error", True) == (status, text.startswith(f"failed to evaluate policy: {message}")), text
@@ -151,7 +151,7 @@ def test_what_can_not_be_applied_is_an_error_and_changes_nothing(expression, pat
 
 
 def test_a_mutation_that_fails_takes_those_before_it_along():
-    """A policy changes all that it says, or nothing; policies after it still run."""
+    """A policy applies all its mutations or none; later policies still run."""
     texts = ["Object{data: Object.data{a: 'x'}}", "Object{data: Object.data{b: object.missing}}"]
     mutations = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": text}} for text in texts]
     policies = (
@@ -173,7 +173,7 @@ def test_a_mutation_that_fails_takes_those_before_it_along():
     ],
 )
 def test_a_field_without_a_value_is_left_out(expression):
-    """Nothing is removed by it; what the configuration says of its own kind is not looked at."""
+    """The configuration removes nothing, and its own kind is ignored."""
     changed = {**CONFIG_MAP, "data": {"key": "value", "new": "x"}}
     review = mutated(expression, resource=CONFIG_MAP)
     assert (CONFIG_MAP if "?data" in expression else changed) == review.resource

@@ -46,7 +46,7 @@ def existing(
     return ask(policy, resource=TRIGGER, host=host, operation=operation)
 
 
-def told(review):
+def statuses_and_targets(review):
     """Return status and target of every result."""
     return [(result.status.value, str(result.target)) for result in review.results]
 
@@ -78,11 +78,11 @@ def test_the_object_of_a_deletion_is_the_deleted_one():
 
 
 def test_conditions_leave_targets_out():
-    """They are asked about each target; one that cannot be asked is an error of that target."""
+    """Conditions are evaluated for each target; an evaluation error is an error of that target."""
     out = existing(rule("configmaps"), targetMatchConditions=conditions("object.metadata.name == 'other'"))
     assert [effect.target.name for effect in out.effects] == ["other"]
     broken = existing(rule("configmaps"), targetMatchConditions=conditions(ERROR))
-    assert [status for status, _ in told(broken)] == ["error", "error"]
+    assert [status for status, _ in statuses_and_targets(broken)] == ["error", "error"]
     assert broken.effects == ()
 
 
@@ -90,13 +90,13 @@ def test_a_target_that_fails_does_not_stop_the_others():
     """Each has its own verdict."""
     chosen = f"[{LABELLED}][object.metadata.name == 'settings' ? 1 : 0]"
     review = existing(rule("configmaps"), expression=chosen)
-    assert [status for status, _ in told(review)] == ["error", "pass"]
+    assert [status for status, _ in statuses_and_targets(review)] == ["error", "pass"]
 
 
 def test_a_kind_that_can_not_be_read_does_not_stop_the_others():
     """It has a verdict of its own."""
     both = {"resourceRules": [*rule("gadgets")["resourceRules"], *rule("configmaps")["resourceRules"]]}
-    assert ["error", "pass", "pass"] == [status for status, _ in told(existing(both))]
+    assert ["error", "pass", "pass"] == [status for status, _ in statuses_and_targets(existing(both))]
 
 
 def test_an_object_is_changed_once_however_often_rules_select_it():
@@ -124,12 +124,12 @@ def test_what_an_expression_makes_up_is_read_again():
         return existing({"expression": expression}, kind=kind)
 
     assert [CONFIG_MAP] == [effect.before for effect in found("settings", "team").effects]
-    assert ["error"] == [status for status, _ in told(found("none", "team"))]
+    assert ["error"] == [status for status, _ in statuses_and_targets(found("none", "team"))]
     outside = found("other", "elsewhere", kind="NamespacedMutatingPolicy")
-    assert (["error"], ()) == ([status for status, _ in told(outside)], outside.effects)
+    assert (["error"], ()) == ([status for status, _ in statuses_and_targets(outside)], outside.effects)
 
 
 @pytest.mark.parametrize("targets", [rule("*"), rule("gadgets")])
 def test_what_can_not_be_found_out_is_an_error(targets):
     """It is never "no target"."""
-    assert [status for status, _ in told(existing(targets))] == ["error"]
+    assert [status for status, _ in statuses_and_targets(existing(targets))] == ["error"]

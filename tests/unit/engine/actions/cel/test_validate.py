@@ -1,4 +1,4 @@
-"""Validations in CEL: what a ValidatingPolicy says of a request."""
+"""Validations in CEL: the results of a ValidatingPolicy for a request."""
 
 from __future__ import annotations
 
