@@ -9,6 +9,7 @@ from pyverno.cli.analyze.output import describe_check, list_checks, render
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.errors import report_error
 from pyverno.cli.impact.recorded import read_recordings
+from pyverno.cli.progress import tracked
 from pyverno.compiler.analysis.cost import rule_costs
 from pyverno.compiler.analysis.population import make_population
 from pyverno.compiler.analysis.registry import CHECKS
@@ -100,7 +101,15 @@ def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoErro
     valid = [item.document.value for item in compilation.items if item.written is not None and not item.errors]
     definitions = known_definitions(valid, examples=given)
     admit = admission_of(options.kube_version, definitions)
-    population = make_population(valid, given, admit, count=options.objects, seed=options.seed, definitions=definitions)
+    population = make_population(
+        valid,
+        given,
+        admit,
+        count=options.objects,
+        seed=options.seed,
+        definitions=definitions,
+        watched=lambda documents: tracked(documents, len(valid), "policies"),
+    )
     return Workspace(compilation, population, _host), (*loaded.errors, *compilation.errors)
 
 

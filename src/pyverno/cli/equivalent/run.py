@@ -11,6 +11,7 @@ from typing import Final
 import orjson
 
 from pyverno.cli.equivalent.admission import admission_of
+from pyverno.cli.progress import tracked
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Pair, compare
 from pyverno.compiler.equivalence.material import Material, material_of
@@ -90,6 +91,7 @@ def run_equivalent(options: EquivalentOptions) -> int:
         count=options.objects,
         seed=options.seed,
         operations=operations,
+        watched=lambda supply: tracked(supply, options.objects + len(seeds), "objects"),
     )
     record = _record(options, first, second, comparison)
     if options.certificate and comparison.counterexample is None:

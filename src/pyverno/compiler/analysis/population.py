@@ -5,7 +5,7 @@ Every policy gets objects of its own, because those that a set of many policies 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, product
 from typing import Final
 
@@ -89,12 +89,12 @@ def make_population(
     count: int,
     seed: int,
     definitions: Sequence[JSONObject] = (),
+    watched: Callable[[Iterable[JSONObject]], Iterable[JSONObject]] = iter,
 ) -> Population:
     """Return the given objects, and about `count` generated ones; kinds without a schema come as given.
 
-    `definitions` are those of custom kinds.
-
-    Each policy has an equal share, neither small enough to say nothing, nor larger than anything can still come of it.
+    `definitions` are those of custom kinds; `watched` passes the policies on, and may show how many there were. Each
+    policy has an equal share of the objects, within bounds.
     """
     share = min(max(count // max(len(documents), 1), min(_LEAST, count)), _MOST)
     found: dict[str, JSONObject] = {}
@@ -102,7 +102,7 @@ def make_population(
         stored = admit(body) or body
         found.setdefault(encode(stored), stored)
     known = len(found)
-    for number, document in enumerate(documents):
+    for number, document in enumerate(watched(documents)):
         material = _without_copies(_with_policies(document, documents, definitions))
         maker = ObjectMaker(material, seed + number)
         for body in ObjectSupply(maker, material, (), share):

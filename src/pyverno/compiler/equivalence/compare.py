@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.compiler.equivalence.material import Material
@@ -96,8 +96,12 @@ def compare(
     count: int = 2000,
     seed: int = 1,
     operations: Sequence[Operation] = (Operation.CREATE, Operation.UPDATE),
+    watched: Callable[[Iterable[JSONObject]], Iterable[JSONObject]] = iter,
 ) -> Comparison:
-    """Judge generated objects by both sides until they differ; `seeds` are objects to begin with."""
+    """Judge generated objects by both sides until they differ; `seeds` are objects to begin with.
+
+    `watched` passes the objects on, and may show how many there were.
+    """
     maker = ObjectMaker(material, seed)
     requests: Counter[str] = Counter()
     sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
@@ -105,7 +109,7 @@ def compare(
     mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
     previous: dict[str, JSONObject] = {}
     supply = ObjectSupply(maker, material, [*seeds], count)
-    for body in supply:
+    for body in watched(supply):
         admitted = pair.admit(body)
         if admitted is None:
             refused += 1
