@@ -1,7 +1,7 @@
-"""Reviews that anybody who may create a pod could make, to cost as much as they can: none is larger than a mebibyte.
+"""Adversarial reviews, at most one mebibyte each, that any user with the right to create pods can trigger.
 
-Every number yields another one; what they hold is made by few rules, so that they are cheap to make. This module must
-never ask a webhook.
+Each number yields a different review; simple rules generate the bodies, so that they are cheap to build. This module
+must never send a request to a webhook.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _review(body: JSONObject, old: JSONObject | None, number: int) -> bytes:
 
 
 def _encoded(value: JSON) -> bytes:
-    """Write JSON without recursion's limit: the depth is what it is about."""
+    """Write JSON without recursion, because some bodies are nested deeper than the recursion limit."""
     return "".join(_pieces(value)).encode("utf-8", "surrogatepass")
 
 

@@ -1,6 +1,6 @@
-"""A sandbox as a process of its own, which can be killed and comes back at the same address with the same objects.
+"""A sandbox in its own process, which can be killed and restarted at the same address with the same objects.
 
-This module must never speak to it but to ask whether it is there.
+This module must send the sandbox no request other than its readiness check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Service does for replicas: connections go to one that is ready, and never to one that said it is not.
+"""A load balancer like a Service: connections go to ready replicas only.
 
 It forwards bytes and looks at readiness, like kube-proxy and the kubelet together. This module must never look into
 what it forwards.
@@ -62,7 +62,7 @@ class Balancer:
         self.said.pop(port, None)
 
     def is_ready(self, port: int) -> bool:
-        """Tell what the last probe found."""
+        """Return whether the last probe found the replica ready."""
         return port in self._ready
 
     async def _probe(self, port: int) -> None:

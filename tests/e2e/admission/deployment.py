@@ -161,9 +161,9 @@ class Deployment:
         return code
 
     def evidence(self, uid: str) -> str:
-        """Return what the replicas wrote about one review, and what those who wrote of it knew until then.
+        """Return the log lines of the replicas that name one review, and the admission log lines before them.
 
-        Also of replicas that are gone: their logs stay.
+        Logs of stopped replicas are included.
         """
         lines: list[str] = []
         for log in sorted(self._folder.glob("replica-*.log")):
@@ -197,7 +197,7 @@ async def trusted(client: Client) -> ssl.SSLContext:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on, and that the system gives to no connection that is opened meanwhile."""
+    """Return a free port outside the range that the system assigns to outgoing connections."""
     while True:
         port = secrets.randbelow(10_000) + 20_000
         with socket.socket() as probe, suppress(OSError):

@@ -49,7 +49,7 @@ def team_labels(policy: JSONObject) -> Iterator[Asked]:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A request that failed, or an answer that should be another: its uid, when it was asked, and what is wrong."""
+    """A failed request or a wrong answer: its uid, the time of the request and the complaint."""
 
     uid: str
     at: float
@@ -57,9 +57,9 @@ class Wrong:
 
 
 class Load:
-    """Asks as long as it is entered, or `most` times; `wrong` are the failures and the answers that should be others.
+    """Sends reviews while the context is open, or `most` times; `wrong` holds failures and wrong answers.
 
-    `staying` connections are kept, on each of `fresh` a handshake goes before every request. `pause` is between the
+    `staying` connections are kept alive, each of the `fresh` ones reconnects for every request. `pause` separates the
     requests of one connection, in seconds.
     """
 

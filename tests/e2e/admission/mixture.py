@@ -105,7 +105,7 @@ _REVIEW: Final[JSONObject] = {"kind": "AdmissionReview", "apiVersion": "admissio
 
 
 def is_refusal(status: int) -> bool:
-    """Return whether a code says that the caller is wrong."""
+    """Return whether a status code blames the caller."""
     return 400 <= status < 500
 
 
@@ -157,7 +157,7 @@ class Mixture:
         return (*_PATHS, "/".join(("/vpol", *names)))
 
     def with_answer(self, path: str, request: JSONObject) -> Asked:
-        """Return a review with what the library says of it."""
+        """Return a review with the answer that the library expects."""
         namespace = _namespace_of(request, self.namespaces)
         user = User.from_json(request["userInfo"])
         asked = Request.from_admission_review(

@@ -22,7 +22,7 @@ _TIMEOUT: Final = 30.0
 
 
 class Probe:
-    """Asks about health every 50 milliseconds over one connection, as long as it is entered.
+    """Probes health every 50 milliseconds over one connection while the context is open.
 
     Afterwards `asked` is the number of probes and `slowest` the longest of them in seconds.
     """

@@ -125,7 +125,7 @@ def play(scene: Scene, folder: Path, *, replicas: int = 1, arguments: Sequence[s
 
 
 async def apply(client: Client, policy: JSONObject) -> None:
-    """Create a policy and wait until the API server asks for it."""
+    """Create a policy and wait until it is ready."""
     await _create(client, policy)
     gvr, view = _RESOURCES[policy["kind"]], Resource(policy)
 

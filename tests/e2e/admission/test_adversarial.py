@@ -1,4 +1,4 @@
-"""What anybody who may create a pod can do to the webhook: nothing that others notice.
+"""Adversarial reviews from users with the right to create pods must not slow the webhook down for others.
 
 All policies of the library judge objects that cost as much as they can, while another process probes its health. Small
 in `make test`, where only answers are looked at; `make e2e` asserts the figures and writes them to `build/e2e.json`.
@@ -67,7 +67,7 @@ class Attack:
 
 
 def _memory(replica: Replica, field: str) -> float:
-    """Return what the system says of a process's memory (VmRSS now, VmHWM at most), in MiB."""
+    """Return a memory figure of a process in MiB (VmRSS: current, VmHWM: peak)."""
     lines = Path(f"/proc/{replica.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(f"{field}:")).split()[1]) / 1024
 
@@ -144,7 +144,7 @@ def test_many_large_reviews_at_once_do_not_hold_up_the_loop(tmp_path: Path) -> N
 
 
 def test_memory_is_flat_after_many_distinct_reviews(tmp_path: Path) -> None:
-    """Ten thousand that nothing was asked before, one in a hundred of them large: what stays does not grow."""
+    """Resident memory does not grow over ten thousand distinct reviews, one in a hundred of them large."""
 
     async def scene(client: Client, deployment: Deployment) -> None:
         await apply_all(client, _MIXTURE)

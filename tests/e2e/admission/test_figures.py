@@ -110,9 +110,9 @@ def test_no_request_fails_when_replicas_are_told_to_end(tmp_path: Path) -> None:
 
 
 def test_nothing_forbidden_gets_in_while_everything_changes(tmp_path: Path) -> None:
-    """Users ask the API server; replicas are told to end, leaders change, policies come and go.
+    """Users send requests to the API server while replicas stop, leaders change and policies come and go.
 
-    What is forbidden never gets in, whatever else fails; and what is good gets in as long as a replica is ready.
+    No forbidden object is ever admitted; allowed objects are admitted as long as a replica is ready.
     """
 
     async def scene(client: Client, deployment: Deployment) -> None:
@@ -141,7 +141,7 @@ def test_nothing_forbidden_gets_in_while_everything_changes(tmp_path: Path) -> N
 
 
 def test_no_handshake_fails_while_certificates_are_rotated(tmp_path: Path) -> None:
-    """The leaf is made anew whenever its Secret is gone, now and then the authority too; clients trust what is said."""
+    """Deleting the Secrets rotates the leaf and sometimes the CA; clients trust the published bundle."""
 
     async def scene(client: Client, deployment: Deployment) -> None:
         await apply(client, REQUIRE)
@@ -176,9 +176,9 @@ async def _serial(port: int) -> bytes:
 
 
 def test_reviews_go_on_while_the_api_server_is_away(tmp_path: Path) -> None:
-    """It is killed and comes back at the same address: answers come from memory, and what has to ask it denies.
+    """Reviews are answered from the cache; rules that must query the API server deny.
 
-    The replica stays, says after 30 seconds that it is not ready, and follows the cluster again when that is back.
+    The replica keeps running, becomes unready after 30 seconds, and follows the cluster again after the restart.
     """
 
     async def run() -> None:
@@ -206,7 +206,7 @@ def test_reviews_go_on_while_the_api_server_is_away(tmp_path: Path) -> None:
 
 
 async def _follows(client: Client) -> bool:
-    """Return whether a new policy is asked: `ADD` labels every ConfigMap in `default`."""
+    """Return whether a new policy takes effect: `ADD` labels every ConfigMap in `default`."""
     try:
         await client.create(POLICIES, ADD)
     except StatusError as error:

@@ -38,7 +38,7 @@ _GENERATE: JSONObject = {
 
 
 def test_a_replica_that_ends_writes_what_it_still_has_to_write(tmp_path: Path) -> None:
-    """It is asked to end the moment the last request is answered: every UpdateRequest and every report is there."""
+    """A replica stopped right after the last answer has written every UpdateRequest and every report."""
 
     async def scene(client: Client, deployment: Deployment) -> None:
         await apply(client, REQUIRE)

@@ -1,6 +1,6 @@
-"""The roles that `pyverno install` prints are enough: a controller that has nothing else is refused nothing.
+"""The roles that `pyverno install` prints suffice: no request of a controller with these roles is forbidden.
 
-Everything that is printed is applied to a sandbox with RBAC, and the controller asks by a token of its service account.
+All printed objects are applied to a sandbox with RBAC; the controller uses a token of its service account.
 """
 
 from __future__ import annotations

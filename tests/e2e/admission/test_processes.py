@@ -42,7 +42,7 @@ async def scraped(port: int) -> dict[str, float]:
 
 
 def test_several_processes_answer_as_one(tmp_path: Path) -> None:
-    """All of them are asked, every answer is the library's, the metrics count all, and SIGTERM ends all of them."""
+    """Each process serves reviews with the expected answers, metrics add up, and SIGTERM stops all processes."""
     metrics = free_port()
 
     async def scene(client: Client, deployment: Deployment) -> None:
@@ -78,7 +78,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def test_a_process_that_is_killed_comes_back(tmp_path: Path) -> None:
-    """The replica says that it is not whole until another one is ready; no answer is wrong all the while."""
+    """The replica is unready until a new process is ready; no answer is wrong meanwhile."""
 
     async def scene(client: Client, deployment: Deployment) -> None:
         await apply_all(client, _MIXTURE)

@@ -46,7 +46,7 @@ def _config_map(name: str, *, labels: Mapping[str, str] | None = None, **data: s
 
 
 def _policy(name: str, entry: JSONObject, known: str) -> JSONObject:
-    """Return a policy that wants the owner of a Secret to be among what an entry says."""
+    """Return a policy that requires the owner of a Secret to be in the data of a context entry."""
     return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
@@ -113,7 +113,7 @@ SUBJECTS = (_secret("good", "ann"), _secret("bad", "eve"))
 
 
 class _Listener:
-    """Keeps what every rule said about every Secret."""
+    """Keeps the result of every rule for every Secret."""
 
     def __init__(self) -> None:
         self.said: dict[str, Verdicts] = {}
@@ -233,7 +233,7 @@ def test_a_service_that_is_not_on_the_allow_list_is_not_asked() -> None:
 
 
 def test_the_leader_notes_when_an_entry_was_refreshed() -> None:
-    """An entry that asks the API server says in its status when it last had an answer; rules see the answer."""
+    """The status of an entry with an API call holds the time of the last answer; rules read that answer."""
 
     async def play() -> None:
         entry = _entry()

@@ -1,7 +1,7 @@
-"""A cluster whose policies are about everything, with all replicas gone: it starts again without anybody's help.
+"""A cluster whose policies match everything recovers by itself after all replicas are gone.
 
 The controllers are installed as `pyverno install` prints it, in a sandbox with RBAC, and have the rights of their
-service account only: a webhook that asks about their own namespace would lock them out for ever.
+service account only: a webhook that matches their own namespace would lock them out for ever.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ async def _is_in_force(client: Client) -> bool:
 
 
 def test_a_cluster_with_policies_about_everything_starts_again_by_itself(tmp_path: Path) -> None:
-    """Everything is refused while nobody answers, but what the controllers need: their leases, Secrets and pods."""
+    """Without replicas every request is denied except those for the controllers' leases, Secrets and pods."""
 
     async def scene(client: Client, kubeconfig: str) -> None:
         async with Deployment(kubeconfig, tmp_path) as deployment:

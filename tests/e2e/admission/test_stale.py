@@ -80,7 +80,7 @@ async def _is_too_old(client: Client) -> bool:
 
 
 def test_an_entry_whose_definition_is_gone_is_an_error_until_it_is_back(tmp_path: Path) -> None:
-    """A request that names a team of the last list does not pass, at any replica; the next leader says the same."""
+    """No replica admits a request that names a team of the outdated list, and the next leader marks the entry too."""
 
     async def scene(client: Client, deployment: Deployment) -> None:
         await client.create(DEFINITIONS, DEFINITION)

@@ -1,6 +1,6 @@
-"""Users of the API server who ask without end for what a policy forbids and for what it allows.
+"""Users that keep sending forbidden and allowed requests to the API server.
 
-This module must never speak to a replica: what is right is what the API server says.
+This module must never contact a replica: only the API server's answers count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Users:
     """Create ConfigMaps with and without the label `team` as long as it is entered; nothing is stored."""
 
     def __init__(self, client: Client, denial: str, *, count: int = 3) -> None:
-        """Take who asks, what stands in a denial, and how many ask at once."""
+        """Take the client, the text that every denial contains, and the number of concurrent users."""
         self.asked = self.denied = 0
         self.wrong: list[Wrong] = []
         self._client = client

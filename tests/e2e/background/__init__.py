@@ -1,1 +1,1 @@
-"""The background controller as a process, and what becomes of its work when things break."""
+"""The background controller as a process, and the fate of its work under faults."""

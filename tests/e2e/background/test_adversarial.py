@@ -1,4 +1,4 @@
-"""Policies that feed each other: each of thirty is stopped after ten writes, and others go on (C7 of security.md)."""
+"""Policies that trigger each other: each of thirty stops after ten writes; others continue (C7 of security.md)."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def _case(name: str) -> str:
 
 
 async def _stopped(client: Client) -> set[str]:
-    """Return the cases that an event says were stopped."""
+    """Return the cases for which an event reports the stop."""
     events = await client.list(EVENTS, "default", query={"fieldSelector": "reason=PolicyError"})
     names = [each["regarding"]["name"] for each in events["items"] if "without a pause" in each["note"]]
     return {key for key in CASES if any(name.startswith(key) for name in names)}
 
 
 def test_thirty_policies_that_feed_each_other_write_ten_times_each() -> None:
-    """And then nothing more; events name them, and a policy that does not loop goes on."""
+    """After ten writes each loop stops with an event, and a policy without a loop still works."""
 
     async def run() -> None:
         sandbox = PolicySandbox(Sandbox(Settings(controllers=False)), Observers(), further=(BACKGROUND,))

@@ -244,7 +244,7 @@ def test_a_controller_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -
 
 
 def test_an_api_server_that_is_away_delays_the_work() -> None:
-    """It goes on where it was when the API server is back."""
+    """The controller resumes its work when the API server is back."""
     away, count = (60.0, 500) if IS_FULL else (1.5, 30)
     names = [f"question-{number}" for number in range(count)]
 

@@ -1,1 +1,1 @@
-"""The cleanup controller as a process, and what becomes of objects when things break."""
+"""The cleanup controller as a process, and the fate of objects under faults."""

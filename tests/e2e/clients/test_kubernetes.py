@@ -116,7 +116,7 @@ def test_old_versions_are_refused(api: typed.ApiClient, namespace: str) -> None:
 
 
 def test_long_lists_come_in_pages(api: typed.ApiClient, namespace: str) -> None:
-    """The client goes on with the token until there is none."""
+    """The client follows continue tokens until the last page has none."""
     core = typed.CoreV1Api(api)
     for number in range(5):
         core.create_namespaced_config_map(namespace, settings(f"page-{number}"))
@@ -215,7 +215,7 @@ def test_versions_that_are_none_are_refused(api: typed.ApiClient, namespace: str
 
 
 def test_dynamic_objects_are_discovered(found: dynamic.DynamicClient, namespace: str) -> None:
-    """Kinds, short names and verbs come from discovery; server-side apply knows who owns what."""
+    """Kinds, short names and verbs come from discovery; server-side apply tracks field ownership."""
     maps = found.resources.get(api_version="v1", kind="ConfigMap")
     assert ("configmaps", True, ["cm"]) == (maps.name, maps.namespaced, maps.short_names)
     body = settings("shared", mine="1")

@@ -91,7 +91,7 @@ def test_each_platform_takes_at_most_40_mib() -> None:
 
 
 def test_the_image_applies_policies(root: Path) -> None:
-    """Those of the library in it, as a user who may write nothing but /tmp."""
+    """The image contains the library's policies and runs as a user that can write only to /tmp."""
     assert (0, f"Version: {__version__}") == (ran("version")[0], ran("version")[1].splitlines()[0])
     (root / "tmp" / "pod.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Pod", **pod(80)}))
     code, out = ran("apply", "@pod-security/baseline", "-r", "tmp/pod.json")

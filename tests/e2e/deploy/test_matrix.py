@@ -75,7 +75,7 @@ def enforce(sandbox: Sandbox, client: Client, releases: Any, values: dict[str, A
 def test_a_shape_is_installed_upgraded_and_leaves_nothing_but_definitions(
     shape: str, version: str, tmp_path: Path
 ) -> None:
-    """The API server accepts every object, an upgrade changes no name, and only what says so is kept."""
+    """The API server accepts every object, upgrades rename none, and uninstalling keeps only what is marked `keep`."""
     values, port = {**RENDERS[shape], "crds": {"install": NIGHTLY}}, free_port()
     services = {("kyverno", "kyverno-svc"): ("127.0.0.1", port)}
     with (

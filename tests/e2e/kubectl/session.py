@@ -1,8 +1,8 @@
-"""Sessions: commands and what they print, as text files that read like a terminal.
+"""Sessions: commands and their output, as text files that read like a terminal.
 
-A line that begins with `$ ` is a command for the shell; the lines below are what it prints, its error messages after
-its answer; `[exit 1]` says how it ends when it fails. `$NAMESPACE` is a namespace of its own. What differs from run to
-run stands as `<age>`, `<uid>`, `<time>` and the like, and blanks count as one.
+A line that begins with `$ ` is a shell command; the lines below are its output, followed by its error messages;
+`[exit 1]` is the exit code of a failure. `$NAMESPACE` is a fresh namespace. Values that differ from run to
+run are replaced by `<age>`, `<uid>`, `<time>` and the like, and runs of blanks are collapsed.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def _wait_for(environment: Mapping[str, str], *names: str) -> None:
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_session_reads_as_with_a_cluster(name: str, environment: Mapping[str, str]) -> None:
-    """Every command prints what the session says, in order."""
+    """Every command prints the output that the session file records."""
     steps = read_session(HERE / "sessions" / f"{name}.txt")
     found = [Step(step.command, printed(step.command, environment, HERE / "manifests")) for step in steps]
     assert written(steps).splitlines() == written(found).splitlines()

@@ -28,7 +28,7 @@ _SETTINGS = AdmissionSettings(port=0, lease_retry=60, qps=0, exceptions=Exceptio
 
 
 async def differences(client: Client) -> list[tuple[str, str, object]]:
-    """Return what reports lack and what they say too much; nothing as soon as they are as they should be."""
+    """Return missing and superfluous report results, after waiting for the reports to converge."""
     end = asyncio.get_running_loop().time() + _PATIENCE
     while True:
         expected, actual = _flat(await expected_reports(client)), _flat(await actual_reports(client))

@@ -1,4 +1,4 @@
-"""A small HTTPS client that speaks to a sandbox as an administrator, or as somebody else."""
+"""A small HTTPS client for a sandbox, as an administrator or another user."""
 
 from __future__ import annotations
 

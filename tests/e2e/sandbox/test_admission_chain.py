@@ -29,7 +29,7 @@ async def slow(review: JSONObject) -> web.StreamResponse:
 
 
 def deny(**response: object) -> Reply:
-    """Return a webhook that says no."""
+    """Return a webhook that denies."""
     return lambda review: answer(review, allowed=False, **response)
 
 
@@ -137,7 +137,7 @@ def test_denials(
 
 
 def test_allowed_requests_pass(client: Client, namespace: str, configure: Configure, webhooks: Served) -> None:
-    """Both kinds are asked, first those that may change something; warnings reach the client."""
+    """Mutating webhooks are called before validating ones; warnings reach the client."""
     configure("Validating", "warn")
     configure("Mutating", "allow")
     found = create(client, namespace)
@@ -148,7 +148,7 @@ def test_allowed_requests_pass(client: Client, namespace: str, configure: Config
 def test_mutations_are_seen_by_those_after_them(
     client: Client, namespace: str, configure: Configure, webhooks: Served
 ) -> None:
-    """What is stored, answered and judged is the changed object; who wants it is asked again."""
+    """Later webhooks and storage see the changed object; `reinvocationPolicy: IfNeeded` calls a webhook again."""
     configure("Mutating", "allow", "patch", "label", reinvocationPolicy="IfNeeded")
     configure("Validating", "allow")
     found = create(client, namespace)
@@ -203,7 +203,7 @@ def test_calls_that_fail(client: Client, namespace: str, configure: Configure, w
 
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
 def test_dry_runs(client: Client, namespace: str, configure: Configure, webhooks: Served, kind: str) -> None:
-    """Webhooks without side effects are asked and told; one that may have some refuses by being there."""
+    """Webhooks without side effects see `dryRun: true`; a configuration with side effects is rejected."""
     configure(kind, "allow", sideEffects="NoneOnDryRun")
     assert 201 == create(client, namespace, query="?dryRun=All").status
     ((_, review),) = webhooks.asked
@@ -247,7 +247,7 @@ def test_object_selectors_look_at_the_old_object_too(
 
 
 def test_configurations_can_always_be_repaired(client: Client, namespace: str, configure: Configure) -> None:
-    """A webhook about everything is not asked about what configures admission."""
+    """A webhook that matches everything is not called for webhook configurations and admission policies."""
     everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
     name = namespace.rpartition("/")[2]
     configure("Validating", "deny", rules=everything, objectSelector={"matchLabels": {"locked": name}})
@@ -266,7 +266,7 @@ def test_configurations_can_always_be_repaired(client: Client, namespace: str, c
 
 
 def test_connections_are_admitted(client: Client, namespace: str, configure: Configure) -> None:
-    """`kubectl exec` is refused by a webhook before the sandbox says that it runs no containers."""
+    """A webhook can deny `kubectl exec` before the sandbox answers that it runs no containers."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CONNECT"], "resources": ["pods/exec"]}
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}
     assert 201 == client.post(f"{namespace}/pods", pod).status

@@ -44,7 +44,7 @@ def nested(levels: int) -> bytes:
 
 
 def outcome(answer: Answer) -> tuple[int, str]:
-    """Return code and reason of a Status, which says its code itself as well."""
+    """Return code and reason of a Status, and check that its body repeats the code."""
     body = answer.body
     assert ("Status", answer.status) == (body["kind"], body["code"])
     return answer.status, body.get("reason", "")
@@ -71,7 +71,7 @@ def test_objects_of_ten_thousand_levels_are_refused(client: Client, namespace: s
 
 
 def test_large_bodies_are_refused_in_parts_too(client: Client, namespace: str) -> None:
-    """7 MiB, with and without a length; the connection goes on after the first."""
+    """7 MiB are refused with and without a Content-Length; the first connection stays usable."""
     path = f"{namespace}/configmaps"
     connection = client.connection
     assert (413, "RequestEntityTooLarge") == outcome(client.post(path, b"x" * (7 << 20)))
@@ -163,7 +163,7 @@ def test_unknown_fields_are_told_by_their_paths(client: Client, namespace: str) 
 
 
 def test_old_versions_change_nothing(client: Client, namespace: str) -> None:
-    """By every kind of write that can say which version it means."""
+    """Every kind of write that carries a resourceVersion or precondition is a conflict."""
     path = f"{namespace}/configmaps/a"
     old = client.post(f"{namespace}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1"}}).body
     client.merge(path, {"data": {"x": "2"}})
@@ -230,7 +230,7 @@ def test_half_open_connections_hold_up_nobody(sandbox: Sandbox, client: Client, 
 
 
 def test_clients_that_go_away_lose_no_write_of_others(sandbox: Sandbox, client: Client, namespace: str) -> None:
-    """Requests whose answer nobody reads are carried out or not, whole; the server goes on."""
+    """A request whose answer is never read is applied whole or not at all; the server keeps serving."""
     path = f"{namespace}/configmaps"
     for number in range(30):
         body = orjson.dumps({"metadata": {"name": f"gone-{number}"}, "data": {"x": "y" * 1000}})
@@ -257,9 +257,9 @@ def test_slow_bodies_are_waited_for(sandbox: Sandbox, client: Client, namespace:
 
 
 def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
-    """20,000 writes go on as if nobody watched; the watcher, once it reads, is told that it has missed some.
+    """The watcher does not slow down 20,000 writes; once it reads, it gets an error about missed events.
 
-    A page of a list that was begun before them cannot be continued either, and says how to go on.
+    A list that began before the writes has expired too, and its error holds a new token to continue with.
     """
     client = Client(sandbox.kubeconfig)
     client.post("/api/v1/namespaces", {"metadata": {"name": "busy"}})
@@ -293,7 +293,7 @@ def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
 
 
 def test_a_watcher_that_goes_away_is_no_error(sandbox: Sandbox, client: Client, namespace: str) -> None:
-    """With or without a farewell, in the middle of its events; nothing is logged, and others go on."""
+    """Neither a close nor a reset in the middle of events is logged, and writes of others succeed."""
     path = f"{namespace}/configmaps"
     for linger in (False, True):
         with connected(sandbox, client.context) as watcher:

@@ -15,7 +15,7 @@ LEASES = "coordination.k8s.io"
 
 
 def grant(client: Client, namespace: str, name: str, *verbs: str, names: tuple[str, ...] = ()) -> None:
-    """Let a user of this name do these things to leases, ConfigMaps and their subresources."""
+    """Grant a user these verbs on leases, ConfigMaps and the status of pods."""
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace.rpartition('/')[2]}"
     rule = {"apiGroups": ["", LEASES], "resources": ["configmaps", "leases", "pods/status"], "verbs": list(verbs)}
     role = {"metadata": {"name": name}, "rules": [{**rule, **({"resourceNames": list(names)} if names else {})}]}
@@ -26,14 +26,14 @@ def grant(client: Client, namespace: str, name: str, *verbs: str, names: tuple[s
 
 
 def put(client: Client, namespace: str, user: str, query: str = "", name: str = "a") -> Answer:
-    """Replace a lease as somebody."""
+    """Replace a lease as the given user."""
     path = namespace.replace("/api/v1", f"/apis/{LEASES}/v1")
     body = {"metadata": {"name": name}, "spec": {"leaseDurationSeconds": 7}}
     return client.send("PUT", f"{path}/leases/{name}{query}", body, Impersonate_User=user)
 
 
 def apply(client: Client, namespace: str, user: str, query: str = "", name: str = "a") -> Answer:
-    """Apply a ConfigMap as somebody."""
+    """Apply a ConfigMap as the given user."""
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}}
     path = f"{namespace}/configmaps/{name}?fieldManager=tests{query.replace('?', '&')}"
     return client.send("PATCH", path, body, APPLY, Impersonate_User=user)
@@ -57,7 +57,7 @@ def test_who_may_only_change_objects_makes_none(client: Client, namespace: str, 
 
 @pytest.mark.parametrize("way", [put, apply])
 def test_who_may_only_create_objects_changes_none(client: Client, namespace: str, way: Way) -> None:
-    """The verb of the request itself is asked for first, with its own text."""
+    """The verb of the request itself is authorized first, with its own error text."""
     grant(client, namespace, "maker", "create")
     refused = way(client, namespace, "maker")
     assert 403 == refused.status
@@ -82,7 +82,7 @@ def test_a_subresource_creates_nothing(client: Client, namespace: str) -> None:
 
 
 def test_a_merge_patch_creates_nothing(client: Client, namespace: str) -> None:
-    """What is not there is not found, whoever asks."""
+    """A merge patch of a missing object is not found, even for a user with the right to create it."""
     grant(client, namespace, "merger", "create", "update", "patch")
     answer = client.send(
         "PATCH", f"{namespace}/configmaps/a", {"data": {}}, "application/merge-patch+json", Impersonate_User="merger"

@@ -126,7 +126,7 @@ class Writer:
 
 
 def test_no_recorded_write_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
-    """Fifty times in the middle of writing: what was said to be written is there, with its version."""
+    """After each kill in the middle of writing, every acknowledged write is stored with its version."""
     path = tmp_path / "objects.sqlite"
     chance = random.Random(1)  # noqa: S311  # moments, no secrets
     known: dict[str, int] = {}

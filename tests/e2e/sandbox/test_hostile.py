@@ -1,4 +1,4 @@
-"""Requests that nobody means: each is answered with a Status of its own, none with an InternalError."""
+"""Malformed requests: each is answered with a specific Status, none with an InternalError."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Stranger:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    """Connect to a sandbox of its own: what strangers leave behind is in nobody's way."""
+    """Connect to a separate sandbox, so that leftovers of hostile requests do not disturb other tests."""
     with Sandbox(controllers=False) as sandbox:
         made = Client(sandbox.kubeconfig)
         yield made

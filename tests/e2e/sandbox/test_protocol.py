@@ -218,7 +218,7 @@ def test_warnings_are_headers(client: Client, namespace: str) -> None:
 
 
 def test_apply_creates_and_changes(client: Client, namespace: str) -> None:
-    """YAML is fine; a second manager is told about conflicts."""
+    """YAML bodies are accepted; a second field manager gets a conflict unless it forces."""
     path = f"{namespace}/configmaps/s"
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata: {a: b}\n"
     kind = "application/apply-patch+yaml"
@@ -247,7 +247,7 @@ def test_lists_come_in_pages(client: Client, namespace: str) -> None:
 
 
 def test_tables_are_for_people(client: Client, namespace: str) -> None:
-    """With the rows' objects as they are asked for."""
+    """A Table has columns for people, and `includeObject` controls the objects in its rows."""
     client.post(f"{namespace}/configmaps", config_map("a", x="1", y="2"))
     table = client.get(f"{namespace}/configmaps?includeObject=None", Accept=TABLE).body
     assert ["Name", "Data", "Age"] == [column["name"] for column in table["columnDefinitions"]]
@@ -289,7 +289,7 @@ def test_a_watch_ends_when_its_time_is_up(client: Client, namespace: str) -> Non
 
 
 def test_slow_watchers_hold_up_nobody(sandbox: Sandbox, client: Client, namespace: str) -> None:
-    """One that never reads: writers go on."""
+    """Writes succeed while one watcher never reads."""
     path = f"{namespace}/configmaps"
     place = urlsplit(sandbox.url)
     raw = socket.create_connection((place.hostname, place.port))
@@ -359,7 +359,7 @@ def test_definitions_are_served_at_once_and_gone_at_once(client: Client, namespa
 
 
 def test_pods_without_containers_have_no_insides(client: Client, namespace: str) -> None:
-    """Logs are a text, exec and its kin are not implemented, and say so."""
+    """Logs are a fixed text; exec, attach, portforward and proxy answer NotImplemented."""
     pods = f"{namespace}/pods"
     spec = {"containers": [{"name": "a", "image": "nginx"}]}
     client.post(pods, {"metadata": {"name": "p"}, "spec": spec})
@@ -370,7 +370,7 @@ def test_pods_without_containers_have_no_insides(client: Client, namespace: str)
 
 
 def test_who_asks_decides(sandbox: Sandbox, client: Client, namespace: str) -> None:
-    """Certificates, tokens, impersonation, nobody."""
+    """Authentication by certificate, token and impersonation, and anonymous access."""
     anonymous = Client(sandbox.kubeconfig, is_anonymous=True)
     assert 200 == anonymous.get("/healthz").status
     answer = anonymous.get(f"{namespace}/pods")
@@ -405,7 +405,7 @@ def test_certificates_of_strangers_are_not_accepted(sandbox: Sandbox) -> None:
 
 
 def test_many_clients_at_once(sandbox: Sandbox, client: Client, namespace: str) -> None:
-    """Everybody gets through, every version is used once."""
+    """Every write of concurrent clients succeeds, and every resourceVersion is unique."""
     versions: list[str] = []
 
     def work(number: int) -> None:

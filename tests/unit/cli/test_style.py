@@ -36,7 +36,7 @@ def test_colours_need_a_terminal(
 
 
 def test_only_result_cells_are_painted() -> None:
-    """Other columns stay as they are."""
+    """Cells of other columns get no color."""
     style = style_for(Terminal())
     style.is_coloured = True
     paint = style.cells(1)

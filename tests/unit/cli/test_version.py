@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_text_names_version_time_and_commit(cli: Run) -> None:
-    """What is not known is `---`."""
+    """An unknown time or commit is shown as `---`."""
     lines = cli("version").out.splitlines()
     assert [f"Version: {__version__}", "Time: ---"] == lines[:2]
     assert lines[2].startswith("Git commit ID: ")

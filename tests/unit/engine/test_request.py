@@ -123,7 +123,7 @@ def test_a_policy_event_has_neither_operation_nor_user():
 
 
 def test_a_request_for_an_existing_object_keeps_operation_and_user():
-    """Nothing of the object changes, so it is its own predecessor."""
+    """The object does not change, so it is also the old object."""
     trigger = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "a"}}
     asked = Request.from_manifest(trigger, user=User("alice"))
     request = asked.for_existing(POD, gvr=GVR("", "v1", "pods"), subresource="status", namespace_labels={"team": "b"})

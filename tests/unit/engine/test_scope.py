@@ -32,7 +32,7 @@ def test_a_variable_is_computed_on_first_use_and_only_once():
 
 
 def test_a_child_hides_a_name_and_leaves_its_parent_as_it_is():
-    """There is nothing to restore after a rule."""
+    """The parent's value needs no restoring after a rule."""
     parent = Scope({"a": 1})
     child = parent.with_mapping({"a": 2, "b": 3})
     assert (2, 1) == (child["a"], parent["a"])

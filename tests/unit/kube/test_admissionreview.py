@@ -76,7 +76,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "content_type", "status", "text"), REFUSED)
 def test_what_is_no_review_is_refused(body: bytes, content_type: str, status: int, text: str) -> None:
-    """With the code that tells whose fault it is, before any policy is asked."""
+    """Each malformed review gets a specific status code before any policy is evaluated."""
     with pytest.raises(BadReviewError) as refused:
         read_admission_review(body, content_type)
     assert status == refused.value.status

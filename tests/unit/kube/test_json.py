@@ -155,7 +155,7 @@ def test_go_text_is_what_percent_v_prints(value, expected):
 
 
 def test_a_bool_is_not_a_number():
-    """Although Python says so."""
+    """Python's `bool` is a subclass of `int`."""
     assert (True, True, False, False) == (is_number(1), is_number(1.5), is_number(True), is_number("1"))
 
 

@@ -55,7 +55,7 @@ PIECES = (
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_long_texts_end_in_a_value_or_an_error(name: str) -> None:
-    """No regular expression goes back and forth over them: that would not end while anybody waits."""
+    """No regular expression backtracks so much that the parser does not return."""
     parse = PARSERS[name]
     for piece in PIECES:
         for end in ("", "x", "!"):

@@ -49,7 +49,7 @@ def test_other_texts_are_refused(text):
     [("1Gi", "1024Mi", 0), ("1", "1001m", -1), ("1E", "1000P", 0), ("1e2147483647", "1", 1), ("-1", "1", -1)],
 )
 def test_comparison_is_exact_and_bounded(left, right, expected):
-    """Huge exponents are told apart without computing their powers."""
+    """Huge exponents are compared without computing their powers."""
     assert expected == parse_quantity(left).compare(parse_quantity(right))
 
 

@@ -48,7 +48,7 @@ def statuses(reader: Reader) -> list[tuple[str, str]]:
 
 
 def test_reports_of_a_cluster_are_followed(tmp_path: Path) -> None:
-    """What was deleted while nobody looked is resolved; then each creation, change and deletion shows."""
+    """Reports deleted before the start are resolved; then each creation, change and deletion shows."""
     path = str(tmp_path / "results.db")
     create_tables(path)
 

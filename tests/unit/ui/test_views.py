@@ -117,7 +117,7 @@ def test_a_configuration_of_policy_reporters_ui_loads() -> None:
 
 
 def test_a_board_of_resources_leads_to_resources() -> None:
-    """As its rendering says; else to results."""
+    """`renderOptions` or `display` selects the resources page; the default is the results page."""
     boards = views(
         "customBoards: [{name: a, renderOptions: {resultView: resources}}, {name: b, display: resources}, {name: c}]"
     )

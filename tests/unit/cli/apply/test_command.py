@@ -301,7 +301,7 @@ def test_a_document_that_is_no_policy_counts_as_an_error(cli: Run, folder: Path)
 
 
 def test_warnings_about_policies_are_told(cli: Run, folder: Path) -> None:
-    """With the name of the policy, on stderr; they change nothing else."""
+    """Warnings go to stderr with the policy's name and do not change the result."""
     (folder / "old.yaml").write_text(LATEST.replace("spec:\n", "spec:\n  validationFailureAction: enforce\n", 1))
     ran = cli("apply", "old.yaml", "-r", "good.yaml")
     assert (0, 1) == (ran.code, summary(ran.out)["pass"])

@@ -62,7 +62,7 @@ def test_what_is_no_manifest_is_skipped_with_a_count(cli: Run, folder: Path) -> 
 
 
 def test_a_file_that_is_named_itself_is_never_skipped(cli: Run, folder: Path) -> None:
-    """Whoever names a file wants it checked."""
+    """A file named explicitly must hold a resource, or the run reports an error."""
     write(folder, values_dot_yaml="name: a\n")
     ran = cli("apply", "latest.yaml", "-r", "values.yaml,good.yaml")
     assert (1, True) == (ran.code, "values.yaml:1:1: the document is not a resource" in ran.err)

@@ -53,7 +53,7 @@ def test_plain_words_are_read(words: list[str], arguments: tuple[str, ...], chan
     ],
 )
 def test_everything_else_is_left_to_click(words: list[str]) -> None:
-    """Also what is wrong: the error is click's to report."""
+    """Invalid options too are left to click, which reports the error."""
     assert parse_fast(FLAGS, ["a", *words]) is None
 
 

@@ -306,7 +306,7 @@ apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'
 
 @pytest.fixture
 def policies(files: Path) -> Path:
-    """Policies of several kinds in a folder of their own."""
+    """Policies of several kinds in a separate folder."""
     folder = files / "policies"
     folder.mkdir()
     (folder / "replicated.yaml").write_text(POLICY)

@@ -40,7 +40,7 @@ def settings(*words: str) -> ReportsSettings:
 
 @pytest.mark.parametrize("word", KYVERNO)
 def test_a_flag_changes_what_it_names(word: str) -> None:
-    """And nothing else."""
+    """The flag changes the one setting that it names."""
     usual, found = settings(), settings(word)
     names = (*_FIELDS, "checks_definitions")
     changed = {name: getattr(found, name) for name in names if getattr(found, name) != getattr(usual, name)}

@@ -102,7 +102,7 @@ def test_a_side_that_never_blocks_makes_it_void(cli: Run, folder: Path) -> None:
 
 @pytest.mark.usefixtures("sides")
 def test_deletions_that_no_side_matches_are_no_changes(cli: Run) -> None:
-    """A deletion leaves no object, whatever the policies are."""
+    """A deletion leaves no object that the two sides could change differently."""
     ran = cli("equivalent", "old.yaml", "old.yaml", "-n", "20", "--kind", "Pod", "--operation", "DELETE")
     assert 2 == ran.code
     assert "old: 20 no match\n" in ran.out

@@ -198,6 +198,6 @@ def test_a_policy_in_cel_is_linted(run: Lint, wrong: Path) -> None:
 
 
 def test_our_library_has_no_findings(run: Lint) -> None:
-    """Whatever is found there is a false positive, or a mistake of ours."""
+    """A finding in the library would be a false positive or a mistake in the policy."""
     code, out, err = run("lint", str(LIBRARY), "-q")
     assert (0, "", "") == (code, out, err)

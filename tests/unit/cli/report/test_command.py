@@ -43,7 +43,7 @@ def test_every_format_shows_the_problem(form: str, tmp_path: Path, capsys: pytes
 
 
 def test_the_exit_code_is_one_for_the_statuses_of_fail_on(tmp_path: Path) -> None:
-    """And zero when there is none of these."""
+    """The exit code is zero when no result has one of these statuses."""
     source = _file(tmp_path, FAIL)
     assert [1, 0] == [run(["report", source, "--fail-on", status]) for status in ("fail,error", "error")]
 

@@ -37,7 +37,7 @@ def test_the_same_seed_finds_the_same(code: str) -> None:
 
 
 def test_a_finding_without_a_witness_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a check claims."""
+    """A check's finding is dropped unless an evaluated witness confirms it."""
 
     class Claims:
         """A check that shows nothing."""

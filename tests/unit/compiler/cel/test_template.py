@@ -86,7 +86,7 @@ def test_a_template_that_is_not_valid_is_an_error_of_the_policy(written, problem
 
 @pytest.mark.parametrize(("value", "kind"), [("{'a': 'b'}", "map"), ("[1]", "list"), ("null", "null")])
 def test_only_scalars_go_into_a_text(value, kind):
-    """Anything else is an error when the template is filled in."""
+    """A map or list in a text is an error when the template is rendered."""
     review = ask(policy(f'{HEAD}data:\n  v: "a-(( {value} ))"\n'))
     text = f'placeholder "(( {value} ))" embedded in a string must evaluate to a scalar, found a {kind}'
     assert [("error", f"failed to evaluate policy: {text}")] == said(review)

@@ -25,7 +25,7 @@ COSIGN_REFERRER = "application/vnd.dev.cosign.artifact.sig.v1+json"
 
 @pytest.fixture
 def stage() -> Iterator[ImageStage]:
-    """A registry with authorities of its own."""
+    """A registry with its own certificate authorities."""
     with image_stage() as made:
         yield made
 
@@ -142,7 +142,7 @@ def test_each_image_of_a_pod_is_resolved_once(stage: ImageStage) -> None:
 
 
 def test_the_reason_names_the_attestor_that_failed(stage: ImageStage) -> None:
-    """Keys of one text are entries of their own, counted before the threshold."""
+    """Each key of a text with several keys counts as one entry of the threshold."""
     digest = stage.push()
     stage.sign(digest)
     other = stage.services.keyed().public_pem
@@ -197,7 +197,7 @@ def test_the_digest_that_is_signed_is_the_one_that_the_image_has(stage: ImageSta
 
 
 def test_what_a_request_brings_along_does_not_count(stage: ImageStage) -> None:
-    """A forged record is replaced by what was found."""
+    """A forged record in the request is replaced by the verified one."""
     digest = stage.push()
     image = f"{stage.registry.host}/team/app@{digest}"
     forged = {"version": 1, "policies": {"/signed": {"check": {image: "pass"}}}}

@@ -190,7 +190,7 @@ DELETED = {
 
 @pytest.mark.parametrize("name", sorted(DELETED))
 def test_on_delete_the_field_of_the_object_that_goes_is_found(name: str) -> None:
-    """There is no new object."""
+    """A DELETE has no new object, so the path is looked up in the old one."""
     compilation = compile_documents(load_documents(DELETED[name].replace("[CREATE]", "[DELETE]")))
     assert () == compilation.errors
     engine = Engine(PolicySet(compilation.policies))

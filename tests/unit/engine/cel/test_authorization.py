@@ -39,7 +39,7 @@ def test_what_is_no_request_is_refused_at_the_door(mode):
 
 
 def test_a_policy_without_an_answer_is_a_skip():
-    """So is one whose conditions do not hold; errors of conditions are errors."""
+    """False conditions are a skip too; errors of conditions are errors."""
     skip = [("skip", "request does not match")]
     assert skip == answers(policy("null"))
     assert skip == answers(policy(matchConditions=conditions("object.attributes.method == 'PUT'")))

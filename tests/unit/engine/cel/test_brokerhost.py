@@ -81,7 +81,7 @@ def test_a_namespaced_policy_that_asks_for_more_does_not_compile(expression, pro
 
 
 def test_a_namespaced_policy_is_refused_what_slips_through():
-    """The world confines by itself, whatever the compiler let pass."""
+    """The host checks the namespace again, even for calls that the compiler accepted."""
     team = "error: a policy of namespace `team`"
     for expression, problem in (
         ("globalContext.Get('x') == null", "may not read the global context"),
@@ -176,7 +176,7 @@ def authorized(kind, question, host):
     ],
 )
 def test_a_namespaced_policy_asks_the_authorizer_about_its_namespace_only(question):
-    """What is allowed elsewhere, and to accounts of others, is none of its business; a cluster policy may ask it."""
+    """It cannot check other namespaces or their service accounts; a cluster policy can."""
     host = Permissive()
     status, message = authorized("Policy", question, host)
     assert ("fail", 0) == (status, host.asked)  # an error under failurePolicy Fail

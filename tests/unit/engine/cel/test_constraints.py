@@ -199,7 +199,7 @@ def test_the_namespace_selector(value, labels, expected):
 
 
 def test_a_namespace_that_goes_is_judged_by_its_live_labels():
-    """On DELETE there is no new object to look at."""
+    """A DELETE has no new object, so the live namespace's labels count."""
     selector = compile_selector({"matchLabels": {"env": "test"}})
     matcher = ConstraintMatcher(namespace_selector=selector)
     value = manifest("Namespace", namespace="", labels={"env": "test"})
@@ -315,7 +315,7 @@ def test_certainty_needs_nothing_but_the_key(matcher, expected):
 
 
 def test_a_request_without_object_is_not_matched():
-    """There is nothing to judge."""
+    """A request without any object gives no result."""
     asked = Request(Operation.CONNECT, None, None, GVK("", "v1", "Pod"), PODS)
     assert ConstraintMatcher().mismatch(asked, Resource({})) == "the request holds no object"
 

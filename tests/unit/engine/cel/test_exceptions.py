@@ -61,7 +61,7 @@ def test_an_exception_is_for_the_policies_that_it_names(other):
 
 @dataclass(frozen=True)
 class At:
-    """A world in which it is always the same time; None: there is no clock."""
+    """A host whose time never changes; None means that it has no clock."""
 
     time: int | None
 

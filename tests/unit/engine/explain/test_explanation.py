@@ -58,7 +58,7 @@ def nodes(explanation: JSON, kind: type, rule: int = 0) -> list:
 
 
 def test_the_results_of_an_explanation_are_those_of_the_review():
-    """Recorded rules decide what the others decide."""
+    """Recording a trace does not change any result."""
     made = rules(
         "validate: {message: m, pattern: {spec: {hostPID: false}}}",
         "validate: {message: m, anyPattern: [{spec: {hostPID: false}}, {spec: {hostPID: true}}]}",
@@ -254,7 +254,7 @@ def test_the_data_of_a_secret_under_review_is_never_held():
 
 
 def test_a_trace_has_bounded_room():
-    """What is left out is counted."""
+    """A trace keeps a bounded number of entries and counts the dropped ones."""
     made = rules("validate: {message: m, pattern: {spec: {containers: [{name: '?*', image: '?*'}]}}}")
     many = {**POD, "spec": {"containers": [{"name": f"c{n}", "image": "i"} for n in range(100)]}}
     request = pyverno.Request.from_manifest(many)

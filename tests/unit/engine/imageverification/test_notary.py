@@ -22,7 +22,7 @@ SIGNER, STRANGER = NotarySigner(now=int(time.time())), NotarySigner(now=int(time
 
 @pytest.fixture
 def stage() -> Iterator[ImageStage]:
-    """A registry with authorities of its own."""
+    """A registry with its own certificate authorities."""
     with image_stage() as made:
         yield made
 

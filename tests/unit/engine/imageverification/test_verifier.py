@@ -17,7 +17,7 @@ TAGS = ("v1", "v2", "v3")
 
 @pytest.fixture
 def stage() -> Iterator[ImageStage]:
-    """A registry with authorities of its own."""
+    """A registry with its own certificate authorities."""
     with image_stage() as made:
         yield made
 

@@ -45,7 +45,7 @@ def test_too_deep_a_set_is_refused() -> None:
 
 
 def test_a_difference_keeps_what_lies_below() -> None:
-    """A field above says nothing about those below, but for `without`."""
+    """`difference` keeps the fields below a removed one; `without` removes them too."""
     below = FieldSet.of([("f:a", "f:b"), ("f:a",), ("f:c",)])
     above = FieldSet.of([("f:a",)])
     assert {"f:a": {"f:b": {}}, "f:c": {}} == below.difference(above).to_json()
@@ -76,5 +76,5 @@ def test_paths_are_written_for_people(path: tuple[str, ...], expected: str) -> N
 
 
 def test_the_root_is_no_field() -> None:
-    """Nobody owns a whole object."""
+    """Ownership applies to fields, never to the whole object."""
     assert not FieldSet.of([()])

@@ -1,4 +1,4 @@
-"""Who owns what, as objects carry it."""
+"""Field ownership as recorded in `managedFields`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def body(*entries: JSON) -> JSONObject:
 
 
 def test_entries_are_read_and_written() -> None:
-    """Appliers come first, then by time and name; a subresource is part of who it is."""
+    """Apply entries come first, then order is by time and name; a subresource is part of a manager's identity."""
     found = body(entry(subresource="status"), entry(), entry(manager="two", operation="Apply"))
     claims = claims_of(found)
     assert {ONE, TWO, STATUS} == set(claims)

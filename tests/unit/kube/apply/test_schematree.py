@@ -131,6 +131,6 @@ def test_fields_that_a_definition_does_not_name_are_unknown() -> None:
 
 
 def test_a_kind_begins_with_the_parts_that_it_is_never_without() -> None:
-    """Nobody owns them; of custom resources there are none."""
+    """These parts have no owner; custom resources have no such parts."""
     assert {"spec": {"containers": None}, "status": {}} == POD.empty
     assert {} == WIDGET.empty == schema_tree_for(SCHEMAS, GVK("", "v1", "ConfigMap")).empty

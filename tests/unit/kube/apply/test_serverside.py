@@ -1,4 +1,4 @@
-"""Server-side apply and the record of who owns which field."""
+"""Server-side apply and the record of field ownership."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def tracked(before: JSONObject | None, after: JSONObject, manager: str = "two", 
 
 
 def owners(body: JSONObject) -> dict[str, JSON]:
-    """Return who owns what."""
+    """Return the fields of each manager."""
     return {entry["manager"]: entry["fieldsV1"] for entry in body["metadata"].get("managedFields", [])}
 
 
 def test_a_creation_owns_what_it_sets() -> None:
-    """Parts that every deployment has are nobody's, and identity never is."""
+    """Parts that every deployment has, and identity fields, have no owner."""
     body = deployment(labels={"a": "b"}, replicas=1, template=template({"name": "c", "image": "i"}))
     body["metadata"] |= {"uid": "u", "namespace": "shop", "creationTimestamp": NOON, "generation": 1}
     made = tracked(None, body, "kubectl-create")
@@ -68,7 +68,7 @@ def test_a_creation_owns_what_it_sets() -> None:
 
 
 def test_an_update_takes_fields_over() -> None:
-    """Who changes a field owns it; fields that go are nobody's."""
+    """The manager that changes a field owns it; removed fields have no owner."""
     made = tracked(None, deployment(labels={"a": "b"}, replicas=1, paused=True), "one")
     after = deployment(labels={"a": "b"}, replicas=2)
     found = owners(tracked(made, after, "two"))
@@ -136,7 +136,7 @@ def test_the_same_value_is_shared() -> None:
 
 
 def test_what_a_manager_leaves_out_goes() -> None:
-    """Unless somebody else owns it."""
+    """A field that another manager also owns stays."""
     first = template({"name": "a", "image": "i"}, {"name": "b", "image": "i"})
     made = applied(None, deployment(labels={"x": "1", "y": "2"}, replicas=1, template=first))
     made = applied(made, deployment(labels={"y": "2"}, template=template({"name": "b", "image": "i"})), "two")
@@ -227,7 +227,7 @@ def test_kubectl_takes_over_what_it_applied_itself() -> None:
 
 
 def test_kubectl_does_not_take_over_what_others_changed() -> None:
-    """The value is no longer what the annotation says."""
+    """A value that differs from the last-applied annotation belongs to the other manager."""
     made = client_side(replicas=1)
     made = tracked(made, {**made, "spec": {"replicas": 5}}, "scaler")
     with pytest.raises(ApplyConflictError, match='conflict with "scaler"'):

@@ -25,7 +25,7 @@ def found(value, kind="Pod", *, group="", version="v1"):
     ],
 )
 def test_what_fits_has_no_problems(value):
-    """Quantities and ports are any scalar, null is anything, whole numbers are not told from others."""
+    """Quantities and ports accept any scalar, null fits every type, and integer fields accept any number."""
     assert "" == found(value)
 
 

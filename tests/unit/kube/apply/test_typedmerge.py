@@ -97,7 +97,7 @@ def test_items_with_the_same_key_are_merged():
     ],
 )
 def test_several_keys_identify_an_item_together(old, new, count):
-    """Keys are compared by value, and the protocol of a port is TCP unless it says otherwise."""
+    """Keys are compared by value, and the protocol of a port defaults to TCP."""
     merged = over(
         pod(containers=[{"name": "a", "ports": [old]}]), {"spec": {"containers": [{"name": "a", "ports": [new]}]}}
     )
@@ -164,7 +164,7 @@ def test_lists_of_custom_kinds_merge_as_their_schemas_say():
 
 
 def test_atomic_values_are_replaced_and_named():
-    """Atomic lists and maps come from the configuration as a whole, also within new items; their paths are told."""
+    """Atomic lists and maps are replaced as a whole, also within new items; `atomic_paths` lists them."""
     old = pod(containers=[{**A, "args": ["x", "y"]}], tolerations=[{"key": "a"}])
     new = {
         "spec": {
@@ -207,7 +207,7 @@ def test_atomic_values_are_found_within_each_other_but_not_within_entries_of_map
 
 
 def test_lists_of_unknown_kinds_are_atomic():
-    """Nothing says how they merge, so they are replaced; their maps merge."""
+    """Without a schema lists are replaced and maps are merged."""
     old = {"spec": {"items": [{"name": "a"}], "map": {"x": 1}}}
     new = {"spec": {"items": [{"name": "b"}], "map": {"y": 2}}}
     expected = {"spec": {"items": [{"name": "b"}], "map": {"x": 1, "y": 2}}}
@@ -230,7 +230,7 @@ def test_lists_of_unknown_kinds_are_atomic():
     ],
 )
 def test_a_null_empties_scalars_and_atomic_values_only(old, new, expected):
-    """A null says nothing about the parts of a map or a keyed list."""
+    """A null leaves maps and keyed lists unchanged."""
     assert expected == over(old, new)["spec"]
 
 

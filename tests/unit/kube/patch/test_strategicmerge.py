@@ -98,7 +98,7 @@ def test_lists_of_unknown_kinds_are_replaced() -> None:
 
 
 def test_embedded_resources_bring_their_schema() -> None:
-    """A map inside an unknown kind that says what it is merges like that kind."""
+    """A map with `apiVersion` and `kind` inside an unknown kind merges by its own schema."""
     document = {"apiVersion": "example.com/v1", "kind": "Thing", "template": pod(containers=[A])}
     merged = strategic_merge(document, {"template": {"spec": {"containers": [B]}}})
     assert [B, A] == merged["template"]["spec"]["containers"]

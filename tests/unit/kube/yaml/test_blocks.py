@@ -77,7 +77,7 @@ def test_remembered_lines_give_independent_documents() -> None:
 
 @pytest.mark.parametrize("text", ["a: ~\n", "a:\n", "a:\nb: 1\n", "- null\n", "- a: Null\n", "a:\n- b:\n  c: 1\n"])
 def test_nulls_are_known(text: str) -> None:
-    """Who read a null, or a key without a value, says so, also of what is read later."""
+    """`may_hold_null` becomes true after a null or a key without a value, and stays true."""
     reader = BlockReader()
     assert (True, {"a": {"b": "null"}, "c": []}) == reader.read("a:\n  b: 'null'\nc: []\n")
     assert not reader.may_hold_null

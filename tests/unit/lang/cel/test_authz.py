@@ -93,7 +93,7 @@ def test_headers_are_found_in_any_case() -> None:
     ],
 )
 def test_what_a_request_leaves_out_has_the_zero_of_its_type(mode: str, text: str, expected: Any) -> None:
-    """Only protobuf tells an empty message from none."""
+    """Only protobuf (Envoy) distinguishes an empty message from a missing one."""
     program = authz_environment(mode).compile(text)
     assert program.evaluate({"object": read_check_request(mode, {"attributes": {}})}) == expected
 
@@ -128,7 +128,7 @@ def signed_with_secret(claims: dict[str, Any], secret: bytes = b"secret", algori
     [({"role": "admin"}, True), ({"exp": 61}, True), ({"exp": 60}, False), ({"nbf": 61}, False), ({"exp": "x"}, False)],
 )
 def test_times_decide_whether_a_token_is_valid(claims: dict[str, Any], valid: bool) -> None:
-    """The clock says one minute past the epoch."""
+    """The clock stands at one minute past the epoch."""
     program = ENVOY.compile("jwt.Decode(token, 'secret')")
     token = program.evaluate({"token": signed_with_secret(claims)}, Runtime(host=Clock()))
     assert token.fields["Valid"] is valid

@@ -23,7 +23,7 @@ IMAGES = environment_of_kind("ImageValidatingPolicy")
 
 
 class Recorder:
-    """A world that writes down what it is asked and answers from a table."""
+    """A host that records its calls in `asked` and answers from a table."""
 
     def __init__(self, **answers: Any) -> None:
         self.asked: list[tuple[Any, ...]] = []
@@ -135,7 +135,7 @@ def test_libraries_ask_the_world(
 
 
 def test_a_gvr_stands_for_api_version_and_resource() -> None:
-    """`ToGVR` asks discovery; its result serves Get and List."""
+    """`ToGVR` uses discovery; its result serves Get and List."""
     host = Recorder(gvr=("apps", "v1", "deployments"), list={"items": []})
     program = CLUSTER.compile("resource.List(resource.ToGVR('apps/v1', 'Deployment'), 'ns').items.size() == 0")
     assert program.evaluate({}, host=host) is True
@@ -196,7 +196,7 @@ def test_namespaced_policies_can_not_name_a_namespace() -> None:
 
 
 def test_the_authorizer_collects_a_question() -> None:
-    """Builder calls narrow the question, `check` asks it, the decision answers."""
+    """Builder calls set the attributes, `check` calls the authorizer, and the decision holds the answer."""
     environment = kubernetes_environment().with_variables({"authorizer": opaque(Authorizer.cel_type)})
     text = (
         "authorizer.serviceAccount('ns', 'sa').group('apps').resource('deployments').subresource('scale')"

@@ -41,7 +41,7 @@ def test_an_overload_without_work_can_not_be_declared() -> None:
 
 
 def test_the_work_of_every_overload_is_a_number_for_all_operands() -> None:
-    """It is asked before the types of elements are known, and never fails itself."""
+    """The work is estimated before the types of elements are known, and the estimate never fails."""
     for name, overload in overloads():
         count = len(overload.signature.params)
         if name in ("getEscapedPath", "getQuery"):  # ask what only a URL has

@@ -1,4 +1,4 @@
-"""What a compiled expression tells about itself."""
+"""Properties of a compiled expression."""
 
 import pytest
 

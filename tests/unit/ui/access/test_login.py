@@ -91,7 +91,7 @@ def test_a_login_opens_the_pages_and_a_logout_closes_them(tmp_path: Path) -> Non
 
 
 def test_a_login_that_another_browser_began_is_refused(tmp_path: Path) -> None:
-    """Else a link could log somebody in as somebody else."""
+    """Otherwise a link could log its victim in as another user."""
 
     async def play() -> tuple[int, str, int]:
         async with site(tmp_path) as (_, url, browser):
@@ -172,7 +172,7 @@ def test_a_new_key_of_the_issuer_is_found(tmp_path: Path) -> None:
 def test_an_issuer_that_describes_itself_wrongly_is_no_login(
     described: dict[str, object], reason: str, tmp_path: Path
 ) -> None:
-    """A sentence for those who run the server."""
+    """The error is a sentence for the operators of the server."""
 
     async def play() -> tuple[int, str]:
         async with site(tmp_path) as (issuer, url, browser):
@@ -201,7 +201,7 @@ PROXY = {"proxy_user_header": "X-Auth-User", "proxy_groups_header": "X-Auth-Grou
 def test_a_proxy_is_believed_from_its_own_address(
     peers: tuple[str, ...], headers: dict[str, str], status: int, tmp_path: Path
 ) -> None:
-    """And from no other, whatever headers say."""
+    """User headers from any other address are ignored."""
 
     async def play() -> int:
         login = LoginOptions(**PROXY, proxy_peers=peers, allow_groups=("admins",))

@@ -1,4 +1,4 @@
-"""What a person may look at is what the API server says that they may list."""
+"""Users see only what the API server lets them list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completions and documentation, as an editor asks for them."""
+"""Completions and documentation at a position in the editor."""
 
 from __future__ import annotations
 

@@ -30,14 +30,14 @@ def test_what_lints_find_is_among_the_problems() -> None:
 
 
 def test_broken_definitions_are_one_problem() -> None:
-    """Without them lints cannot tell which kinds are unknown."""
+    """Unknown kinds cannot be found without the definitions, so only the broken input is reported."""
     policy = documents.LATEST.replace("kinds: [Pod]", "kinds: [Widget]")
     found = review_texts({"policies": policy, "resources": POD, "crds": "a: ["})
     assert ["crds"] == [each["input"] for each in found["problems"]]
 
 
 def test_a_review_after_another_is_not_told_of_it() -> None:
-    """Problems are those of the texts at hand."""
+    """Problems of an earlier review do not appear in later ones."""
     broken = documents.LATEST.replace("validate:", "validat:")
     first = review_texts({"policies": broken, "resources": POD})
     assert first["problems"]

@@ -127,7 +127,7 @@ def test_files_are_sent_once(tmp_path: Path) -> None:
 
 
 def test_what_the_page_names_is_kept_for_good(tmp_path: Path) -> None:
-    """Its folder is called like the digest of all files; the page itself is asked for again."""
+    """The folder name is the digest of all files, so only the page itself is revalidated."""
 
     async def play() -> list[str]:
         found = []

@@ -1,4 +1,4 @@
-"""Views as the server lists them: for whom, and with which namespaces."""
+"""Views as the server lists them: their audience and their namespaces."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_labels_need_a_cluster(tmp_path: Path) -> None:
 
 
 def test_a_view_is_shown_to_those_it_names(tmp_path: Path) -> None:
-    """By user or group; one without `accessControl` is everybody's."""
+    """`accessControl` names users or groups; a view without it is shown to all."""
     (tmp_path / "report.yaml").write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail"})))
     views = [{"name": "Ours", "filter": {}, "accessControl": {"groups": ["blue"]}}, {"name": "All", "filter": {}}]
     (tmp_path / "views.yaml").write_text(yaml.safe_dump({"views": views}))

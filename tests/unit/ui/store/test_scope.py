@@ -124,7 +124,7 @@ def test_every_question_is_asked_here() -> None:
 
 
 def test_counts_within_a_scope_are_those_of_the_scope(tmp_path: Path) -> None:
-    """Totals tell nothing of others."""
+    """Counts, searches and trends include no results outside the scope."""
     path = str(tmp_path / "results.db")
     fill(path)
     reader = Reader(path)

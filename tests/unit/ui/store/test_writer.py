@@ -93,7 +93,7 @@ def test_counts_are_those_of_the_results(writer: Writer, path: str) -> None:
 
 
 def test_a_batch_is_written_whole_or_not_at_all(writer: Writer, reader: Reader) -> None:
-    """An error in the middle leaves the store as it was, and the writer able to go on."""
+    """An error in the middle leaves the store unchanged and the writer usable."""
     writer.write([report(result())], 10)
     broken = report(result(name="b", properties={"x": "\ud800"}), name="two")
     with pytest.raises(TypeError):
@@ -115,7 +115,7 @@ def test_the_end_of_a_day_keeps_counts_and_drops_what_is_old(writer: Writer, rea
 
 
 def test_reports_of_a_cluster_are_read_as_objects() -> None:
-    """Kind, namespace and name tell reports apart; labels that are no text are left out."""
+    """Kind, namespace and name identify a report; labels that are not strings are dropped."""
     body = {
         "kind": "PolicyReport",
         "metadata": {"namespace": "team", "name": "x", "labels": {"a": "b", "c": 1}},

@@ -1,4 +1,4 @@
-"""Rules that set themselves off."""
+"""Rules that trigger themselves."""
 
 from __future__ import annotations
 

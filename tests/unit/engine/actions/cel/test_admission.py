@@ -50,7 +50,7 @@ def verdicts(*documents, **how):
     ],
 )  # fmt: skip
 def test_errors_follow_the_failure_policy_and_false_never_does(failure_policy, spec, expected):
-    """What is false denies under Ignore too; what cannot be evaluated does not."""
+    """A false validation denies under Ignore too; an evaluation error does not."""
     policy = native(failurePolicy=failure_policy, **{"validations": validations("true"), **spec})
     (found,) = verdicts(policy)
     assert expected[0] == found[0]

@@ -1,4 +1,4 @@
-"""Deletion in CEL: what a DeletingPolicy wants gone."""
+"""Deletion in CEL: the objects that a DeletingPolicy selects."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ def test_excluded_objects_are_kept_whatever_the_operations_are():
 
 @pytest.mark.parametrize(("namespace", "count"), [("team", 1), ("other", 0)])
 def test_a_policy_of_a_namespace_deletes_in_it_only(namespace, count):
-    """Whatever its constraints are."""
+    """The namespace limits the policy even if its constraints match more."""
     resource = {**CONFIG_MAP, "metadata": {"name": "settings", "namespace": namespace}}
     assert count == len(deleting("true", kind="NamespacedDeletingPolicy", resource=resource).effects)

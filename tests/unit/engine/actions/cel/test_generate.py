@@ -1,4 +1,4 @@
-"""Generation in CEL: what a GeneratingPolicy wants to be created."""
+"""Generation in CEL: the objects that a GeneratingPolicy creates."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_policy_of_a_namespace_stays_in_it(expression, message):
     ],
 )
 def test_what_is_no_object_is_an_error(objects, problem):
-    """Nothing is generated then, also nothing of what came before."""
+    """An error generates nothing, not even the objects of earlier expressions."""
     review = generated(f"generator.Apply('x', [{cm('a')}])", f"generator.Apply('x', [{objects}])")
     message = f"failed to evaluate policy: failed to generate resources: {problem}"
     assert ([("error", message)], ()) == (said(review), review.effects)

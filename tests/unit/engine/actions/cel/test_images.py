@@ -22,7 +22,7 @@ SIGNED = "images.containers.all(image, verifyImageSignatures(image, [attestors.k
 
 @pytest.fixture
 def stage() -> Iterator[ImageStage]:
-    """A registry with authorities of its own."""
+    """A registry with its own certificate authorities."""
     with image_stage() as made:
         yield made
 
@@ -72,7 +72,7 @@ def test_a_bundle_counts_beside_layers(stage: ImageStage) -> None:
 
 
 def test_the_text_of_a_denial_says_what_did_not_verify(stage: ImageStage) -> None:
-    """Where the policy has no text of its own."""
+    """Without a message in the policy the denial lists the failed verifications."""
     digest = stage.push()
     stage.sign(digest, stage.services.keyed().sign_layer(digest))
     pinned = f"{stage.image()}@{digest}"

@@ -94,7 +94,7 @@ def test_a_target_that_fails_does_not_stop_the_others():
 
 
 def test_a_kind_that_can_not_be_read_does_not_stop_the_others():
-    """It has a verdict of its own."""
+    """The unreadable kind gets its own error result."""
     both = {"resourceRules": [*rule("gadgets")["resourceRules"], *rule("configmaps")["resourceRules"]]}
     assert ["error", "pass", "pass"] == [status for status, _ in statuses_and_targets(existing(both))]
 

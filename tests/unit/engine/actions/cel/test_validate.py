@@ -84,6 +84,6 @@ def test_audit_annotations_become_properties_of_the_result(written, expression, 
 
 
 def test_a_payload_is_all_that_a_policy_in_mode_json_sees():
-    """It has no request, whatever the document looks like."""
+    """The payload has no `request`, even if the document looks like a Kubernetes object."""
     policy = kyverno(evaluation={"mode": "JSON"}, validations=validations("object.kind == 'ConfigMap'"))
     assert [("pass", "success")] == said(ask(policy))

@@ -178,7 +178,7 @@ def test_rules_share_variables_that_are_defined_alike(monkeypatch: pytest.Monkey
 
 
 def test_a_variable_that_only_a_branch_reads_is_not_computed_without_need() -> None:
-    """Its error is none while nobody asks for it, also within a loop."""
+    """An unread variable raises no error, also within a loop."""
     rule = claim("object.spec.containers.all(c, c.name == 'c' || variables.v)", v="object.gone == 1")
     passes = fuse((rule,))
     assert passes is not None

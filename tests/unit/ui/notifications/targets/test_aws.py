@@ -35,7 +35,7 @@ def send(target: str, *notices: Notice, answer: dict[str, Any] | None = None) ->
 
 
 def is_signed(asked: Asked, url: str, service: str) -> bool:
-    """Tell whether a request has the signature of its service, computed again from what arrived."""
+    """Return whether the signature of a request is valid, recomputed from the received data."""
     found = re.search(r"SignedHeaders=([^,]+), Signature=(\w+)", asked.headers["Authorization"])
     assert found is not None
     headers = {name: value for name, value in asked.headers.items() if name.lower() in found[1].split(";")}

@@ -67,7 +67,7 @@ def test_teams_texts_of_results_are_runs() -> None:
 
 
 def test_discord_marks_of_results_are_escaped() -> None:
-    """Nobody is mentioned, no link and no mark is made."""
+    """Text of a result creates no mention, link or formatting."""
     body = send("discord", notice(message=HOSTILE))
     (embed,) = body["embeds"]
     assert ("", {"parse": []}) == (body["content"], body["allowed_mentions"])

@@ -70,6 +70,6 @@ def test_a_resolved_result_is_a_comment_on_its_issue() -> None:
 
 @pytest.mark.parametrize("template", ["{{ .result.UID }}", "{{ if .result.Policy }}x{{ end }}", "{{"])
 def test_a_template_has_fields_only(template: str) -> None:
-    """Anything else would silently say something else than in Policy Reporter."""
+    """Other template actions would silently render differently than in Policy Reporter."""
     with pytest.raises(UsageError, match="`summaryTemplate` may only have"):
         send(notice(), extra=f", summaryTemplate: '{template}'")

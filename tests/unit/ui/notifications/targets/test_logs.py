@@ -53,7 +53,7 @@ def test_elasticsearch_gets_documents_whose_ids_stay() -> None:
 
 @pytest.mark.parametrize(("status", "is_final"), [(400, True), (429, False), (503, False)])
 def test_a_refused_document_is_an_error_though_the_answer_is_200(status: int, *, is_final: bool) -> None:
-    """The bulk API answers 200 and tells of errors in the body."""
+    """The bulk API answers 200 and reports errors in the body."""
     answer = {"errors": True, "items": [{"index": {"status": status, "error": {"reason": "mapper"}}}]}
     with pytest.raises(DeliveryError) as caught:
         send("type: elasticsearch, host: URL", notice(), answer=answer, path="/_bulk")

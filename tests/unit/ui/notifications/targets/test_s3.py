@@ -18,7 +18,7 @@ KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
 
 def signature(asked: Asked, secret: str) -> str:
-    """Return the signature that a request should have, computed from what arrived as the specification says."""
+    """Return the signature that a request must have, computed from the received data by the specification."""
     headers = {name.lower(): value for name, value in asked.headers.items()}
     found = re.fullmatch(
         r"AWS4-HMAC-SHA256 Credential=[^/]+/(\d{8})/([^/]+)/s3/aws4_request, SignedHeaders=([^,]+), Signature=\w+",
