@@ -25,6 +25,9 @@ _CONTAINERS: Final = ("initContainers", "ephemeralContainers")
 _MOST_TEXTS: Final = 64
 _MOST_FIELDS: Final = 4
 _MOST_COMBINED: Final = 144
+_FIRST: Final = 4
+"""Combinations of the fields of an object that come up as early as single fields do."""
+
 _MOST_PATHS: Final = 48
 _DEEPEST: Final = 12
 _QUANTITIES: Final = ("0", "100m", "1", "2", "512Mi", "1Gi", "2Gi")
@@ -107,6 +110,7 @@ def _places(
         if found.get("properties"):
             if name in material.names:
                 yield _Place(steps, ({},))
+                yield from (_Place(steps, (each,)) for each in islice(_combined(material, found, schemas), _FIRST))
             yield from _places(material, found, schemas, texts, steps)
             continue
         match _type(found):
@@ -135,7 +139,7 @@ def _of_list(
 
 
 def _combined(material: Material, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
-    """Yield elements in which two to four mentioned fields have constants at once: conditions often ask for both."""
+    """Yield objects in which two to four mentioned fields have constants at once: conditions often ask for both."""
     constants = [each for each in material.constants if isinstance(each, str) and each and "\\" not in each]
     choices: dict[str, tuple[JSON, ...]] = {}
     for name, below in (schema.get("properties") or {}).items():

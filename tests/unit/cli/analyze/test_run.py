@@ -92,3 +92,9 @@ def test_objects_of_recorded_requests_are_objects_to_begin_with(cli: Run, folder
     ran = cli("analyze", "good.yaml", "--recorded", "r.jsonl", "-n", "0", "--select", "PA402")
     assert 1 == ran.code
     assert "PA402" in ran.out
+
+
+def test_rules_for_fields_side_by_side_do_not_shadow_each_other(cli: Run) -> None:
+    """Objects with both fields set show that one rule refuses what the other allows."""
+    ran = cli("analyze", "@pod-security/restricted/require-drop-all-capabilities")
+    assert (0, True) == (ran.code, "No problems found" in ran.out)
