@@ -56,7 +56,7 @@ def test_identities_attestations_and_notary_signatures_are_verified(stage: Image
 
 
 def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
-    """Cases are a missing demand, trust root, key and image."""
+    """Cases are a missing demand, a missing trust root, an invalid key and a missing image."""
     with pytest.raises(pyverno.UsageError, match="nothing is demanded"):
         pyverno.verify_image(stage.image("v1"))
     with pytest.raises(pyverno.UsageError, match="`trust_root` is needed"):
