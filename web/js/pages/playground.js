@@ -126,10 +126,9 @@ export async function show(main, { rest, query }) {
   const examples = h("select", { "aria-label": "Examples", onchange: async event => {
     if (!event.target.value) return;
     const found = await get(`examples/${event.target.value}`);
-    for (const name of ["policies", "resources"]) editors[name].set(found[name]);
-    soon();
+    load({ ...found, kubernetesVersion: state.kubernetesVersion }, found.title ? [found.title] : []);
   } }, h("option", { value: "" }, "Examples…"));
-  get("examples").then(list => examples.append(...list.map(each => h("option", { value: each.name }, each.name)))).catch(() => {});
+  get("examples").then(list => examples.append(...list.map(each => h("option", { value: each.name, title: each.title }, each.name)))).catch(() => {});
 
   function load(next, notes) {
     for (const [name] of TABS) editors[name].set(next[name] ?? "");

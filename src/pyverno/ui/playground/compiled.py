@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.compiler.cel.typechecking import check_types, known_schemas
-from pyverno.compiler.lints.lint import Diagnostic
+from pyverno.compiler.lints.lint import Diagnostic, Subject
 from pyverno.compiler.lints.run import lint_documents
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.kinds import KindTable
@@ -22,7 +22,10 @@ from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import KNOWN_KINDS
 
-__all__ = ["check_version", "compile_text", "kinds_of", "lint_texts", "read_documents"]
+if TYPE_CHECKING:
+    from pyverno.ui.playground.apiserver import ApiServer
+
+__all__ = ["check_version", "compile_text", "find_server", "kinds_of", "lint_texts", "read_documents"]
 
 _T = TypeVar("_T")
 _MOST_CHARACTERS: Final = 200_000
@@ -43,15 +46,31 @@ def compile_text(text: str, name: str) -> Compilation:
     return _kept(_compile, text, name)
 
 
-def kinds_of(crds: str) -> KindTable:
-    """Return the known kinds with those that CustomResourceDefinitions define; raises PyvernoError."""
+def kinds_of(crds: str, version: str = "") -> KindTable:
+    """Return the known kinds with those that CustomResourceDefinitions define; raises PyvernoError.
+
+    With a Kubernetes version they are those that it serves.
+    """
     found = _definitions(crds)
-    return KNOWN_KINDS.with_crds(found) if found else KNOWN_KINDS
+    known = find_server(version).kinds if version else KNOWN_KINDS
+    return known.with_crds(found) if found else known
 
 
-def lint_texts(policies: str, crds: str) -> Sequence[Diagnostic]:
-    """Return what lints find in policies, given the definitions of custom kinds; raises PyvernoError."""
-    return _kept(_lint, policies, crds)
+def find_server(version: str) -> ApiServer:
+    """Return what an API server of a version makes of objects; raises UsageError for an unknown version."""
+    if version not in _CEL_VERSIONS:
+        raise UsageError(f"`kubernetesVersion` must be one of {', '.join(_CEL_VERSIONS)}")
+    from pyverno.ui.playground.apiserver import api_server  # most reviews choose no version
+
+    return api_server(version)
+
+
+def lint_texts(policies: str, crds: str, version: str = "") -> Sequence[Diagnostic]:
+    """Return what lints find in policies, given definitions of custom kinds and a Kubernetes version, if any.
+
+    Raises PyvernoError.
+    """
+    return _kept(_lint, policies, crds, version)
 
 
 def check_version(compilation: Compilation, crds: str, version: str) -> Sequence[PyvernoError]:
@@ -59,13 +78,20 @@ def check_version(compilation: Compilation, crds: str, version: str) -> Sequence
 
     Fields are those of its schemas, functions those of its libraries.
     """
-    if version not in _CEL_VERSIONS:
-        raise UsageError(f"`kubernetesVersion` must be one of {', '.join(_CEL_VERSIONS)}")
+    server = find_server(version)
     number = int(version.partition(".")[2])
     schemas = known_schemas(schema_set(version), _definitions(crds))
     found: list[PyvernoError] = []
     for item in compilation.items:
         policy = item.written
+        try:
+            server.check_kind(item.document.value)
+        except UsageError as error:
+            found.append(UsageError(error.message, location=item.document.location(())))
+        if policy is not None:
+            for path, text in server.unserved(Subject(item.document, policy)):
+                message = f"Kubernetes {version} does not serve `{text}`: it never matches"
+                found.append(PyvernoError(message, location=item.document.location(path)))
         if item.errors or not isinstance(
             policy, ValidatingAdmissionPolicy | MutatingAdmissionPolicy | CelPolicy | ClusterPolicy
         ):
@@ -76,10 +102,10 @@ def check_version(compilation: Compilation, crds: str, version: str) -> Sequence
     return found
 
 
-def _kept(make: Callable[[str, str], _T], first: str, second: str) -> _T:
-    if len(first) + len(second) > _MOST_CHARACTERS:
-        return make.__wrapped__(first, second)  # type: ignore[attr-defined, no-any-return]
-    return make(first, second)
+def _kept(make: Callable[..., _T], *texts: str) -> _T:
+    if sum(len(each) for each in texts) > _MOST_CHARACTERS:
+        return make.__wrapped__(*texts)  # type: ignore[attr-defined, no-any-return]
+    return make(*texts)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -88,9 +114,9 @@ def _compile(text: str, name: str) -> Compilation:
 
 
 @lru_cache(maxsize=_KEPT)
-def _lint(policies: str, crds: str) -> Sequence[Diagnostic]:
+def _lint(policies: str, crds: str, version: str) -> Sequence[Diagnostic]:
     items = compile_text(policies, "policies").items
-    return lint_documents(items, kinds=kinds_of(crds), crds=_definitions(crds))
+    return lint_documents(items, kinds=kinds_of(crds, version), crds=_definitions(crds))
 
 
 def _definitions(crds: str) -> list[dict[str, object]]:

@@ -25,7 +25,14 @@ from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.report.finding import finding
 from pyverno.report.ruleplaces import RulePlaces
-from pyverno.ui.playground.compiled import check_version, compile_text, kinds_of, lint_texts, read_documents
+from pyverno.ui.playground.compiled import (
+    check_version,
+    compile_text,
+    find_server,
+    kinds_of,
+    lint_texts,
+    read_documents,
+)
 from pyverno.ui.playground.explaining import explain_rules, place_of, read_change_wanted
 from pyverno.value import dataclass, field
 
@@ -55,6 +62,7 @@ class _Texts:
     """The texts of a request, and what is wrong with them: each problem with its text, line and column."""
 
     texts: Mapping[str, str]
+    version: str = ""
     problems: list[JSONObject] = field(default_factory=list)
 
     def add(self, error: PyvernoError, name: str, severity: str = "error") -> None:
@@ -89,19 +97,19 @@ class _Texts:
     def lint(self) -> None:
         """Add what lints find in the policies; texts that cannot be read are in the problems already."""
         with suppress(PyvernoError):
-            for each in lint_texts(self.texts["policies"], self.texts["crds"]):
+            for each in lint_texts(self.texts["policies"], self.texts["crds"], self.version):
                 text = f"{each.code} {each.message}"
                 self.add(PyvernoError(text, location=each.location), each.location.file, each.severity.value)
 
-    def check_version(self, policies: Compilation, version: str) -> None:
-        """Add what a Kubernetes version does not know; the empty text is the newest, which compiling has checked."""
-        if version:
-            for each in check_version(policies, self.texts["crds"], version):
+    def check_version(self, policies: Compilation) -> None:
+        """Add what the Kubernetes version does not know; the empty text is the newest, which compiling has checked."""
+        if self.version:
+            for each in check_version(policies, self.texts["crds"], self.version):
                 self.add(each, "policies", "warning")
 
     def kinds(self) -> KindTable:
-        """Return the known kinds, with those of `crds`."""
-        return self._try("crds", lambda: kinds_of(self.texts["crds"]), KNOWN_KINDS)
+        """Return the kinds that the Kubernetes version serves, with those of `crds`."""
+        return self._try("crds", lambda: kinds_of(self.texts["crds"], self.version), KNOWN_KINDS)
 
     def _try(self, name: str, read: Callable[[], _T], otherwise: _T) -> _T:
         try:
@@ -111,7 +119,10 @@ class _Texts:
             return otherwise
 
     def objects(self, name: str, kinds: KindTable) -> Sequence[tuple[Document, JSONObject]]:
-        """Return the objects of a text as a cluster would see them, with their documents."""
+        """Return the objects of a text as a cluster would see them, with their documents.
+
+        With a Kubernetes version they are as its API server sends them to admission: complete, without unknown fields.
+        """
         found = []
         for document in self.documents(name):
             try:
@@ -119,7 +130,12 @@ class _Texts:
                     document.value.get("kind") and document.value.get("apiVersion")
                 ):
                     raise UsageError("the document is no resource: apiVersion and kind are missing")
-                found.append((document, normalise(document.value, kinds, has_nulls=document.may_hold_null)))
+                manifest = normalise(document.value, kinds, has_nulls=document.may_hold_null)
+                if self.version:
+                    manifest, warnings = find_server(self.version).receive(manifest)
+                    for text, path in warnings:
+                        self.add(PyvernoError(text, location=document.location(path)), name, "warning")
+                found.append((document, manifest))
             except PyvernoError as error:
                 self.add(UsageError(error.message, location=document.location(())), name)
         return found
@@ -140,17 +156,21 @@ def review_texts(request: JSONObject) -> JSONObject:
     """Review every resource with all policies.
 
     `request` holds texts by the names of INPUTS, `operation` (CREATE, UPDATE, DELETE, CONNECT), and
-    `kubernetesVersion`, whose fields and functions policies are checked for. What cannot be read
-    or compiled, and what lints find, is in `problems`, with line and column; the rest is still reviewed. With `explain`
-    (true) every review has `rules`: what each looked at, as lines with places. `change` names one result whose smallest
-    change is searched. Raises UsageError for a request of another form.
+    `kubernetesVersion`: objects get its defaults and lose what it does not know, and policies are checked for its
+    kinds, fields and functions. Without one, objects are reviewed as written, as by `pyverno apply`. What cannot be
+    read or compiled, and what lints find, is in `problems`, with line and column; the rest is still reviewed. With
+    `explain` (true) every review has `rules`: what each looked at, as lines with places. `change` names one result
+    whose smallest change is searched. Raises UsageError for a request of another form.
     """
-    texts = _Texts({name: _read_text(request, name) for name in INPUTS})
+    version = _read_text(request, "kubernetesVersion")
+    texts = _Texts({name: _read_text(request, name) for name in INPUTS}, version)
     operation, change = _operation(request), read_change_wanted(request)
     explains = change is not None or request.get("explain") is True
     policies, exceptions = texts.compiled("policies"), texts.compiled("exceptions")
+    if version:
+        find_server(version)
     texts.lint()
-    texts.check_version(policies, _read_text(request, "kubernetesVersion"))
+    texts.check_version(policies)
     kinds = texts.kinds()
     resources = texts.objects("resources", kinds)
     old = {_key(manifest): manifest for _, manifest in texts.objects("oldResources", kinds)}

@@ -13,6 +13,7 @@ from pyverno.errors import HostError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import read_file
 from pyverno.offline.policylibrary import find_controls, list_controls
+from pyverno.ui.playground.examples import list_scenarios, read_scenario
 from pyverno.ui.playground.testcase import suite_files, zip_files
 from pyverno.ui.playground.workers import PlaygroundWorkers
 
@@ -50,9 +51,12 @@ class PlaygroundRoutes:
         return web.json_response(await self._run("import", {"text": text}))
 
     async def _testcase(self, request: web.Request) -> web.Response:
-        """Return a test suite of the texts as a ZIP file, which expects what the review says now."""
+        """Return a test suite of the texts as a ZIP file, which expects what the review says now.
+
+        `pyverno test` reviews objects as written, so the suite does, whatever the Kubernetes version.
+        """
         body = await _read_body(request)
-        found = await self._run("review", {**body, "explain": False, "change": None})
+        found = await self._run("review", {**body, "explain": False, "change": None, "kubernetesVersion": ""})
         archive = await asyncio.to_thread(lambda: zip_files(suite_files(body, found)))
         headers = {"Content-Disposition": 'attachment; filename="playground.zip"'}
         return web.Response(body=archive, content_type="application/zip", headers=headers)
@@ -94,11 +98,14 @@ async def _read_body(request: web.Request) -> JSONObject:
 
 @cache
 def _list_examples() -> bytes:
-    return orjson.dumps([control.to_json() for control in list_controls()])
+    return orjson.dumps([*list_scenarios(), *(control.to_json() for control in list_controls())])
 
 
 def _read_example(name: str) -> JSONObject:
-    """Return the policy of a control with the resources of its cases."""
+    """Return the texts of a scenario, or the policy of a control with the resources of its cases."""
+    scenario = read_scenario(name)
+    if scenario is not None:
+        return scenario
     controls = find_controls(name)
     if len(controls) != 1:
         raise UsageError(f"`{name[:80]}` is a folder with {len(controls)} policies: name one")

@@ -1,0 +1,107 @@
+"""What an API server of one Kubernetes version makes of objects before policies see them.
+
+Kinds that it does not serve are refused, fields that it does not know are dropped with a warning, and its defaults are
+filled in. Custom kinds are those of the visitor's definitions, whatever the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from kubesandbox.schema.schemas import ObjectSchemas
+from kubesandbox.types.resources import builtin_table
+from pyverno.compiler.lints.checks.unknown_resource import constraints_of
+from pyverno.compiler.lints.lint import Subject
+from pyverno.errors import UsageError
+from pyverno.kube.gvk import GVK, KindSelector, parse_kind_selector
+from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.resource import Resource
+from pyverno.kube.schemas import schema_set
+from pyverno.lazyregex import regex
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.kinds import KNOWN_KINDS
+from pyverno.policy.schema import Path
+
+__all__ = ["ApiServer", "api_server"]
+
+_UNKNOWN: Final = regex(r'unknown field "([^"]+)"')
+_STEP: Final = regex(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+class ApiServer:
+    """The kinds, fields and defaults of one Kubernetes version."""
+
+    def __init__(self, version: str) -> None:
+        """Take a version such as `1.33`."""
+        self._version = version
+        self._schemas, self._table = ObjectSchemas(version), builtin_table(version)
+        groups = {group for group, _, _ in schema_set().kinds}
+        served = schema_set(version).kinds
+
+        def is_served(info: KindInfo) -> bool:
+            return info.group not in groups or (info.group, info.version, info.kind) in served
+
+        self.kinds = KindTable(tuple(info for info in KNOWN_KINDS if is_served(info)))
+        """Every known kind that this version serves; those of Kyverno and other projects are in each."""
+        # versions that only older Kubernetes had are in the schemas alone
+        self._all = frozenset((*(info.gvk for info in self.kinds), *(GVK(*each) for each in served)))
+
+    def check_kind(self, manifest: JSONObject) -> None:
+        """Raise UsageError, as kubectl words it, for a kind of Kubernetes that this version does not serve."""
+        view = Resource(manifest)
+        if self.kinds.find(view.gvk) is None and KNOWN_KINDS.find(view.gvk) is not None:
+            raise UsageError(
+                f'no matches for kind "{view.kind}" in version "{view.api_version}" (Kubernetes {self._version})'
+            )
+
+    def unserved(self, subject: Subject) -> Iterator[tuple[Path, str]]:
+        """Yield path and text of every kind in the rules of a policy that this version does not serve."""
+        if isinstance(subject.written, ClusterPolicy):
+            for rule in subject.written.spec.rules:
+                for block in (each for part in (rule.match, rule.exclude) if part is not None for each in part.blocks):
+                    for index, text in enumerate(block.resources.kinds):
+                        written = parse_kind_selector(text)
+                        selector = KindSelector(written.group, written.version, written.kind)
+                        if not self._has(KNOWN_KINDS.select(selector), selector):
+                            yield (*block.resources.path, "kinds", index), text
+        for constraints in constraints_of(subject):
+            for one in (*constraints.resource_rules, *constraints.exclude_resource_rules):
+                for index, text in enumerate(one.resources):
+                    known = [info for info in KNOWN_KINDS.named(text.partition("/")[0]) if info.plural == text]
+                    if not self._has(known):
+                        yield (*one.path, "resources", index), text
+
+    def _has(self, known: Sequence[KindInfo], selector: KindSelector | None = None) -> bool:
+        """Tell whether any of the kinds is served, in any version that a selector allows; unknown ones are custom."""
+        names = {(info.group, info.kind) for info in known}
+        return not known or any(
+            (gvk.group, gvk.kind) in names and (selector is None or selector.matches(gvk)) for gvk in self._all
+        )
+
+    def receive(self, manifest: JSONObject) -> tuple[JSONObject, Sequence[tuple[str, tuple[str | int, ...]]]]:
+        """Return an object with defaults and without unknown fields, and warnings, each with the path of its field.
+
+        Raises UsageError for a kind that is not served, and StatusError for values of wrong types.
+        """
+        self.check_kind(manifest)
+        found = self._table.by_kind(Resource(manifest).gvk)
+        if found is None:
+            return manifest, ()
+        decoded = self._schemas.decode(found, manifest)
+        body = self._schemas.default(found, decoded.body)
+        fields = [(text, each[1] if (each := _UNKNOWN.search(text)) else "") for text in decoded.problems]
+        fields += [(str(error), error.field) for error in self._schemas.validate(found, body)]
+        return body, [(f"Kubernetes {self._version}: {text}", _steps(path)) for text, path in fields]
+
+
+@lru_cache(maxsize=3)
+def api_server(version: str) -> ApiServer:
+    """Return what a Kubernetes version makes of objects; few are kept, because each takes some megabytes."""
+    return ApiServer(version)
+
+
+def _steps(path: str) -> tuple[str | int, ...]:
+    return tuple(int(index) if index else name for index, name in _STEP.findall(path))
