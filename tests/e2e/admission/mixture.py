@@ -82,7 +82,7 @@ class Asked:
         return json.dumps({**_REVIEW, "request": {**self.request, "uid": uid}}).encode()
 
     def complaint(self, uid: str, status: int, body: bytes, *, is_away: bool = False) -> str:
-        """Return what is wrong with an answer, the empty text when it is right."""
+        """Return the problem of an answer, or the empty text if it is right."""
         if self.expected is None:
             return "" if is_refusal(status) else f"a malformed review was answered with {status}"
         may_deny = is_away and self.asks_host

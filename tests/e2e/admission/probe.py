@@ -1,4 +1,4 @@
-"""Health probes from a process of their own, as a kubelet sends them.
+"""Health probes from a separate process, as a kubelet sends them.
 
 The process that sends the load cannot measure them: its event loop writes megabytes between a response and the moment
 at which it looks at the clock.

@@ -186,7 +186,7 @@ def pool(reviews: Iterable[Asked], count: int) -> list[Asked]:
 
 
 def note(name: str, **figures: float | int) -> None:
-    """Print what was measured, and keep it in `build/e2e.json`."""
+    """Print the measured figures and store them in `build/e2e.json`."""
     figures = {key: round(value, 3) for key, value in figures.items()}
     print(f"{name}: " + ", ".join(f"{key}={value:g}" for key, value in figures.items()))
     _FIGURES.parent.mkdir(exist_ok=True)

@@ -143,7 +143,7 @@ def in_scene(act: Callable[[Scene], Awaitable[None]]) -> None:
 
 
 def test_a_controller_may_end_at_any_of_its_writes() -> None:
-    """The next one does what is left: every object is made, copied or changed, and each of them once."""
+    """Its successor finishes the work: every object is created, copied or changed exactly once."""
 
     async def act(found: Scene) -> None:
         upstream = Client(as_background(found.client.access), qps=0)

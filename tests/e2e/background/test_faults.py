@@ -128,7 +128,7 @@ async def until(holds: Callable[[], Awaitable[bool]]) -> None:
 
 @asynccontextmanager
 async def scene() -> AsyncIterator[Scene]:
-    """Run a cluster without a background controller, and follow what is generated."""
+    """Run a cluster without a background controller, and watch the generated objects."""
     settings = AdmissionSettings(background_account=USER, qps=0)
     async with (
         PolicySandbox(Sandbox(Settings(controllers=False)), Observers(), settings) as cluster,

@@ -68,7 +68,7 @@ class Scene:
                     self.deleted.setdefault(metadata["name"], []).append(self.sandbox.now().timestamp())
 
     def problems(self) -> list[str]:
-        """Return what was deleted early, twice, or though it should not have been."""
+        """Return the objects that were deleted early, twice or wrongly."""
         found = [f"{name} was deleted {len(times)} times" for name, times in self.deleted.items() if len(times) > 1]
         found += [
             f"{name} was deleted {self.due[name] - times[0]:.2f} seconds early"
@@ -78,7 +78,7 @@ class Scene:
         return found
 
     async def done(self) -> None:
-        """Wait until everything that is due is gone, and hold the history against what should have happened."""
+        """Wait until all due objects are deleted, then compare the history with the expected deletions."""
         short = {name for name in self.due if name.startswith("short")}
         left = max(self.due[name] for name in short) - self.sandbox.now().timestamp()
         async with asyncio.timeout(max(left, 0.0) + LATE_SECONDS):
@@ -150,7 +150,7 @@ async def started(kubeconfig: str, number: int) -> asyncio.subprocess.Process:
 
 
 def test_a_controller_that_is_killed_deletes_everything_and_nothing_early(tmp_path: Path) -> None:
-    """Killed again and again at random points, in a cluster whose clock is ten minutes ahead."""
+    """The controller is killed repeatedly at random points, in a cluster whose clock is ten minutes ahead."""
     count, kills = (2_000, 200 if IS_NIGHTLY else 20) if IS_FULL else (60, 2)
 
     async def run() -> None:

@@ -55,7 +55,7 @@ def api(sandbox: Sandbox) -> Iterator[typed.ApiClient]:
 
 @pytest.fixture
 def found(api: typed.ApiClient, tmp_path: Any) -> dynamic.DynamicClient:
-    """Discover what is served, with a cache that no other test has written."""
+    """Discover the served resources with a fresh cache."""
     return dynamic.DynamicClient(api, cache_file=str(tmp_path / "discovery.json"))
 
 
@@ -130,7 +130,7 @@ def test_long_lists_come_in_pages(api: typed.ApiClient, namespace: str) -> None:
 
 
 def test_evictions_take_pods_away(api: typed.ApiClient, namespace: str) -> None:
-    """Unless a disruption budget is in the way."""
+    """A disruption budget can refuse the eviction."""
     core, policy = typed.CoreV1Api(api), typed.PolicyV1Api(api)
     core.create_namespaced_pod(namespace, pod("free"))
     core.create_namespaced_pod(namespace, pod("kept", app="kept"))

@@ -30,7 +30,7 @@ def path_of(client: Client, document: dict[str, Any]) -> str:
 
 
 def wanted(document: dict[str, Any]) -> str:
-    """Return an object without what the server and its controllers write."""
+    """Return an object without the fields that the server and its controllers set."""
     metadata = {
         key: value for key, value in document["metadata"].items() if key not in ("resourceVersion", "managedFields")
     }

@@ -60,7 +60,7 @@ def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 def ran(*arguments: str) -> tuple[int, str]:
-    """Return the exit code and what was printed."""
+    """Return exit code and output."""
     process = started(*arguments)
     out, _ = process.communicate(timeout=60)
     return process.returncode, out

@@ -1,4 +1,4 @@
-"""Reports end up as the library would compute them, whatever happens on the way."""
+"""Reports converge to the library's results despite faults on the way."""
 
 from __future__ import annotations
 

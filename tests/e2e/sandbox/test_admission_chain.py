@@ -1,6 +1,6 @@
 """The chain of admission as a client meets it: codes and texts over HTTPS, from webhooks over HTTPS.
 
-What is expected here is what a real API server of 1.35 answers.
+The expected answers are those of a real API server of 1.35.
 """
 
 from __future__ import annotations

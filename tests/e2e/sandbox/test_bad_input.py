@@ -1,4 +1,4 @@
-"""Bad input: the API server's own Status, whatever comes; the server lives on, and no write is lost."""
+"""Bad input: every request gets the API server's Status, the server keeps running, and no write is lost."""
 
 from __future__ import annotations
 

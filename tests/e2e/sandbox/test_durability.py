@@ -107,7 +107,7 @@ class Writer:
         self.doubtful.discard(name)
 
     def check(self) -> None:
-        """Compare a server that was started again with what is known."""
+        """Compare a restarted server with the acknowledged writes."""
         client = Client(str(self.folder / "kubeconfig"))
         listed = client.get("/api/v1/namespaces/default/configmaps").body
         client.close()

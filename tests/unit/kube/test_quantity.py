@@ -54,7 +54,7 @@ def test_comparison_is_exact_and_bounded(left, right, expected):
 
 
 def test_equal_values_have_one_hash():
-    """Whatever their suffix."""
+    """Equal quantities with different suffixes have the same hash."""
     assert 1 == len({parse_quantity("1"), parse_quantity("1000m"), parse_quantity("1e0")})
 
 

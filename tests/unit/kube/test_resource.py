@@ -24,7 +24,7 @@ def test_a_resource_shows_names_and_labels():
 
 
 def test_wrong_types_read_as_empty():
-    """What a policy judges is not validated yet."""
+    """Admission objects are not validated yet, so fields may have wrong types."""
     for metadata in (None, [], "x", {"name": 1, "labels": {"a": 1}, "annotations": []}):
         view = Resource({"kind": 5, "metadata": metadata})
         assert ("", "", "", {}, {}) == (view.kind, view.api_version, view.name, view.labels, view.annotations)

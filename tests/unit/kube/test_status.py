@@ -92,6 +92,6 @@ def test_invalid_lists_its_fields_and_their_causes() -> None:
 
 
 def test_a_body_that_is_no_status_still_gives_an_error() -> None:
-    """What a proxy in between answers has no reason and no details."""
+    """An answer of a proxy in between has no reason and no details."""
     error = StatusError.from_json({"details": 1, "code": "x"}, status=502)
     assert (502, "", "") == (error.status, error.reason, str(error))

@@ -54,7 +54,7 @@ def test_a_board_of_policy_reporter_becomes_a_filter() -> None:
 
 
 def test_a_board_of_a_namespace_shows_this_namespace() -> None:
-    """It may not show others, whatever it lists."""
+    """Its filter cannot select other namespaces."""
     text = BOARD.replace("kind: CustomBoard", "kind: NamespaceCustomBoard").replace(
         "{name: infra}", "{name: infra, namespace: team}"
     )

@@ -53,7 +53,7 @@ def test_a_policy_can_deny_when_a_binding_of_it_does(bindings, action):
 
 
 def test_bindings_are_joined_by_kind_and_name():
-    """In whatever order the documents come; a binding of the other kind is none."""
+    """The order of documents does not matter; a binding of the other kind does not count."""
     policy = native(validations=validations("false"))
     nowhere = {"objectSelector": {"matchLabels": {"a": "b"}}}
     assert [] == said(ask(binding(matchResources=nowhere), policy))

@@ -104,7 +104,7 @@ def test_a_policy_that_does_not_compile_errs_as_a_whole(broken):
 
 
 def test_an_exception_that_does_not_compile_is_not_in_force():
-    """Its errors have places of their own."""
+    """Its errors carry paths within the exception."""
     policy, let = kyverno(validations=validations("false")), exception(matchConditions=conditions("nothing"))
     compilation = compiled(policy, let)
     assert ["spec.matchConditions[0].expression"] == [error.path for error in compilation.errors]

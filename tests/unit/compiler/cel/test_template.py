@@ -61,7 +61,7 @@ def test_templates_have_several_documents():
 
 
 def test_an_escaped_key_is_a_key():
-    """The backslash goes, also when nothing else is to be filled in."""
+    """The backslash is removed even in a text without placeholders."""
     (document,) = rendered(HEAD + "data:\n  '\\((k))': v\n")
     assert {"((k))": "v"} == document["data"]
 

@@ -69,7 +69,7 @@ NAME, DATA = REFUSE % "request.object.metadata.name", REFUSE % "request.object.d
 
 
 def test_a_different_decision_is_found_and_made_small() -> None:
-    """The part that does not matter is gone, the part that does is left."""
+    """Shrinking removes the irrelevant part and keeps the relevant one."""
     never = REFUSE % "request.object.metadata.uid || ''"
     found = run(DATA, never).counterexample
     assert found is not None
@@ -121,7 +121,7 @@ spec:
 
 
 def test_what_cleanup_deletes_is_compared() -> None:
-    """Objects that only one side wants gone are a difference; those that neither wants are none."""
+    """Objects that only one side deletes are a difference; those that neither deletes are not."""
     assert None is run(CLEANUP % "x", CLEANUP % "x").counterexample
     found = run(CLEANUP % "x", CLEANUP % "y").counterexample
     assert found is not None

@@ -1,4 +1,4 @@
-"""What a comparison takes from the policies of both sides."""
+"""Values that a comparison collects from the policies of both sides."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_schedules_are_cron_lines(schedule, message):
     ],
 )
 def test_namespaced_policies_make_no_http_calls(kind, expression, is_refused):
-    """Whatever they do with the answer."""
+    """HTTP calls are refused even if their answer is unused."""
     body = f'{RULES}  variables: [{{name: a, expression: "{expression}"}}]\n'
     places = [path for path, _ in errors(kind, body)]
     assert places == (["spec.variables[0].expression"] if is_refused else [])

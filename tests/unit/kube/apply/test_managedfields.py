@@ -83,7 +83,7 @@ def test_managers_are_named_for_people() -> None:
 
 
 def test_an_update_may_bring_its_own_entries() -> None:
-    """Unless it goes to a subresource, brings nothing, or forgets them all."""
+    """The entries stay for a subresource or a missing list; a list with one empty entry resets them."""
     before, after = body(entry()), body(entry(manager="two", operation="Apply"))
     assert {TWO} == set(claims_of_update(before, after, ""))
     assert {ONE} == set(claims_of_update(before, after, "status"))
@@ -92,7 +92,7 @@ def test_an_update_may_bring_its_own_entries() -> None:
 
 
 def test_an_object_without_claims_has_no_list() -> None:
-    """The key is gone, and metadata is not invented."""
+    """The key `managedFields` is removed, and no empty metadata is added."""
     assert {"metadata": {"name": "x"}, "data": {"a": "b"}} == with_claims(body(entry()), {})
     assert {"a": 1} == with_claims({"a": 1}, {})
 

@@ -56,7 +56,7 @@ def test_two_values_differ_in_fields(before: JSON, after: JSON, removed: JSON, m
 
 
 def test_items_are_compared_by_their_keys() -> None:
-    """Whatever their order."""
+    """Items match by their keys in any order."""
     found = compare(pod(containers=containers("ab")), pod(containers=[*containers("ca")]), SPEC)
     assert {"f:spec": {"f:containers": {'k:{"name":"b"}': {".": {}, "f:name": {}}}}} == found.removed.to_json()
     assert {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}} == found.added.to_json()
@@ -75,7 +75,7 @@ def test_items_that_occur_twice_count_as_one_value() -> None:
 
 
 def test_fields_are_taken_out() -> None:
-    """Items by their keys; of what is emptied null is left."""
+    """Items are removed by their keys; a value without remaining fields becomes null."""
     fields = FieldSet.from_json({"f:spec": {"f:containers": {'k:{"name":"a"}': {}, 'k:{"name":"b"}': {"f:image": {}}}}})
     value = pod(containers=[{"name": "a"}, {"name": "b", "image": "1"}])
     assert pod(containers=[{"name": "b"}]) == taken_out(value, fields, SPEC)

@@ -92,7 +92,7 @@ def test_scalars_of_a_set_merge() -> None:
 
 
 def test_lists_of_unknown_kinds_are_replaced() -> None:
-    """Without a schema there is no merge key, whatever the elements look like."""
+    """Without a schema there is no merge key, even if all elements have a name."""
     document = {"apiVersion": "example.com/v1", "kind": "Thing", "spec": {"l": [{"name": "a", "v": 1}]}}
     assert {"l": [{"name": "b"}]} == strategic_merge(document, {"spec": {"l": [{"name": "b"}]}})["spec"]
 
@@ -192,7 +192,7 @@ HARD_LISTS: dict[str, Callable[[int], tuple[JSON, JSON]]] = {
 
 @pytest.mark.parametrize("name", HARD_LISTS)
 def test_twice_the_elements_take_about_twice_the_work(name: str) -> None:
-    """Whatever lists hold, no element is looked for in the whole list."""
+    """No element is searched for in the whole list."""
 
     def prepare(size: int) -> Callable[[], object]:
         document, patch = HARD_LISTS[name](size)

@@ -39,7 +39,7 @@ def changed(new: Any, old: Any, text: str = TEXT) -> str | None:
 
 
 def test_what_stays_keeps_comments_and_quotes() -> None:
-    """One number changes, and nothing else."""
+    """Changing one number keeps all other text."""
     old = value()
     found = changed({**old, "b": {**old["b"], "c": 3}}, old)
     assert TEXT.replace("c: 2  # two", "c: 3") == found
@@ -105,7 +105,7 @@ def test_documents_of_a_stream_change_one_by_one() -> None:
     ["a: &x {b: 1}\nc: *x\n", "a: 1\r\nb: 2\r\n", "{a: 1, b: 2}\n", "a: 1\nb: {c: 1, d: 2}\r\n"],
 )
 def test_other_forms_are_left_to_the_caller(text: str) -> None:
-    """None, and no text that reads as something else."""
+    """Other forms yield None, never a text with another meaning."""
     old = load_documents(text)[0].value
     assert isinstance(old, dict)
     assert rewrite(text, [old], [{**old, "new": 1}]) is None

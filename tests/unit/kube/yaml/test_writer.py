@@ -68,7 +68,7 @@ def test_options() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, {"a": -math.inf}, object(), {1: 2}])
 def test_what_is_not_json_is_refused(value: object) -> None:
-    """There is no YAML for what JSON does not have."""
+    """Values outside JSON have no YAML form."""
     with pytest.raises(DocumentError):
         dump_yaml(value)
 

@@ -179,7 +179,7 @@ def test_computed_operands_are_hidden_as_whole_words(said: str, expected: str) -
 
 
 def test_an_error_with_a_text_for_computed_operands_is_not_searched() -> None:
-    """Words of its own text that an object also holds stay."""
+    """Words of the fixed text stay, even if the object holds them too."""
     program = GENERATING.with_variables({"x": DYN}).compile("generator.apply(x.where, [x])")
     error = OperandError("a policy may not generate in another namespace", "a policy may not generate in `b`")
     with pytest.raises(EvaluationError) as caught:

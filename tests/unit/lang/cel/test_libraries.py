@@ -162,7 +162,7 @@ def test_format_has_a_locale_before_version_4() -> None:
 
 
 def test_texts_and_lists_are_limited_when_they_are_made() -> None:
-    """Nothing grows beyond the limits, whatever function makes it."""
+    """The limits hold for every function that creates a text or list."""
     for text in (
         "'a'.replace('', 'b').replace('b', string(lists.range(1000000)))",
         "lists.range(2000000).size() > 0",
@@ -190,7 +190,7 @@ def kyverno_type(name: str) -> object:
 
 
 def test_or_value_keeps_plain_values_in_kyverno() -> None:
-    """`orValue` on what is no optional gives it back; errors are not caught; ivpol has no such macro."""
+    """`orValue` returns a plain value unchanged; it catches no errors; ivpol has no such macro."""
     assert KYVERNO.compile("{'a': 1}.orValue({'b': 2})").evaluate({}) == {"a": 1}
     with pytest.raises(EvaluationError, match="no such key: a"):
         KYVERNO.compile("{}.a.orValue(1)").evaluate({})

@@ -101,6 +101,6 @@ def test_a_zero_counts_as_not_set() -> None:
 
 
 def test_literals_make_messages() -> None:
-    """What a literal leaves out is zero too."""
+    """Fields that a literal omits are zero."""
     environment = STANDARD.with_structs(StructTypes((STRICT,)))
     assert environment.compile("Box{count: 1}.inner.name == '' && !has(Box{}.count)").evaluate({}) is True

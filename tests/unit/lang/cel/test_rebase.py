@@ -88,6 +88,6 @@ def test_what_is_no_field_of_the_object_is_not_moved(text: str) -> None:
 
 
 def test_objects_of_a_known_type_are_not_moved() -> None:
-    """Their fields have types of their own, which a longer path changes."""
+    """A longer path would change the types of their fields."""
     environment = ENVIRONMENT.with_variables({"object": map_of(STRING, STRING)})
     assert moved("object.spec == 'a'", environment) is None

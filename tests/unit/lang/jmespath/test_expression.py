@@ -41,7 +41,7 @@ def test_roots_are_the_fields_of_the_top_level(text, expected):
     ],
 )
 def test_a_chain_is_a_plain_path_of_fields(text, expected):
-    """Everything else has none."""
+    """Other expressions have no path."""
     assert expected == compile_expression(text).chain
 
 

@@ -74,7 +74,7 @@ def test_the_text_matches_in_both_languages(pattern: str, make: Callable[[str], 
 
 
 def test_every_choice_matches() -> None:
-    """Whatever is chosen, the whole text matches."""
+    """The pattern matches the whole generated text, for every choice of alternatives."""
     chance = Chance()
     for pattern in ("a(b|c)+d?", r"\d{2}-\w{3}", "[^a-z]{2}", "[[:alpha:]_]+", r"\pL{9}"):
         for _ in range(50):

@@ -41,7 +41,7 @@ def without_lines(found: Spot) -> tuple[tuple[str, ...], str, bool]:
     ],
 )
 def test_a_cursor_knows_its_path(text: str, path: tuple[str, ...], before: str, is_key: bool) -> None:
-    """Whatever is unfinished around it."""
+    """Unfinished YAML around the cursor does not matter."""
     assert (path, before, is_key) == without_lines(spot(text))
 
 

@@ -54,7 +54,7 @@ def test_every_policy_kind_has_fields() -> None:
 
 
 def test_custom_kinds_come_from_definitions() -> None:
-    """What is no definition is left out."""
+    """Documents that are no definitions are ignored."""
     schemas = Schemas("1.37", [CRD, {"kind": "CustomResourceDefinition"}, None])
     assert ("S", "L") == node(schemas, "shop.example/v1", "Order", "spec", "size").choices
     assert "name" in node(schemas, "shop.example/v1", "Order", "metadata").fields()

@@ -27,7 +27,7 @@ def test_reviews_share_a_process() -> None:
 
 
 def test_a_late_review_is_ended_and_the_next_one_works() -> None:
-    """Its process goes, the server stays."""
+    """The process of the late review is ended, the server keeps running."""
 
     async def play() -> None:
         async with PlaygroundWorkers(workers=1, seconds=0.001) as workers:

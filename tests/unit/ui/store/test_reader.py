@@ -157,7 +157,7 @@ def test_every_answer_agrees_with_a_look_at_every_result(query: str, many: Reade
 @pytest.mark.parametrize("order", ["worst", "latest", "oldest"])
 @pytest.mark.parametrize("query", ["", "search=text", "status=fail"])
 def test_pages_follow_each_other(order: str, query: str, many: Reader) -> None:
-    """Every result once, in one order, whatever the length of a page."""
+    """Pages of any length return every result once and in one order."""
     chosen = selected(query)
     whole = [each.id for each in many.results(chosen, order=order, limit=1000).items]
     found: list[int] = []
@@ -222,7 +222,7 @@ def test_labels_of_reports_select(writer: Writer, reader: Reader) -> None:
 
 
 def test_an_object_shows_what_is_open_and_what_was(writer: Writer, reader: Reader) -> None:
-    """With counts of what is open only."""
+    """Counts include open results only."""
     writer.write([report(result("p"), result("q"))], 1)
     writer.write([report(result("q"))], 2)
     (listed,) = reader.resources(NO_FILTER)["items"]

@@ -1,4 +1,4 @@
-"""Within a scope no question, whatever it is, gives anything of other namespaces."""
+"""Within a scope no query returns results of other namespaces."""
 
 from __future__ import annotations
 

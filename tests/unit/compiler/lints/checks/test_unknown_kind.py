@@ -54,6 +54,6 @@ def test_kinds_that_may_exist_are_not_reported(name: str) -> None:
 
 
 def test_only_the_case_of_a_kind_is_corrected() -> None:
-    """Comments and everything else stay."""
+    """Comments and all other text stay."""
     text = kinds("deployment", "Deploymnet") + "# end\n"
     assert text.replace("[deployment", "[Deployment") == fixed(text, "PV101")

@@ -49,6 +49,6 @@ def test_resources_that_may_exist_are_not_reported(group: str, resource: str) ->
 
 
 def test_a_kind_becomes_its_resource() -> None:
-    """Everything else stays as it is."""
+    """Other fields stay unchanged."""
     text = cel_policy(BODY, resource='"Deployment"')
     assert text.replace('"Deployment"', '"deployments"') == fixed(text, "PV102")

@@ -25,7 +25,7 @@ def pattern(text: str, kinds: str = "Pod") -> str:
     ],
 )
 def test_a_list_for_a_map_and_a_map_for_a_list_are_found(text: str, message: str) -> None:
-    """Such a pattern fails whatever the object holds."""
+    """Such a pattern fails for every object."""
     assert [message] == [each.partition(" ")[2] for each in found(pattern(text), "PV106")]
 
 

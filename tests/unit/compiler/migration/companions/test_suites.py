@@ -38,7 +38,7 @@ def results(*rows: JSONObject) -> list[JSONObject]:
 
 
 def test_a_row_names_the_new_policy_and_its_kind() -> None:
-    """The rule goes; resources, kind and result stay."""
+    """The rule is removed; resources, kind and result stay."""
     expected = {
         "policy": "p-m",
         "isMutatingPolicy": True,

@@ -187,7 +187,7 @@ def test_a_variable_that_only_a_branch_reads_is_not_computed_without_need() -> N
 
 
 def test_claims_speak_of_the_object_only() -> None:
-    """What reads anything else has no proof."""
+    """An expression that reads more than the object has no proof."""
     environment = ENVIRONMENT.with_variables({"request": DYN})
     assert Claim((environment.check("request.name == 'a'"),)).is_provable is False
     assert Claim((environment.check("object.name == 'a'"),)).is_provable is True

@@ -86,7 +86,7 @@ def test_a_deep_pattern_is_checked() -> None:
 
 @pytest.mark.parametrize("resource", [None, [], "x", 1, {"a": None}, {"a": {"b": []}}, {"a": [[]]}, {"a": {}}])
 def test_odd_resources_are_never_an_exception(resource: JSON) -> None:
-    """Whatever the resource is, a check answers."""
+    """A check returns a result for every resource."""
     passes = compile_pattern({"a": {"b": "x | y", "c": [{"d": "?*"}]}}).passes
     assert passes is not None
     assert passes(resource) is False
@@ -120,7 +120,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_of_a_policy_becomes_source(text: str) -> None:
-    """Keys and values are constants, whatever they spell."""
+    """Keys and values of a policy become constants, never code."""
     pattern = {text: text, f"=({text})": [text], "a": {f"X({text})": text}}
     compiled = compile_pattern(pattern)
     assert compiled.passes is None or compiled.passes({}) is False

@@ -60,7 +60,7 @@ def test_a_repeated_delivery_opens_no_second_issue() -> None:
 
 
 def test_a_resolved_result_is_a_comment_on_its_issue() -> None:
-    """Without an issue there is nothing to comment on."""
+    """Without an issue no comment is sent."""
     one = notice(RESOLVED)
     found = send(one, known="K-1")
     assert ["/rest/api/3/search/jql", "/rest/api/3/issue/K-1/comment"] == [each.path for each in found]

@@ -97,6 +97,6 @@ def test_splunk_gets_events_with_their_time() -> None:
 
 
 def test_events_that_splunk_refuses_are_an_error() -> None:
-    """Its answer has a code, whatever its status."""
+    """Splunk's answer carries an error code even with status 200."""
     with pytest.raises(DeliveryError, match="the collector refuses"):
         send("type: splunk, host: URL, token: t", notice(), answer={"code": 5}, path="/services/collector/event")
