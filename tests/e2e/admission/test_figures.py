@@ -85,7 +85,7 @@ def test_no_request_fails_while_a_deployment_is_rolled(tmp_path: Path) -> None:
     play(scene, tmp_path, replicas=2 if IS_FULL else 1)
 
 
-def test_no_request_fails_when_replicas_are_told_to_end(tmp_path: Path) -> None:
+def test_no_request_fails_when_replicas_are_terminated(tmp_path: Path) -> None:
     """SIGTERM to half of the replicas at once, under load: each ends with code 0, and every answer is right."""
 
     async def scene(client: Client, deployment: Deployment) -> None:

@@ -88,7 +88,7 @@ def test_a_process_that_is_killed_comes_back(tmp_path: Path) -> None:
         async with Load(replica.port, await trusted(client), reviews) as load:
             victim, survivor = children(replica.process.pid)
             os.kill(victim, signal.SIGKILL)
-            await until("the replica says that it is not whole", lambda: b"process " in _said(deployment))
+            await until("the replica says that it is not whole", lambda: b"process " in _readiness(deployment))
             await deployment.ready(replica)
             fresh = children(replica.process.pid)
             await asyncio.sleep(0.5)
@@ -100,6 +100,6 @@ def test_a_process_that_is_killed_comes_back(tmp_path: Path) -> None:
     play(scene, tmp_path, arguments=["--webhookProcesses=2", "--shutdownDelay=100ms"])
 
 
-def _said(deployment: Deployment) -> bytes:
+def _readiness(deployment: Deployment) -> bytes:
     """Return the last answer to a question about readiness."""
     return b"".join(deployment.balancer.said.values())

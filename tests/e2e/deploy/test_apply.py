@@ -38,7 +38,7 @@ def wanted(document: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["no-hooks", "ha"])
-def test_a_render_applied_twice_changes_nothing_and_conflicts_with_nobody(name: str) -> None:
+def test_a_render_applied_twice_changes_nothing_without_conflicts(name: str) -> None:
     """The second apply finds what the first one and the cluster's controllers left, without being forced."""
     documents = [
         each

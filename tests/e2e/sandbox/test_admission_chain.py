@@ -109,7 +109,7 @@ def create(client: Client, namespace: str, name: str = "c", query: str = "", **f
     return client.post(f"{namespace}/configmaps{query}", {"metadata": {"name": name}, **fields})
 
 
-def told(found: Answer) -> tuple[int, str, str]:
+def status_of(found: Answer) -> tuple[int, str, str]:
     """Return code, reason and text of a refusal, whose code is that of the answer."""
     body = found.body
     assert ("Status", "Failure", found.status) == (body["kind"], body["status"], body["code"])
@@ -132,7 +132,7 @@ def test_denials(
     configure(kind, path)
     space = "" if text.startswith(":") else " "
     expected = f'admission webhook "{path}0.example.com" denied the request{space}{text}'
-    assert (code, reason, expected) == told(create(client, namespace))
+    assert (code, reason, expected) == status_of(create(client, namespace))
     assert 404 == client.get(f"{namespace}/configmaps/c").status
 
 
@@ -194,7 +194,7 @@ def test_calls_that_fail(client: Client, namespace: str, configure: Configure, w
         lenient = {"matchLabels": {"case": f"{number}-ignored"}}
         configure(kind, path, objectSelector=lenient, failurePolicy="Ignore", **fields)
         body = {"metadata": {"name": f"c{number}", "labels": {"case": str(number)}}}
-        code, reason, text = told(client.post(f"{namespace}/configmaps", body))
+        code, reason, text = status_of(client.post(f"{namespace}/configmaps", body))
         head = f'Internal error occurred: failed calling webhook "{path}0.example.com": '
         assert (500, "InternalError", True) == (code, reason, text.startswith(head + why)), text
         body["metadata"]["labels"]["case"] = f"{number}-ignored"  # type: ignore[index]  # a map
@@ -226,7 +226,7 @@ def test_match_conditions(client: Client, namespace: str, configure: Configure, 
     assert 201 == create(client, namespace, "b").status
     configure(kind, "deny", matchConditions=[failing])
     why = "expression 'object.data.x == '1'' resulted in error: no such key: data"
-    assert (403, "Forbidden", f'configmaps "c" is forbidden: {why}') == told(create(client, namespace))
+    assert (403, "Forbidden", f'configmaps "c" is forbidden: {why}') == status_of(create(client, namespace))
     assert [] == webhooks.asked
     assert 201 == create(client, namespace, "d", data={"x": "2"}).status
     assert 400 == create(client, namespace, "e", data={"x": "1"}).status
@@ -273,4 +273,4 @@ def test_connections_are_admitted(client: Client, namespace: str, configure: Con
     assert 501 == client.post(f"{namespace}/pods/p/exec?command=ls", None).status
     configure("Validating", "forbid", rules=[rule])
     expected = 'admission webhook "forbid0.example.com" denied the request: not here'
-    assert (403, "Forbidden", expected) == told(client.post(f"{namespace}/pods/p/exec?command=ls", None))
+    assert (403, "Forbidden", expected) == status_of(client.post(f"{namespace}/pods/p/exec?command=ls", None))

@@ -152,7 +152,7 @@ def test_options_that_do_not_exist_are_refused(client: Client, namespace: str, q
     assert (404, "NotFound") == outcome(client.get(f"{namespace}/configmaps/a"))
 
 
-def test_unknown_fields_are_told_by_their_paths(client: Client, namespace: str) -> None:
+def test_unknown_fields_are_reported_by_their_paths(client: Client, namespace: str) -> None:
     """All of them, when the client wants it strict."""
     spec = {"containers": [{"name": "a", "image": "b", "imagge": "c"}], "hostNetwrk": True}
     answer = client.post(f"{namespace}/pods?fieldValidation=Strict", {"metadata": {"name": "p"}, "spec": spec})
@@ -205,7 +205,7 @@ def connected(sandbox: Sandbox, context: ssl.SSLContext | None) -> socket.socket
     return raw if context is None else context.wrap_socket(raw, server_hostname=place.hostname)
 
 
-def test_half_open_connections_hold_up_nobody(sandbox: Sandbox, client: Client, namespace: str) -> None:
+def test_half_open_connections_do_not_block_others(sandbox: Sandbox, client: Client, namespace: str) -> None:
     """No TLS, TLS without a request, half a head, half a body, half a chunk, nonsense: others are served."""
     path = f"{namespace}/configmaps"
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()

@@ -41,7 +41,7 @@ def apply(client: Client, namespace: str, user: str, query: str = "", name: str 
 
 @pytest.mark.parametrize("query", ["", "?dryRun=All"])
 @pytest.mark.parametrize("way", [put, apply])
-def test_who_may_only_change_objects_makes_none(client: Client, namespace: str, way: Way, query: str) -> None:
+def test_a_user_without_create_can_not_create_by_update(client: Client, namespace: str, way: Way, query: str) -> None:
     """Refused with 403, dry run or not, and nothing is stored; the same user may change what is there."""
     grant(client, namespace, "changer", "update", "patch", "get")
     refused = way(client, namespace, "changer", query)
@@ -56,7 +56,7 @@ def test_who_may_only_change_objects_makes_none(client: Client, namespace: str, 
 
 
 @pytest.mark.parametrize("way", [put, apply])
-def test_who_may_only_create_objects_changes_none(client: Client, namespace: str, way: Way) -> None:
+def test_a_user_with_create_only_can_not_change_objects(client: Client, namespace: str, way: Way) -> None:
     """The verb of the request itself is authorized first, with its own error text."""
     grant(client, namespace, "maker", "create")
     refused = way(client, namespace, "maker")

@@ -151,7 +151,7 @@ def test_the_command_runs_another_with_a_kubeconfig(tmp_path: Path) -> None:
         (["--load", "/does/not/exist"], "Error: `/does/not/exist` cannot be read: no such file or directory\n"),
     ],
 )
-def test_wrong_arguments_are_told_in_one_line(words: list[str], message: str) -> None:
+def test_wrong_arguments_are_reported_in_one_line(words: list[str], message: str) -> None:
     """Exit code 1."""
     done = command(*words)
     assert (1, "", message) == (done.returncode, done.stdout, done.stderr)

@@ -60,7 +60,7 @@ def test_paths_and_methods_that_are_not_served(
     assert "no-cache, private" == answer.headers["Cache-Control"]
 
 
-def test_paths_that_are_nobodys_are_plain_text(client: Client) -> None:
+def test_unknown_paths_are_plain_text(client: Client) -> None:
     """As Go's server answers."""
     group = "/apis/nothing"
     for path in ("/nothing", group, f"{group}/v1", f"{group}/v1/x/y", "/readyz/nothing", "/healthz/", "//api/v1/pods"):
@@ -177,7 +177,7 @@ def preserving() -> dict[str, Any]:
     return crd
 
 
-def test_clients_that_ask_before_they_send_are_told_to_go_on(client: Client, namespace: str) -> None:
+def test_clients_that_expect_100_continue_get_it(client: Client, namespace: str) -> None:
     """curl does so with large bodies."""
     plain = client.context.wrap_socket(
         socket.create_connection((client.host.split(":")[0], int(client.host.split(":")[1]))),
@@ -254,7 +254,7 @@ def test_tables_are_for_people(client: Client, namespace: str) -> None:
     assert [["a", 2]] == [row["cells"][:2] for row in table["rows"]]
 
 
-def test_a_watch_tells_what_happens(client: Client, namespace: str) -> None:
+def test_a_watch_streams_changes(client: Client, namespace: str) -> None:
     """From the version of a list on."""
     path = f"{namespace}/configmaps"
     version = client.get(path).body["metadata"]["resourceVersion"]
@@ -288,7 +288,7 @@ def test_a_watch_ends_when_its_time_is_up(client: Client, namespace: str) -> Non
     assert 0.9 < time.monotonic() - started < 5
 
 
-def test_slow_watchers_hold_up_nobody(sandbox: Sandbox, client: Client, namespace: str) -> None:
+def test_slow_watchers_do_not_block_writers(sandbox: Sandbox, client: Client, namespace: str) -> None:
     """Writes succeed while one watcher never reads."""
     path = f"{namespace}/configmaps"
     place = urlsplit(sandbox.url)
@@ -328,7 +328,7 @@ def test_documents_that_were_seen_are_not_sent_again(client: Client) -> None:
     assert 304 == client.get("/apis", Accept=accept, If_None_Match=groups.headers["ETag"]).status
 
 
-def test_the_server_says_how_it_is(client: Client) -> None:
+def test_the_server_reports_its_health(client: Client) -> None:
     """Health, version, metrics, keys of tokens."""
     assert (b"ok", b"ok", b"ok") == tuple(client.get(path).data for path in ("/healthz", "/livez", "/readyz/ping"))
     assert b"readyz check passed" in client.get("/readyz?verbose").data
@@ -369,7 +369,7 @@ def test_pods_without_containers_have_no_insides(client: Client, namespace: str)
         assert (501, "NotImplemented") == (answer.status, answer.body["reason"])
 
 
-def test_who_asks_decides(sandbox: Sandbox, client: Client, namespace: str) -> None:
+def test_the_user_of_a_request_decides(sandbox: Sandbox, client: Client, namespace: str) -> None:
     """Authentication by certificate, token and impersonation, and anonymous access."""
     anonymous = Client(sandbox.kubeconfig, is_anonymous=True)
     assert 200 == anonymous.get("/healthz").status

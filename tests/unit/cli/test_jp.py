@@ -57,7 +57,7 @@ def test_query_asks_for_what_is_missing(cli: Run) -> None:
         (("a", "-i", "gone.yaml"), "", "failed open file gone.yaml: no such file or directory"),
     ],
 )
-def test_query_says_what_is_wrong(cli: Run, arguments: tuple[str, ...], stdin: str, error: str) -> None:
+def test_query_reports_errors(cli: Run, arguments: tuple[str, ...], stdin: str, error: str) -> None:
     """On stderr, with exit code 1."""
     ran = cli("jp", "query", *arguments, stdin=stdin)
     assert (1, True) == (ran.code, ran.err.startswith(f"Error: {error}")), ran.err

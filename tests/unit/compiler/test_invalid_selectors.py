@@ -36,7 +36,7 @@ def compiled(*texts):
     return compile_documents(load_documents("---\n".join(texts), file="p.yaml"))
 
 
-def told(errors):
+def located(errors):
     return [(error.code, error.path, error.message) for error in errors]
 
 
@@ -51,10 +51,10 @@ def binding(kind, body):
 
 @pytest.mark.parametrize("field", ["namespaceSelector", "objectSelector"])
 @pytest.mark.parametrize("kind", BODIES)
-def test_a_bad_selector_is_told_once_with_its_place(kind, field):
+def test_a_bad_selector_is_reported_once_with_its_place(kind, field):
     """Autogen copies the namespaceSelector, but the mistake stands in the policy once."""
     errors = compiled(policy(kind, f"{field}: {BAD}")).errors
-    assert [(INVALID_SELECTOR, f"spec.matchConstraints.{field}", TEXT)] == told(errors)
+    assert [(INVALID_SELECTOR, f"spec.matchConstraints.{field}", TEXT)] == located(errors)
     assert errors[0].location.line == 5
 
 
@@ -76,7 +76,7 @@ def test_a_policy_with_a_bad_selector_errs_for_what_it_may_be_about():
 def test_a_bad_selector_of_a_binding_is_an_error_of_the_binding(kind, body, path):
     """Its policy is fine."""
     first, second = compiled(policy(kind, "namespaceSelector: {}"), binding(kind, body)).items
-    assert ([], [(INVALID_SELECTOR, path, TEXT)]) == (told(first.errors), told(second.errors))
+    assert ([], [(INVALID_SELECTOR, path, TEXT)]) == (located(first.errors), located(second.errors))
 
 
 @pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"])
@@ -88,11 +88,11 @@ def test_a_policy_does_not_run_with_a_binding_that_can_not_be_read(kind):
     assert TEXT in rule.action.message
 
 
-def test_a_bad_selector_of_targets_is_told():
+def test_a_bad_selector_of_targets_is_reported():
     """Targets are selected by the same constraints."""
     targets = f"  targetMatchConstraints: {{{RULES}, namespaceSelector: {BAD}}}\n"
     errors = compiled(policy("MutatingPolicy", "objectSelector: {}") + targets).errors
-    assert [(INVALID_SELECTOR, "spec.targetMatchConstraints.namespaceSelector", TEXT)] == told(errors)
+    assert [(INVALID_SELECTOR, "spec.targetMatchConstraints.namespaceSelector", TEXT)] == located(errors)
 
 
 @pytest.mark.parametrize(

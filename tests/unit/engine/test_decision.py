@@ -140,7 +140,7 @@ def test_what_is_not_enforced_lets_a_request_pass(result_: RuleResult) -> None:
         (result(Status.FAIL, kind="ValidatingAdmissionPolicy", detail=bound("Audit")), ()),
     ],
 )
-def test_warnings_are_told_also_next_to_a_denial(result_: RuleResult, warnings: tuple[str, ...]) -> None:
+def test_warnings_are_reported_also_next_to_a_denial(result_: RuleResult, warnings: tuple[str, ...]) -> None:
     """The action Warn of the CEL kinds, `emitWarning` of rules (only when the request is allowed)."""
     assert warnings == decide(REQUEST, POD, [result_]).warnings
 

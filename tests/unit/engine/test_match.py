@@ -44,7 +44,7 @@ def mismatch(matcher, **changes):
         (Filter(subjects=(Subject("User", "alice"),)), "the user is none of the subjects"),
     ],
 )
-def test_a_block_says_what_does_not_fit(block, reason):
+def test_a_block_reports_what_does_not_fit(block, reason):
     """The first part that does not fit gives the reason, for `--explain` and reports."""
     request = Request.from_manifest(POD, user=User("bob"))
     assert reason == block.first_mismatch(request, Resource(POD))
@@ -112,7 +112,7 @@ def test_subjects_fit_users_groups_and_service_accounts(subject, fits):
     assert fits is subject.matches(User("system:serviceaccount:shop:robot", ("devs",)))
 
 
-def test_overlong_keys_are_told_apart():
+def test_overlong_keys_are_distinguished():
     """Caches keep only keys whose texts may be names."""
     long = IndexKey(GVK("", "v1", "K" * 1000), "", "CREATE", "")
     assert (True, False) == (CREATED.is_short, long.is_short)

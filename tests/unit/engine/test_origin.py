@@ -39,7 +39,7 @@ def test_a_name_that_no_label_may_hold_is_left_out() -> None:
     assert ("", "9") == (found.trigger.name, found.trigger_uid)
 
 
-def test_an_object_of_somebody_else_has_no_origin() -> None:
+def test_an_object_made_elsewhere_has_no_origin() -> None:
     """Labels that were copied without the mark of the controllers mean nothing."""
     labels = {**rule_labels(POLICY, "secret", REQUEST), "app.kubernetes.io/managed-by": "helm"}
     assert Origin.of(labels) is None

@@ -163,7 +163,7 @@ def test_an_object_that_no_longer_matches_takes_back_what_was_made():
     assert [("make", "delete")] == said([legacy(rule)], asked("UPDATE", config_map(level="tin"), before))
 
 
-def test_a_rule_of_which_it_can_not_be_told_is_set_in_motion_with_the_reason():
+def test_a_rule_whose_conditions_fail_is_triggered_with_the_error():
     """The background controller evaluates the rule again; an error must not read as "does not apply"."""
     rule = generate(level="gold")
     rule["context"] = [{"name": "far", "apiCall": {"urlPath": "/api/v1/namespaces"}}]
@@ -220,7 +220,7 @@ def test_rules_that_judge_or_change_the_object_itself_are_none_of_these():
         (mutating("CREATE", matchConditions=when("tin")), CREATE, None),
     ],
 )
-def test_policies_in_cel_are_set_in_motion_by_constraints(policy, request_, expected):
+def test_policies_in_cel_are_triggered_by_constraints(policy, request_, expected):
     """Conditions of generating policies are evaluated later, in the background, those of other policies at once."""
     assert ([expected] if expected else []) == [what for _, what in said([policy], request_)]
 

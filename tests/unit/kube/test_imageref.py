@@ -63,7 +63,7 @@ def test_the_form_with_tag_is_open_when_there_is_none():
         ("ghcr.io/" + "a" * 300, "repository name must not be more than 255 characters"),
     ],
 )
-def test_a_bad_reference_says_why(text, reason):
+def test_a_bad_reference_has_a_reason(text, reason):
     """The prefix names the reference and the configuration, the reason is distribution's."""
     with pytest.raises(ValueSyntaxError) as caught:
         parse_reference(text)

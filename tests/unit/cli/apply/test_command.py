@@ -300,7 +300,7 @@ def test_a_document_that_is_no_policy_counts_as_an_error(cli: Run, folder: Path)
     assert ran.err.count("Error: ") >= 2
 
 
-def test_warnings_about_policies_are_told(cli: Run, folder: Path) -> None:
+def test_warnings_about_policies_are_reported(cli: Run, folder: Path) -> None:
     """Warnings go to stderr with the policy's name and do not change the result."""
     (folder / "old.yaml").write_text(LATEST.replace("spec:\n", "spec:\n  validationFailureAction: enforce\n", 1))
     ran = cli("apply", "old.yaml", "-r", "good.yaml")
@@ -351,7 +351,7 @@ def test_mutations_reach_the_rules_after_them(cli: Run, folder: Path) -> None:
     assert (0, 2) == (ran.code, summary(ran.out)["pass"])
 
 
-def test_a_mutation_without_change_is_told(cli: Run, folder: Path) -> None:
+def test_a_mutation_without_change_is_reported(cli: Run, folder: Path) -> None:
     """The policy is listed as skipped for the resource."""
     (folder / "done.yaml").write_text(GOOD.replace("  namespace:", "  labels: {team: none}\n  namespace:"))
     ran = cli("apply", "label.yaml", "-r", "done.yaml", "-s", f"{TEAM}=none", "--compat", "kyverno")
@@ -476,7 +476,7 @@ def test_exceptions_are_taken_from_resources_and_policies_only_when_asked(cli: R
         assert 0 == cli("apply", "latest.yaml", "-r", "bad.yaml,exception.yaml", flag).code
 
 
-def test_ignored_exception_files_are_told(cli: Run) -> None:
+def test_ignored_exception_files_are_reported(cli: Run) -> None:
     """Upstream ignores them without a word."""
     ran = cli("apply", "latest.yaml", "-r", "bad.yaml", "-e", "exception.yaml", "--exceptions-with-resources")
     assert (1, True) == (ran.code, "--exception are ignored" in ran.err)
@@ -512,7 +512,7 @@ def test_set_takes_the_first_of_duplicates(cli: Run) -> None:
     )
 
 
-def test_userinfo_says_who_asks(cli: Run, folder: Path) -> None:
+def test_userinfo_sets_the_user_of_the_request(cli: Run, folder: Path) -> None:
     """A file without apiVersion and kind is read with a warning."""
     rule = LATEST.replace("          kinds: [Pod]\n", "          kinds: [Pod]\n        clusterRoles: [admin]\n")
     rule = rule.replace("spec:\n  rules", "spec:\n  background: false\n  rules")
@@ -621,7 +621,7 @@ def test_global_context_entries_read_loaded_resources(cli: Run, folder: Path) ->
     assert (0, "") == (ran.code, ran.err)
 
 
-def test_errors_of_rules_are_told_on_stderr(cli: Run, folder: Path) -> None:
+def test_errors_of_rules_are_reported_on_stderr(cli: Run, folder: Path) -> None:
     """Upstream only counts them; as text they stand among the findings."""
     (folder / "call.yaml").write_text(API_CALL.replace("/api/v1/namespaces/shop/configmaps", "/apis/x.org/v1/things"))
     ran = cli("apply", "call.yaml", "-r", "good.yaml")

@@ -51,7 +51,7 @@ def test_findings_of_a_file_stand_together(cli: Run, folder: Path) -> None:
     assert ["two.yaml"] * 4 + [""] + ["other.yaml"] * 2 == files
 
 
-def test_max_results_says_how_many_are_left_out(cli: Run, folder: Path) -> None:
+def test_max_results_counts_the_omitted_results(cli: Run, folder: Path) -> None:
     """They count in the summary and the exit code."""
     (folder / "two.yaml").write_text(f"{BAD}---\n{BAD}---\n{BAD}")
     ran = cli("apply", "latest.yaml", "-r", "bad.yaml,two.yaml", "--max-results", "2")

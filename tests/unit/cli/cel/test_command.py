@@ -191,7 +191,7 @@ def test_trace_shows_errors_and_what_chance_gave(cli: Run) -> None:
         (("1", "-i", "-"), "the input has keys that cannot be names of variables: a-b"),
     ],
 )
-def test_eval_says_what_is_wrong(cli: Run, arguments: tuple[str, ...], error: str) -> None:
+def test_eval_reports_errors(cli: Run, arguments: tuple[str, ...], error: str) -> None:
     """On stderr, with exit code 1 and no traceback; the world is closed."""
     ran = cli("cel", "eval", *arguments, stdin="a-b: 1")
     assert (1, True) == (ran.code, error in ran.err), ran.err
@@ -362,7 +362,7 @@ def test_check_of_policies_without_warnings_succeeds(cli: Run) -> None:
         (("--policy", "empty.yaml"), "the files of --policy hold no policy of CEL expressions"),
     ],
 )
-def test_check_of_policies_says_what_is_wrong(cli: Run, files: Path, arguments: tuple[str, ...], error: str) -> None:
+def test_check_of_policies_reports_errors(cli: Run, files: Path, arguments: tuple[str, ...], error: str) -> None:
     """With exit code 1 and nothing on stdout."""
     (files / "empty.yaml").write_text("")
     ran = cli("cel", "check", *arguments)

@@ -191,14 +191,14 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_default(monkeypatch:
     assert ("192.0.2.1",) == read("--httpBlocklist", " 192.0.2.1, ").calls.blocklist
 
 
-def test_a_variable_that_can_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_can_not_be_read_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kyverno takes the default instead, which switches protections off in silence."""
     monkeypatch.setenv("FLAG_PROTECT_MANAGED_RESOURCES", "yes")
     with pytest.raises(UsageError, match="FLAG_PROTECT_MANAGED_RESOURCES: `yes` is neither true nor false"):
         read()
 
 
-def test_flags_without_effect_are_told_when_they_are_given() -> None:
+def test_flags_without_effect_are_reported_when_they_are_given() -> None:
     """Giving one its default changes nothing, here or there."""
     assert () == ineffective(
         read("--autoMemLimitEnabled=true", "--imageVerifyCacheTTLDuration=1h", "--webhookTimeout=3")
@@ -225,7 +225,7 @@ def test_every_group_is_shown_in_the_help(cli: Run) -> None:
         (["--httpBlocklist", "a b"], "invalid entry `a b` of --httpBlocklist"),
     ],
 )
-def test_values_that_are_none_are_told_at_the_start(words: list[str], text: str) -> None:
+def test_invalid_values_are_reported_at_the_start(words: list[str], text: str) -> None:
     """Invalid values are reported before the first request to the cluster."""
     with pytest.raises(UsageError, match=text):
         settings_of(read(*words), {})

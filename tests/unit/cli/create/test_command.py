@@ -43,7 +43,7 @@ def test_a_created_test_runs(cli: Run, folder: Path) -> None:
     assert (0, True) == (ran.code, "Test Summary: 2 tests passed" in ran.out)
 
 
-def test_a_created_test_says_what_is_asked(cli: Run) -> None:
+def test_a_created_test_holds_the_given_values(cli: Run) -> None:
     """Patched resources are kept, too."""
     created = written(cli("create", "test", "--skip", "p,r,res,ns,Pod,patched.yaml").out)
     assert ("Test", "test-name") == (created["kind"], created["metadata"]["name"])

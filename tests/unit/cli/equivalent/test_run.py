@@ -68,7 +68,7 @@ def test_the_same_seed_finds_the_same(cli: Run) -> None:
 
 
 @pytest.mark.usefixtures("sides")
-def test_without_a_difference_it_says_what_was_tried(cli: Run) -> None:
+def test_without_a_difference_the_tried_requests_are_counted(cli: Run) -> None:
     """Requests and verdicts of both sides, and not the word equivalent."""
     ran = cli("equivalent", "old.yaml", "new.yaml", "-n", "200", "--not-kind", AUTOGEN_KINDS)
     assert (0, "") == (ran.code, ran.err)

@@ -99,7 +99,7 @@ def test_files_without_a_report_are_an_error(tmp_path: Path, capsys: pytest.Capt
     assert "holds no PolicyReport, ClusterPolicyReport, Report or ClusterReport" in capsys.readouterr().err
 
 
-def test_a_file_that_cannot_be_read_is_told_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_read_is_reported_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The rest is shown."""
     (tmp_path / "bad.yaml").write_text("a: [")
     _file(tmp_path, FAIL)

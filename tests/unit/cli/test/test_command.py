@@ -334,7 +334,7 @@ def test_every_format_is_one_document_about_all_suites(cli: Run, folder: Path, f
             assert int(root.get("errors", "")) == len([*root.iter("error")]) >= 2
 
 
-def test_an_expected_file_that_is_missing_is_told_though_its_row_is_excluded(cli: Run, folder: Path) -> None:
+def test_an_expected_file_that_is_missing_is_reported_though_its_row_is_excluded(cli: Run, folder: Path) -> None:
     """Nothing was compared with it, so that a typing error would never show."""
     patched = row("good", "pass", rule="absent", more=", patchedResources: nowhere.yaml")
     suite(folder, FILES + "results:\n" + patched)

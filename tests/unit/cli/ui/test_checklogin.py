@@ -39,7 +39,7 @@ def _run(issuer: Issuer, folder: Path, words: tuple[str, ...]) -> tuple[int, str
     return code, out.getvalue()
 
 
-def test_a_login_that_works_is_told_step_by_step(tmp_path: Path) -> None:
+def test_a_login_that_works_is_reported_step_by_step(tmp_path: Path) -> None:
     """The redirect address is what most logins fail for; claims are named, and their values are not."""
     code, printed = check(folder=tmp_path)
     assert 0 == code, printed

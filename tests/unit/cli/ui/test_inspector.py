@@ -171,7 +171,7 @@ def test_a_drafted_exception_exempts_the_object_and_nothing_else(policy: str, ru
         (result("require-owner", "owner", "token", "Secret"), "a Secret is not shown"),
     ],
 )
-def test_what_cannot_be_explained_says_why(asked: StoredResult, reason: str) -> None:
+def test_what_cannot_be_explained_has_a_reason(asked: StoredResult, reason: str) -> None:
     """One sentence."""
 
     async def question(inspector: ClusterInspector, _: Client) -> None:

@@ -54,7 +54,7 @@ def test_this_machine_is_no_target_unless_the_file_says_so(tmp_path: Path) -> No
     assert (1, 0, True) == (code, asked, "is blocked: it is in the blocked range 127.0.0.0/8" in printed)
 
 
-def test_a_wrong_name_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+def test_a_wrong_name_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     """And files are no sources of notifications."""
     code, printed, _ = command(tmp_path, "test-target", "b")
     assert (1, True) == (code, "there is no target `b`: expected a" in printed)

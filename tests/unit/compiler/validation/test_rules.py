@@ -519,13 +519,13 @@ PODS = (
         ),
     ],
 )
-def test_what_is_wrong_with_a_cel_policy_is_told_once(kind, body, expected):
+def test_an_error_of_a_cel_policy_is_reported_once(kind, body, expected):
     """Validation, lowering and the copies for pod controllers may all find the same mistake."""
     compiled = compile_document(document(CEL.format(kind) + body))
     assert expected == [error.code for error in compiled.errors]
 
 
-def test_mistakes_of_one_place_are_told_together():
+def test_mistakes_of_one_place_are_reported_together():
     """A place that has several mistakes is no reason to leave out the others."""
     template = '  generate: [{template: {interpolate: cel, value: "a: ((object.x +))\\nb: ((object.y -))"}}]\n'
     compiled = compile_document(document(CEL.format("GeneratingPolicy") + PODS + template))

@@ -30,7 +30,7 @@ def stage() -> Iterator[ImageStage]:
         yield made
 
 
-def _said(review: Review) -> list[tuple[str, str]]:
+def _outcomes(review: Review) -> list[tuple[str, str]]:
     return [(result.status.value, result.message) for result in review.results]
 
 
@@ -64,7 +64,7 @@ def test_a_signed_image_is_admitted_with_its_digest(stage: ImageStage) -> None:
         f"{stage.image()}@{digest}",
         expected,
         True,
-    ) == (_said(review), _image(review), _recorded(review), review.decision.allowed)
+    ) == (_outcomes(review), _image(review), _recorded(review), review.decision.allowed)
 
 
 def test_a_keyless_signature_is_admitted_for_its_identity_only(stage: ImageStage) -> None:
@@ -77,7 +77,7 @@ def test_a_keyless_signature_is_admitted_for_its_identity_only(stage: ImageStage
     assert [
         ("pass", f"verified image signatures for {stage.image()}"),
         ("fail", f"failed to verify image {stage.image()}: .attestors[0].entries[0].keyless: {who}"),
-    ] == [_said(stage.review(stage.policy(attestors=each), phases=MUTATING))[0] for each in (good, bad)]
+    ] == [_outcomes(stage.review(stage.policy(attestors=each), phases=MUTATING))[0] for each in (good, bad)]
 
 
 def test_a_bundle_signs_an_image_only_with_the_type_of_a_signature(stage: ImageStage) -> None:
@@ -85,17 +85,17 @@ def test_a_bundle_signs_an_image_only_with_the_type_of_a_signature(stage: ImageS
     digest = stage.push()
     stage.bundle(digest, predicate={"ok": True}, predicate_type=TYPE)
     policy = stage.policy(type="SigstoreBundle")
-    unsigned = _said(stage.review(policy, phases=MUTATING))[0][0]
+    unsigned = _outcomes(stage.review(policy, phases=MUTATING))[0][0]
     stage.bundle(digest, predicate_type=IMAGE_SIGNATURE)
-    assert ("fail", "pass") == (unsigned, _said(stage.review(policy, phases=MUTATING))[0][0])
+    assert ("fail", "pass") == (unsigned, _outcomes(stage.review(policy, phases=MUTATING))[0][0])
 
 
 def test_the_second_look_is_answered_from_the_cache_until_the_tag_moves(stage: ImageStage) -> None:
     """The cache knows digests, not tags."""
     stage.sign(stage.push())
-    first, second = (_said(stage.review(stage.policy(), phases=MUTATING))[0] for _ in range(2))
+    first, second = (_outcomes(stage.review(stage.policy(), phases=MUTATING))[0] for _ in range(2))
     stage.registry.push("team/app", "v1", {"moved": True})
-    third = _said(stage.review(stage.policy(), phases=MUTATING))[0]
+    third = _outcomes(stage.review(stage.policy(), phases=MUTATING))[0]
     reason = ".attestors[0].entries[0].keys: no signatures found"
     assert (
         ("pass", f"verified image signatures for {stage.image()}"),
@@ -149,7 +149,7 @@ def test_the_reason_names_the_attestor_that_failed(stage: ImageStage) -> None:
     keys = [{"entries": [{"keys": {"publicKeys": f"{stage.signer.public_pem}\n{other}"}}]}]
     reason = ".attestors[0].entries[1].keys: signature: the signature was not made by this key"
     expected = ("fail", f"failed to verify image {stage.image()}: {reason}")
-    assert expected == _said(stage.review(stage.policy(attestors=keys), phases=MUTATING))[0]
+    assert expected == _outcomes(stage.review(stage.policy(attestors=keys), phases=MUTATING))[0]
 
 
 def test_all_sets_and_nested_sets_must_agree(stage: ImageStage) -> None:
@@ -160,7 +160,7 @@ def test_all_sets_and_nested_sets_must_agree(stage: ImageStage) -> None:
     bad = {"keys": {"publicKeys": stage.services.keyed().public_pem}}
     nested = [{"count": 1, "entries": [bad, {"attestor": {"entries": [good]}}]}]
     two = [*nested, {"entries": [bad]}]
-    found = [_said(stage.review(stage.policy(attestors=each), phases=MUTATING))[0][0] for each in (nested, two)]
+    found = [_outcomes(stage.review(stage.policy(attestors=each), phases=MUTATING))[0][0] for each in (nested, two)]
     assert ["pass", "fail"] == found
 
 
@@ -190,7 +190,7 @@ def test_the_digest_that_is_signed_is_the_one_that_the_image_has(stage: ImageSta
     stage.sign(other, stage.signer.sign_layer(digest))
     reason = ".attestors[0].entries[0].keys: digest: the signature is for another image"
     expected = ("fail", f"failed to verify image {stage.image('v2')}: {reason}")
-    assert expected == _said(stage.review(stage.policy(), stage.image("v2"), phases=MUTATING))[0]
+    assert expected == _outcomes(stage.review(stage.policy(), stage.image("v2"), phases=MUTATING))[0]
 
 
 # --------------------------------------------------------------------------------------------------- second phase
@@ -205,7 +205,7 @@ def test_what_a_request_brings_along_does_not_count(stage: ImageStage) -> None:
     review = stage.review(stage.policy(), pod=pod)
     assert (False, [("fail", f"unverified image {image}")], "fail") == (
         review.decision.allowed,
-        _said(review)[1:],
+        _outcomes(review)[1:],
         _recorded(review)["policies"]["/signed"]["check"][image],
     )
 
@@ -217,7 +217,9 @@ def test_what_another_policy_found_does_not_count(stage: ImageStage) -> None:
     recorded = {"version": 1, "policies": {"/other": {"check": {image: "pass"}}}}
     annotations = {SCOPED_ANNOTATION: json.dumps(recorded), "kyverno.io/verify-images": json.dumps({image: "pass"})}
     pod = stage.pod(f"{stage.image()}@{digest}", annotations=annotations)
-    assert [("fail", f"unverified image {image}")] == _said(stage.review(stage.policy(), pod=pod, phases=VALIDATING))
+    assert [("fail", f"unverified image {image}")] == _outcomes(
+        stage.review(stage.policy(), pod=pod, phases=VALIDATING)
+    )
 
 
 def _forged(stage: ImageStage, image: str, rule: str = "check") -> JSONObject:
@@ -232,7 +234,7 @@ def test_a_forged_record_admits_nothing_where_the_mutating_webhook_was_away(stag
     image = f"{stage.registry.host}/team/app@{digest}"
     pod = stage.pod(f"{stage.registry.host}/team/app{tag}@{digest}", annotations=_forged(stage, image))
     review = stage.review(stage.policy(), pod=pod, phases=VALIDATING)
-    assert (False, [("fail", f"unverified image {image}")]) == (review.decision.allowed, _said(review))
+    assert (False, [("fail", f"unverified image {image}")]) == (review.decision.allowed, _outcomes(review))
 
 
 def test_a_signed_image_needs_no_record(stage: ImageStage) -> None:
@@ -240,7 +242,7 @@ def test_a_signed_image_needs_no_record(stage: ImageStage) -> None:
     digest = stage.push()
     stage.sign(digest)
     review = stage.review(stage.policy(), f"{stage.image()}@{digest}", phases=VALIDATING)
-    assert (True, [("pass", "image verified")]) == (review.decision.allowed, _said(review))
+    assert (True, [("pass", "image verified")]) == (review.decision.allowed, _outcomes(review))
 
 
 def test_a_forged_record_of_a_template_admits_nothing(stage: ImageStage) -> None:
@@ -282,7 +284,7 @@ def test_a_registry_that_fails_in_the_second_phase_admits_nothing(stage: ImageSt
 
 def test_an_image_without_a_digest_fails_where_one_is_demanded(stage: ImageStage) -> None:
     """verifyDigest looks at the object."""
-    found = _said(stage.review(stage.policy(), phases=VALIDATING))
+    found = _outcomes(stage.review(stage.policy(), phases=VALIDATING))
     assert [("fail", f"missing digest for {stage.image()}")] == found
 
 
@@ -306,7 +308,7 @@ def test_skipped_images_are_recorded_as_such(stage: ImageStage) -> None:
     review = stage.review(stage.policy(skipImageReferences=["*/team/*"]))
     skipped = f"skipping image reference image {stage.image()}, policy signed ruleName check"
     pinned = f"{stage.registry.host}/team/app@{_image(review).rpartition('@')[2]}"
-    assert [("skip", skipped), ("skip", f"image skipped, skipped images: {pinned}")] == _said(review)
+    assert [("skip", skipped), ("skip", f"image skipped, skipped images: {pinned}")] == _outcomes(review)
 
 
 @pytest.mark.parametrize(
@@ -324,14 +326,14 @@ def test_a_rule_that_verifies_nothing_skips_nothing(
     stage.push()
     settings = {"attestors": [], "mutateDigest": False, "verifyDigest": False, "skipImageReferences": ["*/team/*"]}
     review = stage.review(stage.policy(**{**settings, **fields}))
-    assert [(status, text.format(image=stage.image())) for status, text in expected] == _said(review)
+    assert [(status, text.format(image=stage.image())) for status, text in expected] == _outcomes(review)
 
 
 def test_a_digest_does_not_hide_an_image_from_a_rule_about_tags(stage: ImageStage) -> None:
     """A reference with tag and digest is matched by its tag too."""
     digest = stage.push()
     policy = stage.policy(imageReferences=["*/team/app:*"])
-    found = _said(stage.review(policy, f"{stage.image()}@{digest}", phases=MUTATING))
+    found = _outcomes(stage.review(policy, f"{stage.image()}@{digest}", phases=MUTATING))
     assert ["fail"] == [status for status, _ in found]
 
 
@@ -359,8 +361,8 @@ def test_conditions_see_the_statement_that_was_verified(stage: ImageStage) -> No
     error = f"{place}attestation checks failed for {image} and predicate {TYPE}: no critical findings"
     failed = f"image attestations verification failed, verifiedCount: 0, requiredCount: 1, error: {error}"
     assert [("pass", f"verified image attestations for {stage.image()}"), ("fail", failed)] == [
-        *_said(good),
-        *_said(bad),
+        *_outcomes(good),
+        *_outcomes(bad),
     ]
 
 
@@ -393,7 +395,7 @@ def test_an_attestation_without_attestors_is_no_proof(stage: ImageStage) -> None
     digest = stage.push()
     stage.attest(digest, stage.signer.attest_layer(digest, {"critical": "0"}, TYPE))
     expected = ("fail", ".attestations[0].attestors: an attestor is required")
-    assert expected == _said(stage.review(_attested(stage, attestors=[]), phases=MUTATING))[0]
+    assert expected == _outcomes(stage.review(_attested(stage, attestors=[]), phases=MUTATING))[0]
 
 
 def test_an_attestation_of_another_type_is_not_found(stage: ImageStage) -> None:
@@ -402,7 +404,7 @@ def test_an_attestation_of_another_type_is_not_found(stage: ImageStage) -> None:
     place = ".attestations[0].attestors[0]: "
     error = f"{place}attestions not found for predicate type {TYPE}"
     text = f"image attestations verification failed, verifiedCount: 0, requiredCount: 1, error: {error}"
-    assert ("fail", text) == _said(stage.review(_attested(stage), phases=MUTATING))[0]
+    assert ("fail", text) == _outcomes(stage.review(_attested(stage), phases=MUTATING))[0]
 
 
 def test_a_denial_sees_the_attestations_by_name(stage: ImageStage) -> None:
@@ -416,7 +418,7 @@ def test_a_denial_sees_the_attestations_by_name(stage: ImageStage) -> None:
             "message": "too many findings",
             "deny": {"conditions": {"any": [{"key": "{{ scan.critical }}", "operator": "NotEquals", "value": value}]}},
         }
-        found = _said(stage.review(policy, phases=MUTATING))
+        found = _outcomes(stage.review(policy, phases=MUTATING))
         text = "verifyImages validation is passed in check rule"
         if value == "0":
             text = "validation in verifyImages failed: too many findings"
@@ -543,7 +545,7 @@ def test_an_image_has_no_result_of_an_entry_that_does_not_select_it(stage: Image
         {"imageReferences": [references], "attestors": [{"entries": [keys]}]}
         for references in ("ghcr.io/*", "*/team/*")
     ]
-    found = _said(stage.review(stage.policy_of(blocks), phases=MUTATING))
+    found = _outcomes(stage.review(stage.policy_of(blocks), phases=MUTATING))
     assert [("pass", f"verified image signatures for {stage.image()}")] == found
 
 

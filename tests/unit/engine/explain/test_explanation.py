@@ -81,7 +81,7 @@ def test_a_pattern_records_the_path_what_was_wanted_and_what_was_found():
     assert [(("spec", "hostPID"), Shown(False), Shown(True))] == [(n.path, n.wanted, n.found) for n in failed]
 
 
-def test_a_rule_that_does_not_match_says_which_field_of_which_block():
+def test_a_rule_that_does_not_match_names_the_field_and_the_block():
     """Match and exclude blocks are listed with the field that decided."""
     text = """
 apiVersion: kyverno.io/v1

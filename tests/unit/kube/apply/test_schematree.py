@@ -75,7 +75,7 @@ def test_selectors_are_one_value_and_maps_are_not() -> None:
     assert (True, False) == (selector.is_atomic, labels.is_atomic)
 
 
-def test_a_kind_that_nobody_knows_can_be_anything() -> None:
+def test_an_unknown_kind_can_be_anything() -> None:
     """Maps merge by keys, lists are one value."""
     assert ANYTHING is schema_tree_for(SCHEMAS, GVK("x.io", "v1", "Foo"))
     assert ["map", "list", "scalar", "map"] == [ANYTHING.shape(value) for value in ({}, [], 1, None)]

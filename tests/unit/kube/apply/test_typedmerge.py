@@ -112,7 +112,7 @@ def test_several_keys_identify_an_item_together(old, new, count):
         ([A, {"name": "a"}], "duplicate entries for key .name=.a.."),
     ],
 )
-def test_items_that_can_not_be_told_apart_are_refused(containers, message):
+def test_items_without_a_unique_identity_are_refused(containers, message):
     """Two items of one identity, or no object at all, are an error and never a new item."""
     with pytest.raises(PatchError, match=message):
         over(pod(containers=[A]), {"spec": {"containers": containers}})

@@ -118,7 +118,7 @@ def test_a_login_that_another_browser_began_is_refused(tmp_path: Path) -> None:
         ({"allow_users": ("bob",)}, {"groups": "admins"}, "`ann@example.org` may not see these pages"),
     ],
 )
-def test_who_may_not_come_in_is_told_why(
+def test_a_denied_login_has_a_reason(
     flags: dict[str, object], claims: dict[str, object], reason: str, tmp_path: Path
 ) -> None:
     """At the login, or at the first request after it."""

@@ -36,7 +36,7 @@ def test_broken_definitions_are_one_problem() -> None:
     assert ["crds"] == [each["input"] for each in found["problems"]]
 
 
-def test_a_review_after_another_is_not_told_of_it() -> None:
+def test_a_review_does_not_see_an_earlier_one() -> None:
     """Problems of an earlier review do not appear in later ones."""
     broken = documents.LATEST.replace("validate:", "validat:")
     first = review_texts({"policies": broken, "resources": POD})

@@ -21,7 +21,7 @@ def test_results_have_places_in_the_texts() -> None:
     assert [] == found["problems"]
 
 
-def test_what_is_wrong_is_told_with_its_place() -> None:
+def test_problems_are_reported_with_their_place() -> None:
     """The rest of the texts is reviewed all the same."""
     broken = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: x}\nspec: {rulez: 1}\n"
     found = review_texts(

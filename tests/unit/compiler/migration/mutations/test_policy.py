@@ -220,7 +220,7 @@ def test_settings_of_the_policy_stay() -> None:
     assert ["Ignore", {"timeoutSeconds": 5}, {"admission": {"enabled": False}}] == settings
 
 
-def test_kinds_that_need_other_mutations_are_told_apart() -> None:
+def test_kinds_that_need_other_mutations_are_distinguished() -> None:
     """The same merge is another one where a list has no keys."""
     policy = policy_of({"kind": "Pod", "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"+(a)": "b"}}}}})
     resources = policy["spec"]["rules"][0]["match"]["any"][0]["resources"]

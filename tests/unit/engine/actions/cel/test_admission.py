@@ -127,7 +127,7 @@ def test_a_message_expression_falls_back_to_the_message(text, expected):
         assert [("fail", "failed expression: false")] == verdicts(policy, resource=resource)
 
 
-def test_every_validation_is_evaluated_and_the_first_denied_one_is_told():
+def test_every_validation_is_evaluated_and_the_first_denied_one_is_reported():
     """Its position is in the detail."""
     policy = native(validations=validations("true", "1 == 2", "false", ERROR))
     (result,) = ask(policy, binding(validationActions=["Warn", "Audit"])).results
@@ -350,7 +350,7 @@ def test_an_expression_that_costs_too_much_is_an_error_of_its_own_while_the_budg
     assert [("error", OVER)] == verdicts(native(validations=validations("false", *[DEAR] * 10)), resource=LARGE)
 
 
-def test_conditions_and_mutations_that_cost_too_much_are_told_with_their_expression():
+def test_conditions_and_mutations_that_cost_too_much_are_reported_with_their_expression():
     """A condition that is false still wins; what uses up the budget ends the policy."""
     cancelled = f"expression '{DEAR}' resulted in error: operation cancelled: actual cost limit exceeded"
     checks = {"validations": validations("true")}
@@ -384,7 +384,7 @@ def detailed_results(*documents, **how):
     return [(result.status.value, result.detail) for result in results]
 
 
-def test_a_server_is_told_every_denial_and_the_audit_annotations():
+def test_a_server_gets_every_denial_and_the_audit_annotations():
     """Each false validation and each error by its position; annotations that are empty or null are left out."""
     checks = validations("false", "true", ERROR)
     notes = [
@@ -401,7 +401,7 @@ def test_a_server_is_told_every_denial_and_the_audit_annotations():
     )
 
 
-def test_a_server_is_told_nothing_of_errors_that_are_to_be_ignored():
+def test_a_server_gets_no_errors_that_the_policy_ignores():
     """A validation that is false is still reported; a false match condition yields a skip without detail."""
     checks = validations(ERROR, "false")
     notes = [{"key": "broken", "valueExpression": "string(object.missing)"}]

@@ -43,7 +43,7 @@ def _policy(stage: ImageStage, *expressions: str, name: str = "signed", **spec: 
     }
 
 
-def _said(review: Review) -> list[tuple[str, str]]:
+def _outcomes(review: Review) -> list[tuple[str, str]]:
     return [(result.status.value, result.message) for result in review.results]
 
 
@@ -59,7 +59,7 @@ def test_a_signed_image_is_pinned_and_admitted(stage: ImageStage) -> None:
     stage.sign(digest)
     review = stage.review(_policy(stage))
     assert ([("pass", "mutated image digest"), ("pass", "success")], f"{stage.image()}@{digest}", True) == (
-        _said(review),
+        _outcomes(review),
         _image(review),
         review.decision.allowed,
     )
@@ -68,10 +68,10 @@ def test_a_signed_image_is_pinned_and_admitted(stage: ImageStage) -> None:
 def test_a_bundle_counts_beside_layers(stage: ImageStage) -> None:
     """Whichever form holds the signature."""
     stage.bundle(stage.push())
-    assert ("pass", "success") == _said(stage.review(_policy(stage)))[1]
+    assert ("pass", "success") == _outcomes(stage.review(_policy(stage)))[1]
 
 
-def test_the_text_of_a_denial_says_what_did_not_verify(stage: ImageStage) -> None:
+def test_the_text_of_a_denial_names_what_did_not_verify(stage: ImageStage) -> None:
     """Without a message in the policy the denial lists the failed verifications."""
     digest = stage.push()
     stage.sign(digest, stage.services.keyed().sign_layer(digest))
@@ -79,7 +79,7 @@ def test_the_text_of_a_denial_says_what_did_not_verify(stage: ImageStage) -> Non
     reason = f"{pinned}: attestors.key: signature: the signature was not made by this key"
     review = stage.review(_policy(stage))
     assert ([("fail", f"CEL expression validation failed at index 0: {reason}")], False) == (
-        _said(review)[1:],
+        _outcomes(review)[1:],
         review.decision.allowed,
     )
 
@@ -91,7 +91,7 @@ def test_a_required_image_is_missing_where_the_validations_pass_or_fail_to_evalu
     lenient = _policy(stage, "true", **switches)
     strict = _policy(stage, "false", **switches)
     broken = _policy(stage, "object.spec.absent == 1", failurePolicy="Ignore", **switches)
-    found = [[status for status, _ in _said(stage.review(each))] for each in (lenient, strict, broken)]
+    found = [[status for status, _ in _outcomes(stage.review(each))] for each in (lenient, strict, broken)]
     assert found == [["pass", "fail"], ["fail"], ["error", "fail"]]
 
 
@@ -103,7 +103,7 @@ def test_expressions_read_image_data_by_the_names_of_cel(stage: ImageStage) -> N
     absent = f"!has({data}.configData) && !has({data}.imageIndex)"
     switches = {"mutateDigest": False, "verifyDigest": False, "required": False}
     policy = _policy(stage, fields, absent, validationConfigurations=switches)
-    assert [("pass", "success")] == _said(stage.review(policy))
+    assert [("pass", "success")] == _outcomes(stage.review(policy))
 
 
 def test_a_registry_that_fails_is_an_error(stage: ImageStage) -> None:
@@ -124,7 +124,7 @@ def test_every_image_must_have_been_checked(stage: ImageStage) -> None:
     digest = stage.push()
     pinned = f"{stage.image()}@{digest}"
     reason = "no policy performed a signature or attestation check on it"
-    found = _said(stage.review(_policy(stage, "true"), pinned))
+    found = _outcomes(stage.review(_policy(stage, "true"), pinned))
     assert [("pass", "success"), ("fail", f"image {pinned} is not verified: {reason}")] == found
 
 
@@ -139,13 +139,13 @@ def test_any_policy_of_the_request_may_verify_an_image(stage: ImageStage) -> Non
 def test_only_matched_images_are_looked_at(stage: ImageStage) -> None:
     """Others are not in `images`, and count zero without an error."""
     policy = _policy(stage, matchImageReferences=[{"glob": "ghcr.io/*"}])
-    assert [("pass", "success")] == _said(stage.review(policy))
+    assert [("pass", "success")] == _outcomes(stage.review(policy))
 
 
 def test_an_image_without_a_digest_fails(stage: ImageStage) -> None:
     """verifyDigest looks at what the mutating path left (8b7f4b72)."""
     configuration = {"mutateDigest": False, "verifyDigest": True, "required": False}
-    found = _said(stage.review(_policy(stage, validationConfigurations=configuration)))
+    found = _outcomes(stage.review(_policy(stage, validationConfigurations=configuration)))
     assert [("fail", f"image {stage.image()} does not have a digest")] == found
 
 
@@ -167,8 +167,8 @@ def test_the_payload_is_that_of_a_verified_attestation(stage: ImageStage) -> Non
     verified = "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)"
     payload = "images.containers.all(i, extractPayload(i, attestations.scan).predicate.critical == '0')"
     image = f"{stage.image()}@{digest}"
-    good = _said(stage.review(_policy(stage, verified, payload), image))[0]
-    bad = _said(stage.review(_policy(stage, payload), image))[0]
+    good = _outcomes(stage.review(_policy(stage, verified, payload), image))[0]
+    bad = _outcomes(stage.review(_policy(stage, payload), image))[0]
     text = "failed to evaluate policy: intoto attestation payload cannot be fetch before verifying intoto attestation"
     assert [("pass", "success"), ("error", text)] == [good, bad]
 
@@ -193,7 +193,7 @@ def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
     review = stage.review(_policy(stage, attestors=attestors), f"{stage.image()}@{digest}")
     reason = "cosign.key.kms names a system that is not supported: write the public key"
     text = f"failed to evaluate policy: attestors.key: {reason}"
-    assert ("error", text) == _said(review)[0]
+    assert ("error", text) == _outcomes(review)[0]
 
 
 def test_an_exception_about_one_image_does_not_admit_another(stage: ImageStage) -> None:
@@ -264,7 +264,7 @@ def test_a_referrer_is_an_attestation_when_it_is_signed_itself(stage: ImageStage
     foreign = stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image).decision.allowed
     _notarize(stage, sbom)
     after = stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image)
-    assert (False, False, True, [("pass", "success")]) == (before, foreign, after.decision.allowed, _said(after))
+    assert (False, False, True, [("pass", "success")]) == (before, foreign, after.decision.allowed, _outcomes(after))
 
 
 def test_the_payload_of_a_referrer_is_that_of_the_signed_one(stage: ImageStage) -> None:
@@ -273,8 +273,8 @@ def test_the_payload_of_a_referrer_is_that_of_the_signed_one(stage: ImageStage) 
     image = f"{stage.image()}@{digest}"
     _notarize(stage, _attach_sbom(stage, digest, "SPDX"))
     _attach_sbom(stage, digest)
-    signed = _said(stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image))[0]
-    unread = _said(stage.review(_notary_policy(stage, CYCLONE), image))[0]
+    signed = _outcomes(stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image))[0]
+    unread = _outcomes(stage.review(_notary_policy(stage, CYCLONE), image))[0]
     text = "referrer attestation payload cannot be fetch before verifying referrer attestation"
     assert [
         ("fail", "CEL expression validation failed at index 1"),
@@ -291,7 +291,7 @@ def test_notary_signs_no_statements(stage: ImageStage) -> None:
     policy = _notary_policy(stage, ATTESTED)
     policy["spec"]["attestations"] = [{"name": "sbom", "intoto": {"type": TYPE}}]
     text = "failed to evaluate policy: notary verifier only supports oci 1.1 referrers as attestations"
-    assert ("error", text) == _said(stage.review(policy, f"{stage.image()}@{digest}"))[0]
+    assert ("error", text) == _outcomes(stage.review(policy, f"{stage.image()}@{digest}"))[0]
 
 
 # -------------------------------------------------------------------------------------------------------------- sources
@@ -340,7 +340,7 @@ def test_a_notary_attestor_without_certificates_is_an_error(stage: ImageStage, c
     digest = stage.push()
     policy = _notary_policy(stage, ATTESTED)
     policy["spec"]["attestors"] = [{"name": "notary", "notary": {"certs": {"value": certs}}}]
-    status, message = _said(stage.review(policy, f"{stage.image()}@{digest}"))[0]
+    status, message = _outcomes(stage.review(policy, f"{stage.image()}@{digest}"))[0]
     assert ("error", True) == (status, message.startswith("failed to evaluate policy: attestors.notary: "))
 
 
@@ -348,7 +348,7 @@ def test_a_request_that_the_conditions_leave_out_has_no_result(stage: ImageStage
     """As in Kyverno, and unlike a ValidatingPolicy, which is skipped."""
     stage.push()
     unmet = {"matchConditions": [{"name": "never", "expression": "false"}]}
-    assert [] == _said(stage.review(_policy(stage, **unmet)))
+    assert [] == _outcomes(stage.review(_policy(stage, **unmet)))
 
 
 def test_results_are_named_by_the_policy_and_errors_by_the_evaluation(stage: ImageStage) -> None:

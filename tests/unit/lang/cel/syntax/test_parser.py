@@ -11,7 +11,7 @@ from pyverno.lang.cel.syntax.source import CompileError, Source
 MACROS = {**STANDARD_MACROS, **BINDINGS_MACROS, **OPTIONAL_MACROS}
 
 
-def shown(node: ast.Node) -> str:
+def rendered(node: ast.Node) -> str:
     """Return a tree as text with every operand in parentheses."""
     match node:
         case ast.Literal(value=value):
@@ -19,28 +19,28 @@ def shown(node: ast.Node) -> str:
         case ast.Ident(name=name):
             return name
         case ast.Select(operand=operand, field=field, optional=optional):
-            return f"{shown(operand)}.{'?' if optional else ''}{field}"
+            return f"{rendered(operand)}.{'?' if optional else ''}{field}"
         case ast.Index(operand=operand, index=index, optional=optional):
-            return f"{shown(operand)}[{'?' if optional else ''}{shown(index)}]"
+            return f"{rendered(operand)}[{'?' if optional else ''}{rendered(index)}]"
         case ast.Call(function=function, target=target, args=args):
-            inner = ", ".join(map(shown, args))
-            return f"{shown(target)}.{function}({inner})" if target else f"{function}({inner})"
+            inner = ", ".join(map(rendered, args))
+            return f"{rendered(target)}.{function}({inner})" if target else f"{function}({inner})"
         case ast.Logical(operator=operator, terms=terms):
-            return f"{operator}({', '.join(map(shown, terms))})"
+            return f"{operator}({', '.join(map(rendered, terms))})"
         case ast.Ternary(condition=condition, truthy=truthy, falsy=falsy):
-            return f"({shown(condition)} ? {shown(truthy)} : {shown(falsy)})"
+            return f"({rendered(condition)} ? {rendered(truthy)} : {rendered(falsy)})"
         case ast.ListLiteral(elements=elements):
-            return f"[{', '.join(map(shown, elements))}]"
+            return f"[{', '.join(map(rendered, elements))}]"
         case ast.MapLiteral(entries=entries):
-            return "{" + ", ".join(f"{shown(entry.key)}: {shown(entry.value)}" for entry in entries) + "}"
+            return "{" + ", ".join(f"{rendered(entry.key)}: {rendered(entry.value)}" for entry in entries) + "}"
         case ast.StructLiteral(type_name=name, fields=fields):
-            return f"{name}{{" + ", ".join(f"{field.name}: {shown(field.value)}" for field in fields) + "}"
+            return f"{name}{{" + ", ".join(f"{field.name}: {rendered(field.value)}" for field in fields) + "}"
         case ast.Has(operand=operand, field=field):
-            return f"has({shown(operand)}.{field})"
+            return f"has({rendered(operand)}.{field})"
         case ast.Comprehension(kind=kind, range=items, variables=names):
-            return f"{kind}({shown(items)}, {', '.join(names)})"
+            return f"{kind}({rendered(items)}, {', '.join(names)})"
         case ast.Bind(name=name, value=value, body=body):
-            return f"bind({name}, {shown(value)}, {shown(body)})"
+            return f"bind({name}, {rendered(value)}, {rendered(body)})"
     return type(node).__name__
 
 
@@ -74,7 +74,7 @@ def shown(node: ast.Node) -> str:
 )
 def test_expressions_parse_by_precedence(text: str, expected: str) -> None:
     """Operators bind as in CEL's grammar; macros become nodes of their own."""
-    assert shown(parse(Source(text), MACROS)) == expected
+    assert rendered(parse(Source(text), MACROS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_optional_syntax_can_be_switched_off() -> None:
 def test_deep_and_huge_texts_end_in_a_clean_error(text: str) -> None:
     """Nesting and size are limited; no recursion error escapes."""
     if text.startswith("!"):
-        assert shown(parse(Source(text), MACROS)) == "a"
+        assert rendered(parse(Source(text), MACROS)) == "a"
         return
     with pytest.raises(CompileError):
         parse(Source(text), MACROS)
