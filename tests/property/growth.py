@@ -59,7 +59,7 @@ _SALT = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One function or action, and its shapes by name; `largest` is the largest size that it may be asked about.
+    """One function or action, and its shapes by name; `largest` is the largest size that a test may give it.
 
     In shapes that are `paired` what a policy gives grows as well as what an object gives, and each may meet each: twice
     the input is four times as many pairs.

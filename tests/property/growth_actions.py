@@ -1,4 +1,4 @@
-"""Every rule action under the doubling law: one policy each, asked about objects that grow.
+"""Every rule action under the doubling law: one policy each, reviewing objects that grow.
 
 `POLICIES` has a row per action; a new action without a row fails the test. A policy is a tenant's own text too:
 `policy_subjects` compiles policies that grow.
@@ -214,7 +214,7 @@ def _pod(containers: list[Any], *, metadata: Any = None, labels: Any = None, **s
 
 
 def policy_subjects() -> Iterator[Subject]:
-    """Yield the compiler, asked about policies that grow."""
+    """Yield the compiler, with policies that grow as its input."""
     for where, write in _PLACES.items():
         shapes = {f"text {each}": _compiles(write, text_name=each) for each in text_names()}
         yield Subject(f"compile {where}", shapes, largest=1 << 18)

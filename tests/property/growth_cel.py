@@ -1,6 +1,6 @@
 """The functions of CEL under the doubling law: every overload of every library, its arguments of every shape.
 
-An overload that asks the world is priced by its calls; it is named in `ASKS_HOST`. A type that no request holds is
+An overload that calls the host is priced by its calls; it is named in `ASKS_HOST`. A type that no request holds is
 made by an expression (`MAKERS`): a new one needs a row there.
 """
 

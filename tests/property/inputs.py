@@ -280,7 +280,7 @@ def _either(leaf: Sampler[Any], grown: Sampler[Any]) -> Sampler[Any]:
 
 
 def composite(make: Callable[[Draw], T]) -> Inputs[T]:
-    """Return what a function makes of inputs that it draws."""
+    """Return the inputs that a function makes from the values that it draws."""
     strategy = st.composite(lambda draw: make(lambda kind: draw(kind.strategy)))()
     return Inputs(strategy, lambda random: make(lambda kind: kind.sample(random)))
 
@@ -291,7 +291,7 @@ def composite(make: Callable[[Draw], T]) -> Inputs[T]:
 def law(*kinds: Inputs[Any], few: int, each: int = 1) -> Callable[[Callable[..., None]], Callable[[], None]]:
     """Check a law on a few inputs by hypothesis, and in the nightly run on at least 100,000 more by samplers.
 
-    `each` is how many inputs one call of the test looks at, where it says so (a policy with that many objects). A
+    `each` is the number of inputs that one call of the test covers, if more than one (a policy with many objects). A
     failure of the nightly run names the seed; PYVERNO_SEED repeats it.
     """
 

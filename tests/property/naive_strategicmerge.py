@@ -104,7 +104,7 @@ class _Merge:
         return result
 
     def schema_of(self, field: MergeField | None, *sources: JSONObject) -> str | None:
-        """The type of a map: what the field says, else what the map says about itself (embedded resources)."""
+        """The type of a map: from the schema of its field, else from the map's own kind (embedded resources)."""
         if field is not None:
             return field.type
         for source in sources:

@@ -121,7 +121,7 @@ class _Merge:
             merged[name] = _in_order(found, wanted, before or [], key)
 
     def field(self, schema: JSONObject, key: str) -> JSONObject:
-        """Return what the schema says about a field of a map, with the marks of the field itself."""
+        """Return the schema of a field of a map, with the marks of the field itself."""
         found = (schema.get("properties") or {}).get(key)
         if found is None:
             found = schema.get("additionalProperties")

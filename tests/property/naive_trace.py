@@ -1,6 +1,6 @@
 """The verdict of a rule from its trace alone: written plainly, from the leaves up, with no help of the engine.
 
-What a node says of its own outcome is not read where it has parts to recompute it from.
+A node's own outcome is not read where its parts allow to recompute it.
 """
 
 from __future__ import annotations

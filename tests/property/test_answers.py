@@ -97,7 +97,7 @@ def test_what_is_accepted_is_what_the_parser_of_aiohttp_reads() -> None:
 
 
 def test_every_answer_reads_the_same_in_any_pieces() -> None:
-    """Where a piece ends says nothing."""
+    """The borders between the pieces of a body carry no meaning."""
     random = Random(11)  # noqa: S311
     differing = []
     for _ in range(examples(4_000)):

@@ -172,7 +172,7 @@ def test_a_traced_run_ends_with_the_value_of_the_expression() -> None:
 
 
 def test_what_the_pass_check_passes_is_true() -> None:
-    """The generated tier says True only where the closures do, and says so for most of what is true."""
+    """The generated tier returns True only where the closures do, and does so for most true expressions."""
     passed = true = tried = 0
     for seed in range(EXAMPLES * 2 // 3):
         random = Random(seed)  # noqa: S311 - reproducible, not secret

@@ -1,4 +1,4 @@
-"""Laws of the two tiers of policies in CEL: pass-checks of whole rules say what the closures say, within their cost."""
+"""Laws of the two tiers of policies in CEL: pass-checks of whole rules agree with the closures, within their cost."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _wrapped(pod: JSONObject, index: int) -> JSONObject:
 
 
 def _both_tiers(policies: PolicySet, value: JSONObject) -> list[list[RuleResult]]:
-    """Return what policies say with and without fast tiers, in the order of their names."""
+    """Return the results of policies with and without fast tiers, in the order of their names."""
     request = Request.from_manifest(value)
     reviews = (Engine(policies, host).review(request, VALIDATING) for host in (NoHost(), SupplyingHost()))
     return [sorted(review.results, key=_order) for review in reviews]

@@ -188,7 +188,7 @@ def _documents() -> Iterator[Document]:
 
 
 def test_every_reader_raises_errors_of_ours_only() -> None:
-    """Whatever a registry, a policy or a signer sends, what cannot be read is said in an error of ours."""
+    """An unreadable document from a registry, a policy or a signer raises one of our own errors, never another."""
     documents = list(_documents())
 
     def judge(chance: random.Random) -> None:

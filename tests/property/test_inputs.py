@@ -1,4 +1,4 @@
-"""The samplers of generated inputs: they keep to what they were asked for, and reach all of it."""
+"""The samplers of generated inputs: they keep to the requested range and reach all of it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _leaves(tree: Any) -> int:
 
 
 def test_a_law_looks_at_as_many_inputs_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few by hypothesis, and by night as many more as the profile asks for; the broken input is named."""
+    """A few by hypothesis, and by night as many more as the profile sets; the failure names the broken input."""
     monkeypatch.setenv("PYVERNO_NIGHTLY", "1")
     monkeypatch.setenv("PYVERNO_SEED", "1")
     seen: list[int] = []

@@ -1,4 +1,4 @@
-"""Laws of the fast tiers: generated functions say what the closures say, or leave it to them."""
+"""Laws of the fast tiers: generated functions agree with the closures, or leave the verdict to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.property.test_patterns import CASES, EACH, PATTERNS, RESOURCES
 
 
 class SupplyingHost(NoHost):
-    """Says that a person supplied variables, though none: then the engine must not look at the object alone."""
+    """A Host that claims user-supplied variables but has none, so that the engine must not look at the object alone."""
 
     supplies_variables = True
 
@@ -49,7 +49,7 @@ def test_a_generated_path_is_that_of_the_exact_match(case: tuple[JSON, list[JSON
 
 
 def _failing_path(compiled: Pattern, resource: JSON) -> str | None:
-    """Return what the generated function says; None when it raises, because then the exact match is asked."""
+    """Return the result of the generated function; None when it raises, because then the exact match decides."""
     assert compiled.failing_path is not None
     try:
         return compiled.failing_path(resource)
@@ -191,7 +191,7 @@ def policy(checks: list[JSONObject], *, apply_one: bool, action: str) -> Documen
 def test_both_tiers_give_the_same_results(
     drawn: tuple[list[JSONObject], list[JSONObject]], apply_one: bool, action: str, operation: str
 ) -> None:
-    """With and without fast tiers a policy says the same: status, text, detail and action of all rules, in order."""
+    """With and without fast tiers all rules give the same status, text, detail and action, in the same order."""
     checks, bodies = drawn
     policies = PolicySet(compile_documents([policy(checks, apply_one=apply_one, action=action)]).policies)
     assert len(bodies) == OBJECTS_EACH
@@ -209,7 +209,7 @@ def test_both_tiers_give_the_same_results(
     each=OBJECTS_EACH,
 )
 def test_fused_policies_give_the_same_results(patterns: list[JSON], bodies: list[JSONObject]) -> None:
-    """Policies that share one pass-check say the same as each of them alone, in whatever order."""
+    """Policies that share one pass-check give the same results as each of them alone, in any order."""
     documents = []
     for index, pattern in enumerate(patterns):
         document = policy([{"pattern": pattern}], apply_one=False, action="Audit")

@@ -116,7 +116,7 @@ def test_compiled_and_naive_agree(case: tuple[JSON, list[JSON]], float_numbers: 
 
 @law(CASES, st.booleans(), few=200, each=EACH)
 def test_a_passed_check_means_that_the_pattern_passes(case: tuple[JSON, list[JSON]], float_numbers: bool) -> None:
-    """The generated tier never says "passes" where the exact tier does not."""
+    """The generated tier never returns "passes" where the exact tier does not."""
     pattern, resources = case
     compiled = compile_pattern(pattern, float_numbers=float_numbers)
     for resource in resources:

@@ -80,7 +80,7 @@ class Watcher:
 
 
 class History:
-    """Carries steps out on the server and on the model, and compares what both say."""
+    """Carries steps out on the server and on the model, and compares their answers."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
@@ -89,7 +89,7 @@ class History:
         self.newest = server.store.revision
 
     async def step(self, step: Step) -> None:
-        """Do one thing."""
+        """Carry out one step."""
         await getattr(self, step[0])(*step[1:])
 
     async def create(self, name: str, value: str, is_held: bool) -> None:

@@ -84,7 +84,7 @@ def structs(name: str, depth: int) -> SearchStrategy[JSONObject]:
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
 def test_reading_and_defaulting_are_idempotent(name: str, data: st.DataObject) -> None:
-    """What was read is read again as it is; defaults fill in once; nobody's object is changed."""
+    """Reading an object again changes nothing, defaults fill in once, and the input object stays unchanged."""
     body = data.draw(structs(name, 5))
     before = deepcopy(body)
     try:

@@ -1,4 +1,4 @@
-"""Laws of server-side apply: once is twice, owners keep what is theirs, conflicts are about differences only."""
+"""Laws of server-side apply: it is idempotent, owners keep their fields, and only differing values conflict."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_conflicts_are_about_differences(made: JSONObject, body: JSONObject) -> 
 
 @law(pods, pods, few=100)
 def test_managers_own_what_exists(before: JSONObject, after: JSONObject) -> None:
-    """After any write nobody owns a field that is not there."""
+    """After any write every owned field exists in the object."""
     made = track(None, before, manager="one", schema=POD, version="v1", time=TIME)
     written = track(made, after, manager="two", schema=POD, version="v1", time=TIME)
     missing = compare(after, before, POD).added
@@ -126,7 +126,7 @@ def test_managers_own_what_exists(before: JSONObject, after: JSONObject) -> None
 
 @law(pods, few=100)
 def test_field_sets_survive_their_text(body: JSONObject) -> None:
-    """FieldsV1 says everything about a set."""
+    """A set that is written as FieldsV1 and read back is the same set."""
     fields = fields_of(body, POD)
     assert fields == FieldSet.from_json(fields.to_json())
     assert fields == FieldSet.of(fields.paths())

@@ -1,4 +1,4 @@
-"""Asks the engine in one line: policy and object as text, and a Host that remembers what it was asked."""
+"""Review a policy and an object given as text in one line, with a Host that records its calls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def found(entry: str, *, kind: str = "ClusterPolicy", on: str = "ConfigMap") -> 
 
 @dataclass(slots=True)
 class Spy(NoHost):
-    """Answers every question with the same value and remembers what it was asked."""
+    """A Host that answers every call with the same value and records the calls."""
 
     answer: JSON = None
     asked: list[str] = field(default_factory=list)

@@ -246,7 +246,7 @@ def _is_site(site: str) -> bool:
 
 
 def engine_modules() -> list[ModuleType]:
-    """Return all modules of the engine that a review uses; an explanation is asked for after it."""
+    """Return all modules of the engine that a review uses; an explanation is made after the review."""
     names = [info.name for info in pkgutil.walk_packages(pyverno.engine.__path__, "pyverno.engine.")]
     # both look at a review after the fact
     names = [name for name in names if not name.startswith(("pyverno.engine.explain", "pyverno.engine.blame"))]

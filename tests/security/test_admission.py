@@ -1,4 +1,4 @@
-"""The webhook as an attacker meets it: what it reads, what it asks of the API server, and what it gives away."""
+"""The webhook as an attacker meets it: its input, its requests to the API server, and the data that it reveals."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Caller:
             return reply.status
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Open a connection and say nothing."""
+        """Open a connection and send nothing."""
         return await asyncio.open_connection("localhost", self.port, ssl=self.context)
 
 
@@ -171,7 +171,7 @@ def test_a_body_beyond_the_limit_is_never_held() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"POST /validate/fail HT", b"POST /validate/fail HTTP/1.1\r\nHost: a\r\nX-A: "])
 def test_a_connection_without_a_question_is_closed(sent: bytes) -> None:
-    """I9: slow heads hold a connection for a while only; a connection that asks may stay."""
+    """I9: a slow request head holds a connection for a limited time; a connection that sends requests stays open."""
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         reader, writer = await caller.open()
@@ -231,7 +231,7 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None
 
 
 def test_connections_that_asked_once_make_room_for_new_ones() -> None:
-    """L6: the one that has been idle longest is closed, so that nobody keeps the API server out for five minutes."""
+    """L6: the longest idle connection is closed, so that idle clients cannot lock the API server out."""
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         held = []
@@ -289,9 +289,9 @@ def test_who_begins_with_tls_and_does_not_go_on_is_sent_away() -> None:
 
 
 def test_only_the_api_server_is_answered_when_that_is_asked_for() -> None:
-    """1F, CVE-2025-1974: with no certificate, or one of another authority or name, there is no answer but about health.
+    """1F, CVE-2025-1974: with no certificate, or one of another authority or name, only health checks are answered.
 
-    The kubelet asks about health and has no certificate.
+    The kubelet checks health and has no certificate.
     """
     certificate = make_certificate()
 
@@ -346,7 +346,7 @@ def test_a_mutation_of_a_mutation_is_nothing() -> None:
 
 
 def test_every_kind_of_policy_that_is_watched_has_its_path() -> None:
-    """I15, `57f69eb7`: a kind without a path would be asked for at one that answers 404."""
+    """I15, `57f69eb7`: the webhook of a kind without a path would call one that answers 404."""
     served = {kind for route in CEL_ROUTES.values() for kind in route.kinds}
     for door in WebhookType:
         legacy = read_route(f"/{door}/fail")
@@ -387,7 +387,7 @@ def _with_cluster(text: str, scene: Callable[[Caller, Script], Awaitable[None]],
     ],
 )
 def test_a_namespaced_policy_can_not_make_the_webhook_read_elsewhere(path: str) -> None:
-    """I1, CVE-2026-22039: the API server is not even asked; in its own namespace it is, by exactly that path."""
+    """I1, CVE-2026-22039: no request reaches the API server; within the policy's namespace one does, for that path."""
     observer = Recorded()
     text = found(f"apiCall:\n  urlPath: '{path}'\n  jmesPath: kind", kind="Policy")
 

@@ -91,7 +91,7 @@ UNITS = {
 
 @pytest.mark.parametrize(("language", "unit"), [(name, unit) for name, units in UNITS.items() for unit in units])
 def test_expressions_that_go_deep_are_refused(language: str, unit: str) -> None:
-    """OPA CVE-2022-28946, CVE-2022-33082: a parser answers with an error of the policy, and the process goes on."""
+    """OPA CVE-2022-28946, CVE-2022-33082: the parser reports an error of the policy, and the process survives."""
     expression = json.dumps(unit * DEEP)
     if language == "cel":
         rule = f"validate:\n  cel:\n    expressions:\n    - expression: {expression}"
@@ -137,7 +137,7 @@ def test_a_path_is_one_of_the_table_or_nothing(path: str) -> None:
 
 
 def test_reports_of_ours_are_left_alone() -> None:
-    """Kubewarden CVE-2025-24376: no policy is asked about what is reported of it; ConfigMaps are judged."""
+    """Kubewarden CVE-2025-24376: the resource filters leave out the reports of our own results, but no ConfigMap."""
     (config,) = [each for each in manifests(InstallSettings()) if each["metadata"]["name"] == "kyverno"
                  and each["kind"] == "ConfigMap"]  # fmt: skip
     filters = read_resource_filters(config["data"]["resourceFilters"])
@@ -270,7 +270,7 @@ def test_a_policy_of_a_namespace_generates_nothing_outside_of_one(kind: str) -> 
 
 
 def test_every_kind_is_asked_for_by_its_plural() -> None:
-    """Capsule CVE-2026-55636: a webhook rule for `ingresss` would be asked about nothing; two tables say the same."""
+    """Capsule CVE-2026-55636: a webhook rule for `ingresss` would match no request; the two tables of plurals agree."""
     served = {GVK(each.group, each.version, each.kind): each for each in builtin_table("1.35")}
     known = {kind: BUILTIN_KINDS.find(kind) for kind in served}
     assert {kind: (each.plural, each.namespaced) for kind, each in served.items()} == {

@@ -175,7 +175,7 @@ CONTEXTS = {
 
 @pytest.mark.parametrize("name", sorted(CONTEXTS))
 def test_a_runaway_policy_ends_quickly(name: str, folder: Path) -> None:
-    """Self-reference, circles and doubling are errors, and the run goes on."""
+    """Self-reference, circles and doubling are errors, and the run continues."""
     last = "z" if name == "doubling" else "a"
     context = "".join(f"    {line}\n" for line in CONTEXTS[name].splitlines())
     text = POLICY.replace("needs-team", "odd").replace("    validate:\n", f"    context:\n{context}    validate:\n")

@@ -1,4 +1,4 @@
-"""I9: limits of the security reference that no other module is about, each at N and one beyond."""
+"""I9: limits of the security reference that no other module tests, each at N and at N + 1."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_admission_review_has_so_many_values() -> None:
 
 
 def test_the_text_of_a_denial_has_a_length() -> None:
-    """8 KiB; one character more and it is cut, at a whole character, and says so."""
+    """Up to 8 KiB pass whole; a longer text is cut at a whole character and marked as cut."""
     exact, more = "é" * (MAX_MESSAGE_BYTES // 2), "é" * (MAX_MESSAGE_BYTES // 2) + "!"
     assert exact == shortened(exact)
     told = json.loads(AdmissionResponse(allowed=False, message=more).to_bytes(AdmissionRequest("v1", "1", {})))

@@ -1,4 +1,4 @@
-"""I4: what a rule read, from a Secret or a ConfigMap say, stands in no text that an error makes, at any door."""
+"""I4: data that a rule read, from a Secret or a ConfigMap for example, appears in no text of an error, at any door."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def reviewed(rule: str) -> Review:
 
 
 def reported(review: Review, about: ResourceRef) -> Iterator[object]:
-    """Yield what every format of reports makes of a review."""
+    """Yield the report of a review in every format."""
     entries = [ReportEntry(result, about, 1) for result in review.results]
     yield [result_object(entry) for entry in entries]
     yield merged_reports(entries)

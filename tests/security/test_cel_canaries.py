@@ -1,4 +1,4 @@
-"""I4 for CEL: what an error says never holds a value that came out of data."""
+"""I4 for CEL: the text of an error never holds a value that came from data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMES = ("a", "b", "c", "d", "e")
 
 
 class Telltale:
-    """A world whose every answer is an error that tells what it was asked."""
+    """A world that answers every call with an error that contains the call's arguments."""
 
     def __getattr__(self, name: str) -> Any:
         def answer(*asked: Any, **more: Any) -> Any:
@@ -115,7 +115,7 @@ POLICY = environment_of_kind("MutatingPolicy").with_variables({"object": types.D
     ],
 )
 def test_no_expression_shows_data_in_its_error(text: str) -> None:
-    """Operators, keys, indexes, loops, variables and questions to the world tell of data by type or not at all."""
+    """Errors of operators, keys, indexes, loops, variables and host calls name at most the type of a value."""
     bindings = {
         "object": {"secret": CANARY, "map": {"a": 1}, "list": [CANARY, CANARY], "number": "77007"},
         "variables": {"failing": {}},

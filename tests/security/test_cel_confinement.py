@@ -1,7 +1,7 @@
-"""I1 for expressions in CEL: what libraries ask for a policy of a namespace, wherever in the policy they stand.
+"""I1 for expressions in CEL: the host calls that libraries make for a namespaced policy, at every position in it.
 
-Every cell of the matrix is one library at one position; beyond the namespace nothing is asked of the world at all
-(CVE-2026-4789, CVE-2026-54523, CVE-2026-100703). The twins ask within it, and are answered.
+Every cell of the matrix is one library at one position; no call beyond the namespace reaches the world
+(CVE-2026-4789, CVE-2026-54523, CVE-2026-100703). The twins call within it and get an answer.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list
 @pytest.mark.parametrize("what", BEYOND)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_a_library_asks_nothing_beyond_the_namespace(position: str, what: str) -> None:
-    """The policy does not compile, or its rule errs; either way nobody hears the question.
+    """The policy does not compile, or its rule errs; either way no call reaches the host.
 
     Register: CVE-2026-4789, CVE-2026-54523, CVE-2026-100703; Kubewarden CVE-2025-24784, CVE-2026-29773.
     """

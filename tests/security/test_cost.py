@@ -87,7 +87,7 @@ def test_large_pods_are_changed_within_the_budget(rule: str, containers: int, mo
 
 
 def test_anchors_for_each_element_of_a_long_list_use_up_the_budget() -> None:
-    """Each element's anchors are decided for each element: what is quadratic by what the policy says is counted."""
+    """Anchors are evaluated again for each element, and the budget counts this quadratic work."""
     status, message = only(ask(policy(EACH_ANCHORED, on="Pod"), pod(1000)))
     assert (Status.ERROR, "the expression steps of this review are used up") == (status, message)
 

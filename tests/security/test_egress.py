@@ -1,6 +1,6 @@
-"""I3 and I4: rules reach no service that they should not, whatever they call it, and nothing of ours goes along.
+"""I3 and I4: rules reach no forbidden service under any name or address, and requests carry none of our credentials.
 
-A service on this machine plays the part of what must not be reached; it counts who came. Beside every attack stands
+A local service stands in for the forbidden one and counts the connections that reach it. Beside every attack stands
 its harmless twin, or the same call without the guard, which does arrive.
 """
 
@@ -153,7 +153,7 @@ def test_names_of_metadata_services_are_blocked_in_every_spelling(url: str) -> N
 
 @pytest.mark.parametrize("answer", [["127.0.0.1"], ["93.184.216.34", "127.0.0.1"], ["::ffff:127.0.0.1"], ["fe80::1%1"]])
 def test_a_name_with_one_bad_address_is_not_called(answer: list[str]) -> None:
-    """All addresses of a name are judged, those of the API server's name too; the error tells none of them."""
+    """All addresses of a name are judged, those of the API server's name too; the error contains none of them."""
     call = HttpCall("GET", "http://kubernetes.default.svc:PORT/")
     service = Service()
     (text,) = attempts(service, [call], lookup=names(kubernetes_default_svc=answer))
@@ -207,7 +207,7 @@ def test_the_address_that_is_dialled_is_judged_by_itself(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("target", ["/secret", "http://127.0.0.1:1/", "https://169.254.169.254/", "file:///etc/passwd"])
 def test_no_redirect_is_followed(status: int, target: str) -> None:
-    """The answer of the first service is the answer; where it points to is never asked."""
+    """The redirect itself is the answer; its target receives no request."""
     service = Service({"/": lambda: web.Response(status=status, headers={"Location": target})})
     (answer,) = attempts(service, [HttpCall("GET", "http://127.0.0.1:PORT/")], rules=OPEN)
     assert (status, b"") == answer
@@ -253,7 +253,7 @@ def test_an_endless_answer_is_cut_off() -> None:
 
 
 def test_a_small_answer_does_not_become_a_large_one() -> None:
-    """What a service compresses although it was not asked to stays as it came."""
+    """A response that a service compresses without being requested to is not decompressed."""
     bomb = gzip.compress(b"0" * 50_000_000)
     service = Service({"/": lambda: web.Response(body=bomb, headers={"Content-Encoding": "gzip"})})
     assert [(200, bomb)] == attempts(service, [HttpCall("GET", "http://127.0.0.1:PORT/")], rules=OPEN)

@@ -129,7 +129,7 @@ def test_no_template_shows_a_value_in_its_error(rescan: bool) -> None:
 
 @pytest.mark.parametrize("patch", ["{{ v }}", '- {op: add, path: "/{{ a.{{v}} }}", value: "{{ v }}"}', "- {{ v }}"])
 def test_no_patch_shows_a_value_in_its_error(patch: str) -> None:
-    """A patch whose text is made by an expression does not parse: the error does not say at which character."""
+    """When the patch text that an expression makes does not parse, the error omits the position."""
     shown = []
     for value in canaries():
         try:

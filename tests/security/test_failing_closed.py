@@ -1,4 +1,4 @@
-"""I4 and I5: an error is an error, never "not matched"; and what the outside world says never leaks into a text."""
+"""I4 and I5: an error is an error, never "not matched"; and data from outside never leaks into a text."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ LISTERS = {
 @pytest.mark.parametrize("position", ["matchConditions", "variables", "validations"])
 @pytest.mark.parametrize("lister", LISTERS)
 def test_a_lister_of_an_expression_that_fails_denies(lister: str, position: str) -> None:
-    """CVE-2025-46342: wherever it stands in a policy, an error of what it asks is an error, which denies."""
+    """CVE-2025-46342: at every position in a policy, a failed call is an error of the rule, which denies."""
     spec: JSONObject = {
         "matchConstraints": {
             "resourceRules": [
@@ -159,7 +159,7 @@ def test_no_value_of_any_metadata_skips_a_rule(field: str, operation: Operation)
 
 @pytest.mark.parametrize("extra", METADATA, ids=lambda extra: next(iter(extra)))
 def test_no_metadata_of_the_requester_skips_a_rule(extra: JSONObject) -> None:
-    """CVE-2023-34091: the verdict stays, whatever the metadata says; the labelled twin passes with it."""
+    """CVE-2023-34091: no metadata changes the verdict; the labelled twin passes with the same metadata."""
     metadata = {**POD["metadata"], **extra}
     assert not ask(NEEDS_LABEL, {**POD, "metadata": metadata}).decision.allowed
     labelled = {**metadata, "labels": {**metadata.get("labels", {}), "team": "a"}}

@@ -47,7 +47,7 @@ BYSTANDERS = BYSTANDER.replace("NAME", "aaa-bystander") + BYSTANDER.replace("NAM
 
 
 class OddError(Exception):
-    """An exception that nobody has heard of."""
+    """An exception of a type that the code does not know."""
 
 
 ERRORS: tuple[type[Exception], ...] = (
@@ -201,7 +201,7 @@ class Replay:
     host: Host
 
     def opened(self, sites: Sites) -> Callable[[], tuple[Review, Decision]]:
-        """Compile the policies and the bystanders; return what asks them, with nothing planned before."""
+        """Compile the policies and the bystanders; return a function that reviews with them, without a cached plan."""
         compilation, bystanders = self.compile(), compiled(BYSTANDERS)
         assert 2 == len(bystanders.policies)
         policies = (*compilation.policies, *bystanders.policies)
@@ -264,7 +264,7 @@ Said = Mapping[tuple[str, str, str], Sequence[tuple[Status, str, FailureAction]]
 
 
 def said(review: Review) -> Said:
-    """Return what every rule said."""
+    """Return the message of every rule."""
     told: dict[tuple[str, str, str], list[tuple[Status, str, FailureAction]]] = defaultdict(list)
     for result in review.results:
         info = result.rule
@@ -572,7 +572,7 @@ def test_a_bug_never_leaves_its_rule(outcome: tuple[Sites, Counter[str], dict[st
 
 
 def test_the_text_of_a_bug_names_no_value() -> None:
-    """I4: kind and code for users, names and lines for operators; what the exception says is nobody's."""
+    """I4: users see kind and code, operators see names and lines; the exception's own text appears nowhere."""
     try:
         raise KeyError("canary-5c1e")
     except KeyError as error:
@@ -613,7 +613,7 @@ def test_a_bug_in_one_target_leaves_the_others() -> None:
 
 
 def test_a_host_with_a_bug_is_an_error_of_who_asks_it() -> None:
-    """F4: nothing of what a Host raises leaves the rule that asks it, and its text shows nowhere."""
+    """F4: an exception that a Host raises becomes an error of the calling rule alone, and its text appears nowhere."""
     text = found("configMap:\n  name: a\n  namespace: team").replace("{{ found }}", "{{ found.data.a }}")
     review = ask(text + "---\n" + BYSTANDERS.removesuffix("---\n"), host=Unwell())
     assert [Status.ERROR, Status.FAIL, Status.FAIL] == sorted(result.status for result in review.results)

@@ -1,4 +1,4 @@
-"""F1, I11: whatever bytes come as a review, the answer is a review or a refusal, and the server goes on.
+"""F1, I11: for any bytes sent as a review, the answer is a review or a refusal, and the server keeps serving.
 
 Real reviews are damaged: bytes and parts changed, dropped, doubled, and pieces put in that other parsers stumble over.
 The same seed gives the same bytes; `make nightly` tries a hundred times as many.

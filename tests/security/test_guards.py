@@ -1,6 +1,6 @@
-"""The register of guards is whole: it names every security test, and every guard is where it says.
+"""The register of guards is whole: it names every security test, and every guard occurs at its stated place.
 
-`python -m tests.security.mutants` takes all of them away, one after the other; here it is done for a few, so that a
+`python -m tests.security.mutants` removes all of them, one after the other; this module removes a few, so that a
 broken harness is seen at once.
 """
 
@@ -31,7 +31,7 @@ def _tests() -> set[str]:
 
 
 def test_every_security_test_has_a_guard() -> None:
-    """A test that nobody can make fail proves nothing."""
+    """A test that no removed guard makes fail proves nothing."""
     named = {test.partition("[")[0] for guard in GUARDS for test in guard.tests}
     assert set() == _tests() - named
 

@@ -149,14 +149,14 @@ def test_a_deadline_ends_a_review() -> None:
 
 @pytest.mark.parametrize("rule", ["podSecurity:\n    level: restricted", "pattern:\n    spec:\n      hostPID: false"])
 def test_a_rule_after_the_deadline_is_an_error(rule: str) -> None:
-    """I9: a review is asked for its time before each rule, those of the fast tier included."""
+    """I9: the deadline of a review is checked before each rule, those of the fast tier included."""
     text = policy(f"validate:\n  failureAction: Enforce\n  {rule}", on="Pod")
     pod = {**POD, "spec": {**POD["spec"], "hostPID": False}}
     assert Status.ERROR == only(ask(text, pod, budget=Budget(deadline=time.monotonic() - 1)))[0]
 
 
 def test_containers_are_charged_before_they_are_read() -> None:
-    """I9: a pod of more containers than a review can afford ends at its limits, whatever level is asked for."""
+    """I9: a Pod Security check of more containers than a review can afford ends with an error of the budget."""
     pod = {**POD, "spec": {"containers": [{}] * 10_000}}
     text = policy("validate:\n  failureAction: Enforce\n  podSecurity:\n    level: baseline", on="Pod")
     budget = Budget(steps=100_000)

@@ -1,4 +1,4 @@
-"""I5: what an object does not say of itself never takes it out of a policy's sight."""
+"""I5: a field that an object leaves out never hides the object from a policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the webhook speaks: every protocol and suite that OpenSSL knows is tried, and six of TLS 1.2 are spoken."""
+"""The webhook's TLS: every protocol and suite that OpenSSL knows is tried, and of TLS 1.2 six suites are accepted."""
 
 from __future__ import annotations
 

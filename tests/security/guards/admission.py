@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of the source stand here as they are there
-"""The guards of the webhook and of what it is asked about: namespaces, paths, ciphers, Pod Security Standards."""
+"""The guards of the webhook and of its reviews: namespaces, paths, ciphers, Pod Security Standards."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What is taken away, for which row of the register, and the tests (node ids) that must then fail.
+    """One guard: the edits that remove it, its row of the register, and the tests (node ids) that must then fail.
 
-    `may_hang` says that a test which never ends has failed: that is what the guard is against.
+    With `may_hang`, a test that never ends counts as failed, because the guard is there to prevent hangs.
     """
 
     row: str

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of the source stand here as they are there
-"""The guards of the web interface and its notifications: who sees what (I1), secrets (I4), and inert texts (I10)."""
+"""The guards of the web interface and its notifications: access to data (I1), secrets (I4), and inert texts (I10)."""
 
 from __future__ import annotations
 
