@@ -1,4 +1,4 @@
-"""The house keeps its plan: rooms and modules stay small, names say what they hold, imports can be seen."""
+"""The architecture: small packages and modules, precise names, visible imports."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ def rooms() -> Iterator[Path]:
 
 
 def test_a_room_holds_at_most_twenty_modules() -> None:
-    """A reader sees a room at a glance; a larger one gets sub-rooms."""
+    """A larger package is split into subpackages."""
     sizes = {str(room.relative_to(SOURCE)): len(list(room.glob("*.py"))) - 1 for room in rooms()}
     assert {} == {room: size for room, size in sizes.items() if size > MOST_MODULES}
 
 
 def test_a_module_has_at_most_450_lines() -> None:
-    """A longer one holds more than one noun."""
+    """A longer module holds more than one concept and is split."""
     sizes = {str(path.relative_to(SOURCE)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
     assert {} == {module: size for module, size in sizes.items() if size > MOST_LINES}
 
 
 def test_no_module_is_named_for_nothing_in_particular() -> None:
-    """What helps one noun stands beside this noun."""
+    """Names such as `utils` or `helpers` are not allowed: code belongs to the concept that it serves."""
     assert [] == [str(path.relative_to(SOURCE)) for path in modules() if NAMELESS & {path.stem, *path.parent.parts}]
 
 
 def test_every_room_has_a_charter() -> None:
-    """The docstring of a package tells what it is, in its first line."""
+    """The first line of a package's docstring states its purpose."""
     assert [] == [
         str(room.relative_to(SOURCE))
         for room in rooms()
@@ -75,7 +75,7 @@ def test_every_room_has_a_charter() -> None:
 
 
 def test_no_two_places_share_ten_identical_lines() -> None:
-    """What is the same stands in one place, where all its readers find a change; names and imports do not count."""
+    """Repeated code belongs in one place; lists of names and imports do not count."""
     seen: dict[tuple[str, ...], Path] = {}
     shared = set()
     for path in modules():

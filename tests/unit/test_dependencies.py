@@ -1,4 +1,4 @@
-"""The versions of what this package stands on: none with a known hole is allowed, and the lowest are what CI runs."""
+"""Versions of dependencies: none has a known vulnerability, and CI runs the lowest ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_no_lock_holds_a_version_with_a_known_hole(lock: str) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_every_pin_has_hashes_and_names_no_index(lock: str) -> None:
-    """What is installed is what was locked, wherever it comes from."""
+    """The hash ties an installed package to its lock, whatever index serves it."""
     text = (ROOT / lock).read_text(encoding="utf-8")
     blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
     assert len(pins(lock)) <= len(blocks)
@@ -58,7 +58,7 @@ def test_every_pin_has_hashes_and_names_no_index(lock: str) -> None:
 
 
 def test_the_lowest_lock_holds_the_lower_bounds() -> None:
-    """A bound that is raised without `make lock` would leave CI at versions that nobody can have."""
+    """A bound raised without `make lock` would leave CI at versions that users cannot install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [
         *project["dependencies"],

@@ -1,4 +1,4 @@
-"""Places that are found late."""
+"""Places that are computed lazily, and errors that hold several errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_place_has_no_other_parts() -> None:
 
 
 def test_several_errors_are_raised_as_one_and_a_single_one_as_itself() -> None:
-    """Nothing is raised without any."""
+    """An empty list raises nothing."""
     first, second = UsageError("a"), PolicyError("b", location=Location("f.yaml", 1, 2))
     raise_all([])
     with pytest.raises(UsageError) as alone:

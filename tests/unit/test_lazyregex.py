@@ -22,7 +22,7 @@ def test_a_late_expression_acts_as_a_compiled_one(text: str) -> None:
 
 
 def test_a_wrong_expression_is_found_when_it_is_used() -> None:
-    """Nothing is compiled before."""
+    """The expression is compiled at its first use."""
     wrong = regex("(")
     with pytest.raises(re.error):
         wrong.search("")
@@ -34,6 +34,6 @@ def test_there_are_no_other_attributes() -> None:
 
 
 def test_expressions_in_go_run_on_re2() -> None:
-    """What Python's engine reads in another way shows which engine it is."""
+    r"""`\z`, which Python's engine reads in another way, shows the engine."""
     assert go_regex(r"a\z").search("a") is not None
     assert "x-x" == go_regex("[0-9]+").sub("-", "x12x")

@@ -198,7 +198,7 @@ print(
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the parts of the system say about the new kind, in a copy of the sources."""
+    """The answers of each part of the system for the new kind, in a copy of the sources."""
     copy = tmp_path_factory.mktemp("kind")
     shutil.copytree(SOURCES, copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for name, before, text in EDITS:
@@ -219,7 +219,7 @@ def test_a_new_kind_takes_at_most_six_files() -> None:
 
 
 def test_a_new_kind_is_decoded_and_checked(found: dict[str, Any]) -> None:
-    """Strictly, with the checks of its own."""
+    """It is decoded strictly, and its own checks run."""
     assert [] == found["errors"]
     assert ["must name at least 1 label"] == found["invalid"]
     assert ["unknown-field"] == found["unknown"]

@@ -101,13 +101,13 @@ def test_every_error_is_exported() -> None:
 
 
 def test_unknown_names_are_attribute_errors() -> None:
-    """As for any module."""
+    """The module raises AttributeError, as any module does."""
     with pytest.raises(AttributeError, match="has no attribute `nonsense`"):
         _ = pyverno.nonsense  # type: ignore[attr-defined]
 
 
 def test_importing_the_package_imports_nothing() -> None:
-    """Neither third parties nor the engine."""
+    """It loads neither third-party packages nor the engine."""
     code = "import sys; before = set(sys.modules); import pyverno; print(*(set(sys.modules) - before))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"pyverno", "pyverno.version"} == set(ran.stdout.split()) - {"__future__"}
@@ -156,7 +156,7 @@ def test_policies_come_from_iterables_of_sources(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("empty", ["", "   "])
 def test_an_empty_text_names_no_policies(empty: str) -> None:
-    """It was the current folder once, which checks whatever lies there."""
+    """An empty path must not mean the current folder."""
     with pytest.raises(pyverno.UsageError, match="an empty text names no policies"):
         pyverno.load_policies(empty)
 
@@ -171,7 +171,7 @@ def test_operations_are_texts_or_members() -> None:
 
 
 def test_sets_and_engines_survive_pickling() -> None:
-    """Another process compiles the documents again, and says the same."""
+    """Another process compiles the documents again and returns the same results."""
     engine = pyverno.Engine(pyverno.load_policies(POLICY), pyverno.OfflineHost())
     copied = pickle.loads(pickle.dumps(engine))  # noqa: S301 - our own bytes
     request = pyverno.Request.from_manifest(POD)
@@ -185,7 +185,7 @@ def test_sets_and_engines_survive_pickling() -> None:
 
 
 def test_sets_and_engines_have_readable_texts() -> None:
-    """The names of the policies, not addresses."""
+    """`repr` shows the names of the policies, not memory addresses."""
     policies = pyverno.load_policies(POLICY)
     assert ("<PolicySet of 1: no-latest>", "<Engine of <PolicySet of 1: no-latest> with OfflineHost>") == (
         repr(policies),
@@ -200,7 +200,7 @@ def test_areview_gives_the_results_of_review() -> None:
 
 
 def test_a_result_has_the_places_of_its_rule_and_of_the_field() -> None:
-    """File, line and column of both."""
+    """Both places have file, line and column."""
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: c, image: 'x:latest'}\n"
     [document] = pyverno.load_documents(text, file="pod.yaml")
     [policy] = pyverno.load_documents(POLICY, file="policy.yaml")

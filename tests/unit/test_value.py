@@ -1,4 +1,4 @@
-"""Values do what the dataclasses of the standard library do."""
+"""Value classes behave as the dataclasses of the standard library do."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def test_patterns_take_values_apart() -> None:
 
 
 def test_requests_are_made_by_a_row() -> None:
-    """Every review makes one, which takes three times as long without a row for the number of its fields."""
+    """Every review makes a Request; without a template for its number of fields this takes three times as long."""
     assert len(value.fields(Request)) in value._SETTERS
 
 
@@ -349,7 +349,7 @@ def _init_only() -> None:
 
 @pytest.mark.parametrize("declare", [_without_slots, _mutable_default, _wrong_order, _init_only])
 def test_what_values_do_not_know_is_refused(declare: Callable[[], None]) -> None:
-    """A class that would not mean what it says is not made."""
+    """A class definition that value classes do not support raises an error."""
     with pytest.raises((TypeError, ValueError)):
         declare()
 

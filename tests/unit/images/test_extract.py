@@ -141,13 +141,13 @@ def test_places_that_can_not_be_read_are_errors(entries, message):
 
 
 def test_a_place_without_a_path_is_an_error_at_load():
-    """There is nothing to look at."""
+    """A place without a path can never match an image."""
     with pytest.raises(ValueSyntaxError, match="needs a path"):
         compile_extractors({"Task": [{"path": " / "}]})
 
 
 def test_pull_secrets_are_collected_on_the_way():
-    """Those of the pod, in order."""
+    """The secrets are those of the pod, in order."""
     spec = {"imagePullSecrets": [{"name": "one"}, {}, "x", {"name": "two"}], "containers": containers(c="a")}
     image = find_images({"kind": "Pod", "spec": spec})["containers"]["c"]
     assert image.pull_secrets == ("one", "two")
@@ -155,7 +155,7 @@ def test_pull_secrets_are_collected_on_the_way():
 
 
 def test_settings_of_the_default_registry_reach_every_image():
-    """As for single references."""
+    """The settings apply as they do to single references."""
     pod = {"kind": "Pod", "spec": {"containers": containers(c="a")}}
     assert references(pod, default_registry="r.io") == {"containers": {"c": "r.io/a:latest"}}
     assert references(pod, mutate_registry=False) == {"containers": {"c": "a:latest"}}

@@ -1,4 +1,4 @@
-"""What policies see of an image reference."""
+"""Image references as policies see them."""
 
 from __future__ import annotations
 
@@ -52,6 +52,6 @@ def test_the_variable_image_has_all_parts_and_an_entry_of_images_only_those_that
 
 
 def test_a_bad_reference_is_an_error():
-    """The text says what was parsed and how."""
+    """The error has the reference and the reason that it does not parse."""
     with pytest.raises(ValueSyntaxError, match=r"^bad image: docker\.io/nginx:::, defaultRegistry: docker\.io, "):
         parse_image("nginx:::")

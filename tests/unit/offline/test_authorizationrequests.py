@@ -35,7 +35,7 @@ def test_every_document_is_a_request(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_request_ends_the_run(tmp_path: Path, text: str, mode: str, message: str) -> None:
-    """With the file and what is wrong."""
+    """The error names the file and the mistake."""
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(UsageError, match=message):
         load_authorization_requests([str(tmp_path / "a.yaml")], mode)

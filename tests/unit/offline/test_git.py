@@ -1,4 +1,4 @@
-"""Policies out of git repositories."""
+"""Policies from git repositories."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_addresses(text: str, branch: str, expected: GitSource) -> None:
-    """What follows the repository is the branch, or a folder where the branch is given."""
+    """The rest of the address is the branch, or a folder if the branch is given."""
     assert expected == parse_git_url(text, branch)
     assert is_git_url(text)
 
 
 @pytest.mark.parametrize("text", ["https://h/o", "https://h", "https:///o/r", "https://h/o/r/../x", "http://[::1/o/r"])
 def test_addresses_without_repository_are_refused(text: str) -> None:
-    """With the text of upstream."""
+    """The error has Kyverno's text."""
     with pytest.raises(UsageError, match="failed to parse URL"):
         parse_git_url(text)
 
@@ -91,13 +91,13 @@ def test_branches_are_found_and_reused(repository: Path) -> None:
     ],
 )
 def test_what_is_missing_is_an_error(repository: Path, source: GitSource, message: str) -> None:
-    """Repository, branch, folder."""
+    """A missing repository, branch or folder is an error."""
     with pytest.raises(UsageError, match=message), cloned(source):
         pass
 
 
 def test_secrets_are_never_shown(repository: Path) -> None:
-    """Neither those of the address nor those of the flags."""
+    """Neither secrets in the address nor those in flags appear in an error."""
     credentials = Credentials("me", "hunter2")
     source = GitSource("https://me:tok3n@git.example/owner/missing")
     with pytest.raises(UsageError) as caught, cloned(source, credentials):
@@ -157,7 +157,7 @@ def test_git_gets_passwords_by_its_environment_alone(
 
 
 def test_an_address_that_can_not_be_read_shows_no_password() -> None:
-    """Python's own text would quote all before the path."""
+    """Python's own error would quote everything before the path, password included."""
     with pytest.raises(UsageError) as caught:
         parse_git_url("https://me:hunter2@h℀st/o/r")
     assert "hunter2" not in f"{caught.value} {caught.value.__cause__} {caught.value.__context__ and ''}"
@@ -165,7 +165,7 @@ def test_an_address_that_can_not_be_read_shows_no_password() -> None:
 
 @pytest.mark.parametrize("url", ["https://me:a%0Ahost=evil@h/o/r", "https://m%0De:a@h/o/r", "https://me:a%00@h/o/r"])
 def test_credentials_of_several_lines_are_refused(recorded: Path, url: str) -> None:
-    """They would name another host to git."""
+    """A line break in a credential would let it name another host to git."""
     with pytest.raises(UsageError, match="control character"), cloned(parse_git_url(url)):
         pass
     assert not recorded.exists()
@@ -177,7 +177,7 @@ def test_credentials_of_several_lines_are_refused(recorded: Path, url: str) -> N
 def test_git_sends_what_it_was_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, username: str, password: str
 ) -> None:
-    """The real git, asked by a server for a name and a password, quotes included; no helper keeps them."""
+    """The real git sends user and password, quotes included, when a server demands them, and stores neither."""
     sent: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

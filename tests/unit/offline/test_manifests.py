@@ -71,20 +71,20 @@ def test_addresses_are_downloaded(server: str, path: str) -> None:
     ],
 )
 def test_other_answers_are_errors(server: str, path: str, message: str) -> None:
-    """Each with its reason, and without stopping the others."""
+    """Each error has its reason, and the other addresses are still read."""
     loaded = load_manifests([f"{server}{path}", f"{server}/pod.yaml"])
     assert 1 == len(loaded.documents)
     assert message in str(loaded.errors[0])
 
 
 def test_downloads_have_a_size(server: str) -> None:
-    """The rest is not read."""
+    """A download above the limit is not read to its end."""
     with pytest.raises(UsageError, match="larger than 1000 bytes"):
         download(f"{server}/large.yaml", max_bytes=1000)
 
 
 def test_downloads_have_a_time(server: str) -> None:
-    """For everything together."""
+    """One time limit holds for all downloads together."""
     with pytest.raises(UsageError, match=r"no answer within 0\.2 seconds"):
         download(f"{server}/slow.yaml", timeout=0.2)
 
@@ -98,7 +98,7 @@ def test_a_server_that_is_not_there_is_an_error() -> None:
 
 
 def test_a_folder_gives_its_own_files(tmp_path: Path) -> None:
-    """Folders inside are left alone."""
+    """Subfolders are not read."""
     (tmp_path / "in").mkdir()
     (tmp_path / "a.yaml").write_bytes(POD)
     (tmp_path / "in" / "b.yaml").write_bytes(POD)

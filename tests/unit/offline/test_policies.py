@@ -22,7 +22,7 @@ def test_folders_keep_what_may_be_a_policy(tmp_path: Path) -> None:
 
 
 def test_a_named_file_keeps_everything(tmp_path: Path) -> None:
-    """What is no policy there is an error later."""
+    """A document that is not a policy stays and becomes an error when it is decoded."""
     (tmp_path / "c.yaml").write_text("apiVersion: v1\nkind: Pod\n")
     assert 1 == len(load_policy_documents([str(tmp_path / "c.yaml")]).documents)
 

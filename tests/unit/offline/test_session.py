@@ -1,4 +1,4 @@
-"""Sessions: one value for policies, the fake cluster, values and user, whoever asks for reviews."""
+"""Sessions: policies, fake cluster, values and user in one value, for every kind of review."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_session_is_made_of_documents() -> None:
 
 
 def test_the_operation_of_the_values_is_overridden() -> None:
-    """By the one that a review names."""
+    """The operation that a review names takes precedence."""
     resources = (ResourceValues("settings", {"request.operation": "UPDATE"}),)
     session = opened(
         objects=ObjectStore([OWNERS]),
@@ -100,13 +100,13 @@ def test_without_objects_there_is_no_cluster() -> None:
 
 
 def test_requests_come_from_the_user_of_the_session() -> None:
-    """Variables show it."""
+    """Variables in policies show the user of the session."""
     (result,) = opened(user=User("root")).review(MANIFEST).results
     assert "root must name an owner" in result.message
 
 
 def test_documents_that_are_not_valid_are_errors_of_the_session() -> None:
-    """The others are still used."""
+    """The remaining documents are still used."""
     session = opened(POLICIES.replace("pattern:", "patern:"))
     assert ["known-owner"] == [policy.info.name for policy in session.policies]
     assert 2 == len(session.compilation.items)

@@ -20,7 +20,7 @@ def read(text: str) -> TestFile:
 
 
 def test_fields_are_read_whatever_their_case_and_lists_lose_duplicates() -> None:
-    """As Kyverno's command line does."""
+    """Kyverno's command line reads these files the same way."""
     test = read(HEAD + "Policies: [a, b, a]\nresources: [r]\njsonPayload: x\njsonPayloads: [z, x]\n")
     assert ("t", ("a", "b"), ("r",)) == (test.name, test.policies, test.resources)
     assert ("x", "z") == test.json_payloads
@@ -60,7 +60,7 @@ def test_a_row_is_read_with_all_that_it_expects() -> None:
     ],
 )
 def test_what_is_wrong_is_an_error_with_its_place(text: str, error: str) -> None:
-    """Nothing is passed over."""
+    """No mistake is ignored."""
     with pytest.raises(PyvernoError) as caught:
         read(HEAD + text + "\n")
     assert error in str(caught.value)
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_an_error_with_its_place(text: str, error: str) -> None
     ],
 )
 def test_the_deprecated_schema_is_told_apart(text: str, deprecated: bool) -> None:
-    """No apiVersion, no kind, or a name at the top."""
+    """A file without apiVersion or kind, or with a name at the top level, has the deprecated schema."""
     assert deprecated == is_deprecated(load_documents(text)[0])
 
 

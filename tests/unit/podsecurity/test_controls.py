@@ -83,7 +83,7 @@ def test_a_restricted_check_holds_in_every_list_and_version(check_id, version, l
 @pytest.mark.parametrize("version", [*_VERSIONS[3:]])
 @pytest.mark.parametrize("level", _LEVELS)
 def test_unconfined_seccomp_is_refused_from_1_19_on(level, version, listed):
-    """`latest` included, which Kyverno once forgot."""
+    """`latest` is included: Kyverno once forgot it."""
     pod = _pod(listed, {"seccompProfile": {"type": "Unconfined"}})
     assert "seccompProfile_baseline" in _violated(pod, level, version)
 
@@ -123,7 +123,7 @@ def test_seccomp_annotations_are_judged_before_1_19(version):
     ],
 )
 def test_a_pod_level_baseline_check_holds_in_every_level_and_version(check_id, spec, level, version):
-    """Fields of the pod are judged like those of containers."""
+    """Fields of the pod are checked like fields of containers."""
     assert check_id in _violated({"spec": {"containers": [_GOOD], **spec}}, level, version)
 
 
@@ -137,7 +137,7 @@ def test_a_pod_level_baseline_check_holds_in_every_level_and_version(check_id, s
     ],
 )
 def test_a_pod_level_restricted_check_holds_in_every_version(check_id, spec, version):
-    """The baseline level does not ask for it."""
+    """The baseline level has no such check."""
     pod = {"spec": {"containers": [_GOOD], **spec}}
     assert _violated(pod, "restricted", version) == [check_id]
     assert _violated(pod, "baseline", version) == []
@@ -157,7 +157,7 @@ def test_host_ports_are_refused(ports, listed):
 @pytest.mark.parametrize("action", ["httpGet", "tcpSocket"])
 @pytest.mark.parametrize("handler", ["livenessProbe", "readinessProbe", "startupProbe", "postStart", "preStop"])
 def test_hosts_in_probes_and_handlers_are_refused(handler, action, version, listed):
-    """The only variant is that of 1.34, and older versions run it too."""
+    """The check has one variant, of 1.34, and older versions run it too."""
     for host, expected in (("10.0.0.1", ["hostProbesAndHostLifecycle"]), ("", []), (None, [])):
         target = {action: {"host": host, "port": 80}}
         field = {"lifecycle": {handler: target}} if handler in ("postStart", "preStop") else {handler: target}
@@ -192,7 +192,7 @@ def test_a_safe_sysctl_is_allowed_from_its_version_on(sysctl, first):
 
 @pytest.mark.parametrize(("version", "expected"), [("v1.30", ["seLinuxOptions"]), ("v1.31", []), ("latest", [])])
 def test_the_engine_type_of_selinux_is_allowed_from_1_31_on(version, expected):
-    """Containers that run containers need it."""
+    """Containers that run a container engine need that SELinux type."""
     assert (
         _violated(_pod("containers", {"seLinuxOptions": {"type": "container_engine_t"}}), "baseline", version)
         == expected
@@ -209,13 +209,13 @@ def test_windows_pods_are_relaxed_from_1_25_on(version, expected):
 
 @pytest.mark.parametrize("name", ["linux", "", "Windows", None])
 def test_only_windows_is_relaxed(name):
-    """The name is compared as written."""
+    """The name of the operating system is compared case-sensitively."""
     pod = {"spec": {"os": {"name": name}, "containers": [{"name": "bare"}]}}
     assert "allowPrivilegeEscalation" in _violated(pod, "restricted", "latest")
 
 
 def test_a_user_namespace_relaxes_nothing():
-    """Kubernetes 1.34 does so behind a gate only."""
+    """Kubernetes 1.34 relaxes checks for user namespaces behind a feature gate only."""
     bare = {"name": "bare", "securityContext": {"procMount": "Unmasked", "runAsUser": 0}}
     found = _violated({"spec": {"hostUsers": False, "containers": [bare]}}, "restricted", "latest")
     assert {"procMount", "runAsUser", "runAsNonRoot"} <= set(found)
@@ -230,13 +230,13 @@ def test_core_volumes_are_allowed(source):
 
 
 def test_a_host_path_volume_is_reported_by_both_checks():
-    """Restricted adds to baseline and replaces nothing."""
+    """The restricted check adds its violation to that of the baseline check."""
     pod = {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}
     assert _violated(pod, "restricted", "latest") == ["hostPathVolumes", "restrictedVolumes"]
 
 
 def test_containers_inherit_from_the_pod():
-    """What the pod sets, a container need not repeat, but may not undo."""
+    """A container need not repeat what the pod sets, but must not override it."""
     security = {"runAsNonRoot": True, "seccompProfile": {"type": "Localhost"}}
     quiet = {"name": "q", "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
     pod = {"spec": {"securityContext": security, "containers": [quiet]}}
@@ -246,7 +246,7 @@ def test_containers_inherit_from_the_pod():
 
 
 def test_an_unset_field_must_be_set_or_is_named_nil():
-    """A missing security context asks for the field; a present one names the value nil."""
+    """Without a security context the message demands the field; with one it names the value nil."""
     pod = {"spec": {"containers": [{"name": "a"}, {"name": "b", "securityContext": {}}]}}
     outcome = evaluate(pod, "Pod", level="restricted")
     escalation = next(each for each in outcome.violations if each.check_id == "allowPrivilegeEscalation")
@@ -257,7 +257,7 @@ def test_an_unset_field_must_be_set_or_is_named_nil():
 
 
 def test_capabilities_are_reported_sorted_and_once():
-    """Drop lists without ALL are offending values themselves."""
+    """A drop list without ALL is itself an offending value."""
     security = {"capabilities": {"add": ["SYS_TIME", "NET_RAW", "SYS_TIME"], "drop": ["MKNOD", "CHOWN"]}}
     outcome = evaluate(
         {"spec": {"containers": [{"name": "a", "securityContext": security}]}}, "Pod", level="restricted"
@@ -289,7 +289,7 @@ def test_app_armor_annotations_are_judged_in_every_version(value, expected):
 
 
 def test_details_name_the_pod_the_containers_and_the_values():
-    """The sentence is the one of Kubernetes."""
+    """The text equals that of Kubernetes."""
     pod = {
         "metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/a": "unconfined"}},
         "spec": {

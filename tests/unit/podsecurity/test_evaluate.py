@@ -1,4 +1,4 @@
-"""Levels, kinds, messages and exceptions."""
+"""Evaluation of the Pod Security Standards: levels, kinds, messages and exceptions."""
 
 import copy
 
@@ -25,7 +25,7 @@ def _resource(kind):
 
 @pytest.mark.parametrize("kind", sorted(POD_KINDS))
 def test_paths_are_those_of_the_kind(kind):
-    """Metadata always stands under the template, even for a bare Pod."""
+    """Paths of metadata begin with the template, even for a bare Pod."""
     prefix = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}.get(kind, "spec.template.spec")
     outcome = evaluate(_resource(kind), kind, level="baseline")
     assert [error.field for violation in outcome.violations for error in violation.errors] == [
@@ -35,7 +35,7 @@ def test_paths_are_those_of_the_kind(kind):
 
 
 def test_the_message_lists_groups_without_a_separator():
-    """Reason and fields of each check follow each other."""
+    """Each check contributes its reason and its fields."""
     outcome = evaluate(_BAD, "Pod", level="baseline", version="v1.29")
     assert message("psa", outcome, level="baseline", version="v1.29") == (
         "Validation rule 'psa' failed. It violates PodSecurity \"baseline:v1.29\": "
@@ -55,7 +55,7 @@ def test_the_version_is_shown_as_the_rule_wrote_it():
 
 
 def test_an_allowed_pod_has_the_passing_message():
-    """Nothing is listed."""
+    """The message lists no check."""
     outcome = evaluate({}, "Pod", level="restricted")
     assert message("r", outcome, level="restricted", version="latest") == "Validation rule 'r' passed."
 
@@ -70,7 +70,7 @@ def test_the_privileged_level_asks_as_much_as_restricted():
 
 
 def test_violations_come_in_the_order_of_kubernetes():
-    """Two runs give one text."""
+    """The order is fixed, so the message is the same in every run."""
     pod = {"spec": {"hostPID": True, "containers": [{"name": "a", "securityContext": {"privileged": True}}]}}
     assert [violation.check_id for violation in evaluate(pod, "Pod", level="restricted").violations] == [
         "allowPrivilegeEscalation",
@@ -83,7 +83,7 @@ def test_violations_come_in_the_order_of_kubernetes():
 
 
 def test_an_exception_is_asked_only_about_what_the_rule_refuses():
-    """A pod that the rule allows is allowed, not exempted."""
+    """A pod that the rule allows counts as allowed, even when an exception would match it."""
     check = compile_pod_security({"level": "baseline", "exclude": [{"controlName": "AppArmor"}]})
     extra = compile_excludes([{"controlName": "Host Namespaces"}])
     assert check.check({}, "Pod", extra).is_exempted is False
@@ -92,34 +92,34 @@ def test_an_exception_is_asked_only_about_what_the_rule_refuses():
 
 
 def test_an_exception_that_is_too_narrow_leaves_the_rest():
-    """What is left is reported, what is tolerated is not."""
+    """Only violations that the exception does not tolerate are reported."""
     check = compile_pod_security({"level": "baseline"})
     outcome = check.check(_BAD, "Pod", compile_excludes([{"controlName": "AppArmor"}]))
     assert [violation.check_id for violation in outcome.violations] == ["hostNamespaces"]
 
 
 def test_names_of_containers_are_kept_for_reports():
-    """Checks that Kubernetes words with the containers' duty carry their names."""
+    """The result of each check holds the names of the containers that violate it."""
     pod = {"spec": {"containers": [{"name": "a"}, {"name": "b", "securityContext": {"privileged": True}}]}}
     found = {each.check_id: each.containers for each in evaluate(pod, "Pod", level="restricted").violations}
     assert (found["privileged"], found["runAsNonRoot"]) == (("b",), ("a", "b"))
 
 
 def test_a_version_that_does_not_parse_is_an_error_of_the_rule():
-    """It is found when the rule is compiled."""
+    """Compiling the rule raises the error."""
     with pytest.raises(ValueSyntaxError):
         compile_pod_security({"level": "baseline", "version": "1.24"})
 
 
 @pytest.mark.parametrize("kind", ["Service", "ConfigMap"])
 def test_a_kind_without_a_pod_is_an_error_not_a_pass(kind):
-    """The engine words it as the rule's error."""
+    """The engine reports the error as that of the rule."""
     with pytest.raises(DocumentError):
         compile_pod_security({"level": "baseline"}).check({}, kind)
 
 
 def test_the_resource_is_never_changed():
-    """Excludes work on views of the pod."""
+    """Excludes are applied to copies of the parts of the pod that they concern."""
     before = copy.deepcopy(_BAD)
     excludes = [{"controlName": "Capabilities", "images": ["*"]}, {"controlName": "AppArmor"}]
     evaluate(_BAD, "Pod", level="restricted", excludes=excludes)
@@ -134,7 +134,7 @@ def test_thousands_of_containers_are_judged_in_one_pass():
 
 
 def test_every_container_and_control_is_charged() -> None:
-    """A pod with very many containers ends at the steps of its review, not when all controls have seen all of them."""
+    """A pod with very many containers exhausts the step budget before all controls have checked all of them."""
     pod = {"spec": {"containers": [{"name": f"c{number}"} for number in range(500)]}}
     check = compile_pod_security({"level": "restricted"})
     with pytest.raises(BudgetExceededError):

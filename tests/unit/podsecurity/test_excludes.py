@@ -1,4 +1,4 @@
-"""What excludes take away."""
+"""Excludes: which violations they remove."""
 
 import pytest
 
@@ -45,13 +45,13 @@ def test_the_field_is_compared_literally():
 
 
 def test_only_the_matching_containers_are_exempt():
-    """Images decide; the other container's error stays."""
+    """Containers match by image; the error of the other container stays."""
     pod = {"spec": {"containers": [_container("busybox", "SYS_ADMIN"), _container("nginx", "SYS_ADMIN")]}}
     assert _left(pod, _NGINX) == {"capabilities_baseline": ["spec.containers[0].securityContext.capabilities.add"]}
 
 
 def test_an_exclude_without_a_field_covers_every_field_and_both_checks():
-    """Capabilities stands for the baseline check and for the restricted one."""
+    """The control Capabilities covers both the baseline and the restricted check."""
     pod = {"spec": {"containers": [_container("nginx", "SYS_ADMIN")]}}
     left = _left(pod, {"controlName": "Capabilities", "images": ["nginx"]}, level="restricted")
     assert not {"capabilities_baseline", "capabilities_restricted"} & left.keys()
@@ -59,7 +59,7 @@ def test_an_exclude_without_a_field_covers_every_field_and_both_checks():
 
 
 def test_images_never_exempt_fields_of_the_pod():
-    """With images, an exclude concerns container fields alone."""
+    """An exclude with images applies to container fields only."""
     pod = {"spec": {"securityContext": {"windowsOptions": {"hostProcess": True}}, "containers": [_container("nginx")]}}
     exclude = {"controlName": "HostProcess", "images": ["*"]}
     assert _left(pod, exclude) == {"windowsHostProcess": ["spec.securityContext.windowsOptions.hostProcess"]}
@@ -73,7 +73,7 @@ def test_without_images_fields_of_containers_stay():
 
 
 def test_without_images_at_most_one_container_is_exempt_from_a_missing_field():
-    """The blank container misses the field once."""
+    """Kyverno evaluates a blank container, which lacks the field once."""
     pod = {"spec": {"containers": [{"name": "a", "image": "a"}, {"name": "b", "image": "b"}]}}
     left = _left(pod, {"controlName": "Running as Non-root"}, level="restricted")
     assert left["runAsNonRoot"] == ["spec.containers[1].securityContext.runAsNonRoot"]
@@ -105,7 +105,7 @@ def test_pod_fields_are_exempt_by_field_and_value(control, spec, field, value):
 
 
 def test_the_value_of_an_unset_field_is_nil():
-    """Privilege escalation that nobody forbade is tolerated by that word."""
+    """The value `nil` in an exclude tolerates a missing allowPrivilegeEscalation."""
     container = {"name": "a", "image": "a", "securityContext": {}}
     field = "spec.containers[*].securityContext.allowPrivilegeEscalation"
     exclude = {"controlName": "Privilege Escalation", "images": ["a"], "restrictedField": field}
@@ -115,7 +115,7 @@ def test_the_value_of_an_unset_field_is_nil():
 
 
 def test_each_tolerated_error_takes_one_error_away():
-    """The gap is filled with the last error."""
+    """As in Kyverno, the last error moves into the place of the removed one."""
     volumes = [{"name": str(place), "hostPath": {"path": path}} for place, path in enumerate(("/a", "/b", "/c", "/d"))]
     exclude = {"controlName": "HostPath Volumes", "restrictedField": "spec.volumes[*].hostPath", "values": ["/a"]}
     left = _left({"spec": {"volumes": volumes}}, exclude)
@@ -124,14 +124,14 @@ def test_each_tolerated_error_takes_one_error_away():
 
 
 def test_the_exclude_belongs_to_the_container_of_that_name():
-    """Two images of one name are told apart by their names only."""
+    """Of two containers, only the one whose image the exclude names is exempt."""
     pod = {"spec": {"containers": [_container("a", "SYS_ADMIN", name="x"), _container("b", "SYS_ADMIN", name="y")]}}
     exclude = {"controlName": "Capabilities", "images": ["b"]}
     assert _left(pod, exclude) == {"capabilities_baseline": ["spec.containers[0].securityContext.capabilities.add"]}
 
 
 def test_app_armor_annotations_are_fields_with_a_key():
-    """The key stands in brackets."""
+    """The key of the annotation is in brackets."""
     key = "container.apparmor.security.beta.kubernetes.io/web"
     pod = {"metadata": {"annotations": {key: "unconfined"}}, "spec": {}}
     exclude = {"controlName": "AppArmor", "restrictedField": f"metadata.annotations[{key}]", "values": ["unconfined"]}
@@ -141,7 +141,7 @@ def test_app_armor_annotations_are_fields_with_a_key():
 
 @pytest.mark.parametrize("name", ["", "Nothing", "host namespaces", "hostNamespaces", None])
 def test_an_unknown_control_excludes_nothing(name):
-    """Names are compared as written."""
+    """Control names are compared case-sensitively."""
     assert "hostNamespaces" in _left({"spec": {"hostPID": True}}, {"controlName": name})
 
 
@@ -165,7 +165,7 @@ def test_checks_left_over_keep_their_order():
 
 
 def test_taking_errors_away_agrees_with_the_plain_way():
-    """The quick way gives the order that one removal after another gives."""
+    """Removing errors in one pass leaves the order that removing them one by one leaves."""
     volumes = [{"hostPath": {"path": f"/{place % 3}"}} for place in range(40)]
     exclude = {"controlName": "HostPath Volumes", "restrictedField": "spec.volumes[*].hostPath", "values": ["/0", "/2"]}
     expected = list(range(40))

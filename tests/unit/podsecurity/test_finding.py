@@ -1,4 +1,4 @@
-"""How findings read."""
+"""Texts of Pod Security findings."""
 
 import pytest
 
@@ -53,5 +53,5 @@ def test_a_violation_lists_its_errors():
 
 
 def test_a_violation_without_errors_has_an_empty_list():
-    """One check of Kubernetes names no fields."""
+    """Some checks of Kubernetes report no field."""
     assert Violation("x", "", "why", "", ()).text == "(Forbidden reason: why, field error list: [])"

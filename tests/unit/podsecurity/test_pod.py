@@ -29,19 +29,19 @@ def test_a_cron_job_takes_annotations_from_the_pod_template():
 
 @pytest.mark.parametrize("kind", sorted(POD_KINDS))
 def test_a_missing_template_is_an_empty_pod(kind):
-    """Kubernetes decodes what is absent as zero values."""
+    """Kubernetes decodes absent fields as zero values."""
     assert read_pod({}, kind).containers == ()
 
 
 @pytest.mark.parametrize("kind", ["Service", "", "pod", "PodTemplate"])
 def test_a_kind_without_a_pod_is_an_error(kind):
-    """The kind is compared as written."""
+    """The kind is compared case-sensitively."""
     with pytest.raises(DocumentError, match="could not find correct resource type"):
         read_pod({}, kind)
 
 
 def test_a_resource_that_is_no_object_is_an_error():
-    """Nothing is taken for an empty pod."""
+    """Such a value must not count as an empty pod."""
     with pytest.raises(DocumentError):
         read_pod([], "Pod")
 

@@ -1,4 +1,4 @@
-"""What is wrong with excludes before anything runs."""
+"""Static checks of excludes, before any resource is evaluated."""
 
 import pytest
 
@@ -10,7 +10,7 @@ _IMAGES_EXTRA = "exclude.images must not be specified for the pod level control"
 
 @pytest.mark.parametrize("control", [each for each in CONTROLS if each.name], ids=lambda control: control.name)
 def test_images_are_demanded_or_forbidden_by_the_reach_of_the_control(control):
-    """A control of both kinds leaves it open."""
+    """Container controls require images, pod controls forbid them, and controls of both accept either."""
     without = [problem.text for problem in exclude_problems([{"controlName": control.name}])]
     having = [problem.text for problem in exclude_problems([{"controlName": control.name, "images": ["*"]}])]
     assert without == ([_IMAGES_MISSING] if control.reach is Reach.CONTAINER else [])
@@ -33,7 +33,7 @@ def test_field_and_values_come_as_a_pair(extra, expected):
 
 @pytest.mark.parametrize("name", ["Volume Types", "Running as Non-root", "Running as Non-root user"])
 def test_a_restricted_control_is_no_control_of_the_baseline(name):
-    """An exception knows no level and may name it."""
+    """An exception has no level, so it may name a restricted control."""
     expected = (
         f'podSecurity.exclude[0].controlName: Invalid value: "{name}": Invalid control name defined at the given level'
     )

@@ -1,4 +1,4 @@
-"""Pods that nobody would write."""
+"""Malformed and random pods."""
 
 import copy
 
@@ -56,7 +56,7 @@ _CHECKS = [
 @settings(max_examples=150, deadline=None)
 @given(spec=_JSON, metadata=_JSON, kind=st.sampled_from(sorted(POD_KINDS)), check=st.sampled_from(_CHECKS))
 def test_any_json_is_judged_or_is_an_error_and_stays_as_it_is(spec, metadata, kind, check):
-    """Nothing but the typed error leaves the package, and no value is changed."""
+    """The package raises only its typed error and never changes its input."""
     template = {"spec": spec, "metadata": metadata}
     resource = {
         "Pod": template,

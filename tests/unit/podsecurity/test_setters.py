@@ -1,4 +1,4 @@
-"""Who set a field."""
+"""Messages that name the pod and the containers that set a field."""
 
 import pytest
 

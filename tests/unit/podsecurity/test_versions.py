@@ -16,7 +16,7 @@ def test_a_version_is_latest_or_v1_n(text, expected):
 
 @pytest.mark.parametrize("text", ["1.24", "v1", "v2.0", "v1.01", "v1.24.1", "v1.24\n", "Latest", "v1.-1", "v1.٣"])
 def test_any_other_text_is_refused(text):
-    """Kubernetes words the error."""
+    """The error has the text of Kubernetes."""
     with pytest.raises(ValueSyntaxError, match=r'must be "latest" or "v1\.x"'):
         parse_version(text)
 

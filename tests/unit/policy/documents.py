@@ -38,7 +38,7 @@ def problems(text: str) -> list[tuple[str, str, str]]:
 
 
 def cluster_policy(text: str) -> ClusterPolicy:
-    """Return a decoded policy, which has to be one."""
+    """Return the policy that a document decodes to; any other result fails the test."""
     decoded = decode(document(text))
     assert decoded.errors == ()
     assert isinstance(decoded.policy, ClusterPolicy)

@@ -57,7 +57,7 @@ def test_the_old_timeout_reaches_the_webhook():
 
 
 def test_a_rule_keeps_its_place_and_json():
-    """Rules know where they stand and what was written."""
+    """A rule holds its location and its original JSON."""
     (rule,) = cluster_policy(POLICY).spec.rules
     assert rule.path == ("spec", "rules", 0)
     assert rule.raw["validate"]["pattern"] == {"spec": {"hostNetwork": False}}
@@ -83,7 +83,7 @@ def test_a_rule_has_exactly_one_action(action, text):
 
 
 def test_flat_match_is_one_block():
-    """The legacy form gives one filter, users included."""
+    """The legacy form gives one filter, which includes the users."""
     text = POLICY.replace(
         "        any:\n          - resources:\n              kinds: [Pod]",
         "        resources:\n          kinds: [Pod]\n        clusterRoles: [admin]",

@@ -21,7 +21,7 @@ def with_entry(entry: str) -> str:
     ],
 )
 def test_each_entry_has_its_type(entry, kind):
-    """The member that is written decides."""
+    """The field that is present decides the type."""
     (found,) = cluster_policy(with_entry(entry)).spec.rules[0].context
     assert type(found) is kind
     assert found.path == ("spec", "rules", 0, "context", 0)

@@ -52,7 +52,7 @@ def test_each_kind_has_its_type(api_version, kind, spec, expected):
     ],
 )
 def test_other_kinds_have_stable_codes(api_version, kind, code):
-    """What cannot be decoded says why."""
+    """The error code states why the document cannot be decoded."""
     assert [found for found, _, _ in problems(HEAD.format(api_version, kind) + "{}")] == [code]
 
 
@@ -62,7 +62,7 @@ def test_a_document_that_is_no_object_is_an_error():
 
 
 def test_missing_type_is_an_error():
-    """A document must say what it is."""
+    """A document without apiVersion or kind is not decoded."""
     assert [path for _, path, _ in problems("metadata: {name: x}")] == ["", ""]
 
 

@@ -1,4 +1,4 @@
-"""The registry knows every policy kind once."""
+"""The registry of policy kinds."""
 
 from pyverno.kube.gvk import GVK
 from pyverno.kube.kinds import BUILTIN_KINDS
@@ -6,13 +6,13 @@ from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, find_kind, is_policy
 
 
 def test_every_kind_is_registered_once():
-    """Group and kind are a key."""
+    """Group and kind are the key of the registry."""
     names = [(row.group, row.kind) for row in POLICY_KINDS]
     assert len(names) == len(set(names)) == 21
 
 
 def test_every_served_version_of_every_kind_decodes():
-    """A kind has a shape for each version that it lists."""
+    """A kind has a schema for each version that it lists."""
     assert [] == [(row.kind, version) for row in POLICY_KINDS for version in row.versions if not row.decoder(version)]
 
 

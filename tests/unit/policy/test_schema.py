@@ -57,7 +57,7 @@ from tests.unit.policy.documents import POLICY, document, problems
     ],
 )
 def test_a_problem_has_code_path_and_text(old, new, expected):
-    """Each kind of mistake is told with its field path."""
+    """Each kind of mistake is reported with its field path."""
     assert problems(POLICY.replace(old, new)) == ([] if expected is None else [expected])
 
 
@@ -108,12 +108,12 @@ def test_paths_are_written_like_field_paths():
 
 
 def test_a_far_name_is_not_suggested():
-    """Only near names help."""
+    """Suggestions are limited to similar names."""
     assert suggestion("zzz", ("rules",)) == ""
 
 
 def test_a_set_has_no_value_twice():
-    """The second one is the mistake; the values of a list may be the same."""
+    """The error points at the second value; a plain list may repeat values."""
     found = Problems(document(POLICY))
     values = ["a", "b", "a"]
     assert set_of(text)(values, Cursor(found, ("spec", "names"))) == ("a", "b", "a")

@@ -1,4 +1,4 @@
-"""UpdateRequests: what is written is what is read again, and can be found by labels."""
+"""UpdateRequests: they survive writing and reading, and labels find them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def read(body):
     ],
 )
 def test_what_is_written_is_read_again(spec):
-    """Everything that the one who does the work needs survives."""
+    """Every field that the background controller needs survives the round trip."""
     assert spec == read(spec.to_json("kyverno"))
 
 
 def test_fields_that_kyverno_always_writes_are_there():
-    """An empty rule and a context are told from ones that are missing by nobody else."""
+    """Kyverno writes an empty rule, resource and context, so pyverno does not omit them."""
     body = UpdateRequestSpec(RequestType.CEL_MUTATE, "patch").to_json("kyverno")
     assert {
         "requestType": "cel-mutate",
@@ -65,7 +65,7 @@ def test_fields_that_kyverno_always_writes_are_there():
 
 
 def test_work_of_a_rule_that_changes_objects_is_found_by_policy_and_trigger():
-    """The API version has no slash in a label, and a name no more than 63 characters."""
+    """In label values the API version has no slash and a name at most 63 characters."""
     prefix = "mutate.updaterequest.kyverno.io/"
     trigger = Trigger("apps/v1", "Deployment", "shop", "x" * 62 + ".y")
     assert {
@@ -78,7 +78,7 @@ def test_work_of_a_rule_that_changes_objects_is_found_by_policy_and_trigger():
 
 
 def test_a_name_that_no_label_can_hold_is_written_as_one_that_it_can():
-    """Names of roles may have colons; the API server must not refuse the work for that."""
+    """Names of roles may contain colons, which the API server rejects in label values."""
     trigger = Trigger("rbac.authorization.k8s.io/v1", "ClusterRole", "", "system:node:")
     labels = labels_of(UpdateRequestSpec(RequestType.MUTATE, "patch", resource=trigger))
     assert "system-node" == labels["mutate.updaterequest.kyverno.io/trigger-name"]

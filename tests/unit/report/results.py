@@ -1,4 +1,4 @@
-"""Results of rules that the tests of reports share."""
+"""Rule results that the tests of reports share."""
 
 from __future__ import annotations
 

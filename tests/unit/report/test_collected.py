@@ -1,4 +1,4 @@
-"""Results out of reports of any tool."""
+"""Results collected from the reports of any tool."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_report_is_known_by_group_and_kind(body: object, expected: bool) -> No
 
 
 def test_the_scope_is_the_resource_of_results_without_one() -> None:
-    """A report of one object says it once; its namespace is that of the report."""
+    """The scope of the report names the object; its namespace is that of the report."""
     (found,) = read_report(report({"policy": "p", "rule": "r", "result": "fail", "source": "kyverno"}))
     assert (ResourceRef("v1", "Pod", "team", "a"), "kyverno", "fail") == (
         found.finding.resource,
@@ -55,7 +55,7 @@ def test_a_result_about_several_resources_counts_for_each() -> None:
 
 
 def test_an_unknown_status_is_an_error_rather_than_a_pass() -> None:
-    """What cannot be understood needs attention."""
+    """An unknown status needs attention and must not be hidden."""
     (found,) = read_report(report({"policy": "p", "result": "splendid"}))
     assert "error" == found.finding.status
 

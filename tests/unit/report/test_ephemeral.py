@@ -1,4 +1,4 @@
-"""Reports on one request: what they are called, by what they are found, and what they hold."""
+"""Ephemeral reports: names, labels and content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def said(policy, rule, status=Status.PASS):
 
 
 def test_a_report_is_found_by_what_it_is_about():
-    """By uid, kind and resource of the object, and by every policy with its version."""
+    """Labels hold uid, kind and resource of the object, and every policy with its version."""
     found = admission_report(POD, [said("b", "x"), said("a", "y")], 5, version_of=lambda policy: policy.name * 2)
     assert {
         "generateName": "r-1-",
@@ -41,7 +41,7 @@ def test_a_report_is_found_by_what_it_is_about():
 
 
 def test_an_object_owns_the_report_on_what_was_done_in_the_background():
-    """It is named after the object, and says where it comes from."""
+    """The report is named after the object's uid, and a label holds its source."""
     found = background_report(POD.resource, "7", [said("a", "y")], 5)["metadata"]
     assert [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "7"}] == found["ownerReferences"]
     assert ("7-", "shop") == (found["generateName"], found["namespace"])
@@ -50,7 +50,7 @@ def test_an_object_owns_the_report_on_what_was_done_in_the_background():
 
 
 def test_results_are_in_order_and_do_not_name_the_object_again():
-    """The report as a whole is about it."""
+    """The object is in the scope of the report."""
     found = admission_report(POD, [said("b", "x", Status.FAIL), said("a", "y"), said("a", "x")], 5)
     spec = found["spec"]
     assert [("a", "x"), ("a", "y"), ("b", "x")] == [(each["policy"], each["rule"]) for each in spec["results"]]
@@ -60,7 +60,7 @@ def test_results_are_in_order_and_do_not_name_the_object_again():
 
 
 def test_an_object_without_namespace_has_a_report_without_one():
-    """Of the kind for the whole cluster."""
+    """It is a cluster-scoped report."""
     found = admission_report(NODE, [said("a", "x")], 5)
     assert ("ClusterEphemeralReport", False) == (found["kind"], "namespace" in found["metadata"])
 
@@ -89,7 +89,7 @@ def test_a_resource_whose_name_no_label_can_hold_is_named_by_its_parts():
     ],
 )
 def test_every_kind_of_policy_has_its_label(kind, expected):
-    """Namespaced ones in CEL as Kyverno has them."""
+    """Namespaced CEL policies have the labels that Kyverno gives them."""
     group = next(row.group for row in POLICY_KINDS if row.kind == kind)
     assert expected == policy_label(PolicyInfo(kind, f"{group}/v1", "p", Family.CEL))
 

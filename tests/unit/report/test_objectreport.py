@@ -29,7 +29,7 @@ def item(policy: str = "p", rule: str = "r", result: str = "pass", seconds: int 
 
 
 def test_the_newest_of_two_results_wins() -> None:
-    """Whatever the order in which they are found."""
+    """The order of the results does not matter."""
     old, new = item(result="fail", seconds=4), item(result="pass", seconds=5)
     assert [new] == merge_results((), (), [old, new])
     assert [new] == merge_results((), (), [new, old])
@@ -37,14 +37,14 @@ def test_the_newest_of_two_results_wins() -> None:
 
 
 def test_the_first_of_equally_old_results_stays() -> None:
-    """The present report counts as first."""
+    """Results of the present report come before those of ephemeral ones."""
     first, second = item(result="fail"), item(result="pass")
     assert [first] == merge_results([first], (), [second])
     assert [first] == merge_results((), (), [first, second])
 
 
 def test_a_result_that_says_the_same_keeps_its_time() -> None:
-    """So that a report changes only when a result does."""
+    """The report is rewritten only when a result changes."""
     assert [item(seconds=3)] == merge_results([item(seconds=3)], [item(seconds=9)], ())
     assert [item(seconds=3)] == merge_results([item(seconds=3)], (), [item(seconds=9)])
     assert [item(result="fail", seconds=9)] == merge_results([item(seconds=3)], [item(result="fail", seconds=9)], ())
@@ -70,7 +70,7 @@ def test_results_that_the_scan_decides_come_from_the_scan_alone() -> None:
 
 
 def test_results_without_a_policy_are_dropped() -> None:
-    """From the present report and from ephemeral ones."""
+    """They are dropped from the present report and from ephemeral ones."""
     kept = item("kept")
     merged = merge_results(
         [item("gone"), kept], (), [item("gone", seconds=9)], is_current=lambda each: each["policy"] == "kept"
@@ -79,7 +79,7 @@ def test_results_without_a_policy_are_dropped() -> None:
 
 
 def test_results_are_ordered_by_policy_rule_source_and_time() -> None:
-    """As Kyverno orders them."""
+    """The order is that of Kyverno."""
     items = [item("b", "a"), item("a", "b"), item("a", "a", source="z"), item("a", "a")]
     assert [items[3], items[2], items[1], items[0]] == merge_results((), (), items)
 
@@ -112,7 +112,7 @@ def test_reports_stay_below_the_largest_object_of_an_api_server() -> None:
 
 
 def test_reports_with_letters_of_several_bytes_stay_below_it_as_well() -> None:
-    """What counts is the text as it is sent."""
+    """The limit applies to the UTF-8 bytes that are sent."""
     items = [item(f"policy-{number}", message="語" * 16_000) for number in range(100)]
     reports = list(reports_of(POD, items, POLICY_REPORTS))
     assert max(len(encode(each).encode()) for each in reports) < 1_400_000
@@ -154,7 +154,7 @@ def test_a_report_names_its_object_as_owner_and_scope() -> None:
 
 
 def test_a_report_without_a_scope_has_no_subject() -> None:
-    """Other tools write such reports."""
+    """Other tools write reports without a scope."""
     assert subject_of({"metadata": {"name": "scan"}}) is None
     assert subject_of({"metadata": {"name": "scan"}, "scope": {"kind": "Pod", "name": 1}}) is None
 

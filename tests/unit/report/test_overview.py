@@ -28,7 +28,7 @@ def test_results_can_be_grouped_by_everything_that_they_say() -> None:
 
 
 def test_new_and_resolved_problems_are_told_from_known_ones() -> None:
-    """Against an earlier collection; results that pass are neither."""
+    """Results are compared with an earlier collection; a pass is neither new nor resolved."""
     before = list(read_report(report(FAIL, {**FAIL, "policy": "old"}, PASS)))
     now = list(read_report(report(FAIL, {**FAIL, "policy": "fresh"})))
     overview = overview_of(now, baseline=before)
@@ -39,7 +39,7 @@ def test_new_and_resolved_problems_are_told_from_known_ones() -> None:
 
 
 def test_an_empty_baseline_makes_all_problems_new() -> None:
-    """Empty is not the same as none."""
+    """An empty baseline differs from no baseline."""
     now = list(read_report(report(FAIL)))
     assert (1, 0) == (len(overview_of(now, baseline=[]).new), len(overview_of(now).new))
 
@@ -57,7 +57,7 @@ def test_a_page_has_no_markup_of_its_results() -> None:
 
 
 def test_a_page_says_what_could_not_be_read() -> None:
-    """Missing reports are not a clean result."""
+    """A page without all reports must not look like a clean result."""
     page = html_page(overview_of([], problems=["policyreports cannot be read: forbidden"]))
     assert "Not complete:</strong> policyreports cannot be read: forbidden" in page
 
@@ -69,6 +69,6 @@ def test_cells_of_a_spreadsheet_are_no_formulas() -> None:
 
 
 def test_an_overview_is_json() -> None:
-    """With new and resolved only where there was a comparison."""
+    """It has the keys for new and resolved problems only after a comparison."""
     found = json.loads(json.dumps(overview_of(read_report(report(FAIL))).to_json()))
     assert (["groupedBy", "groups", "results", "summary"], 1) == (sorted(found), found["summary"]["fail"])

@@ -20,7 +20,7 @@ def entry(said: RuleResult, resource: ResourceRef = POD) -> ReportEntry:
 
 
 def test_a_result_has_all_its_fields() -> None:
-    """As upstream writes them."""
+    """The fields are those that Kyverno writes."""
     annotations = {"policies.kyverno.io/category": "C", "policies.kyverno.io/severity": "high"}
     assert {
         "source": "kyverno",
@@ -108,7 +108,7 @@ def test_properties(said: RuleResult, key: str, expected: str | None) -> None:
     ],
 )
 def test_properties_may_replace_the_message(properties: dict[str, str], expected: str) -> None:
-    """That of the status first, then the one for all."""
+    """The message property for the status precedes the one for all statuses."""
     assert expected == result_object(entry(result(properties=properties)))["message"]
 
 
@@ -130,12 +130,12 @@ def test_a_failure_that_is_not_scored_keeps_the_message_of_failures() -> None:
     ],
 )
 def test_failures_may_be_warnings(said: RuleResult, audit_warn: bool, expected: Status) -> None:
-    """Of policies that are not scored, and of Audit rules when asked."""
+    """Failures of unscored policies are warnings, and those of Audit rules when that option is set."""
     assert expected is reported_status(said, audit_warn=audit_warn)
 
 
 def test_results_stand_in_order_and_are_counted() -> None:
-    """Policy, rule, object."""
+    """Results are sorted by policy, rule and object."""
     said = [
         entry(result(policy="q")),
         entry(result(Status.PASS, rule="s")),
@@ -151,7 +151,7 @@ def test_results_stand_in_order_and_are_counted() -> None:
 
 
 def test_namespaced_policies_have_reports_of_their_own() -> None:
-    """The merged one is there for cluster policies, and when there is nothing at all."""
+    """Results of cluster policies go into the merged report, which exists even without results."""
 
     def kinds(*said: RuleResult) -> list[tuple[str, str]]:
         reports = merged_reports([entry(each) for each in said])
@@ -163,6 +163,6 @@ def test_namespaced_policies_have_reports_of_their_own() -> None:
 
 
 def test_summary_counts_every_status() -> None:
-    """And prints them in upstream's order."""
+    """The counts are in Kyverno's order."""
     said = [result(status) for status in Status]
     assert "pass: 1, fail: 1, warn: 1, error: 1, skip: 1" == str(Summary.of(said))

@@ -53,7 +53,7 @@ spec:
     ("policy", "line"), [(VALIDATING, 9), (RULE, 15), (PATTERN, 6)], ids=["policy in CEL", "rule in CEL", "pattern"]
 )
 def test_a_result_names_the_part_of_the_rule_that_decided(policy: str, line: int) -> None:
-    """The one validation among several, or the rule."""
+    """The place is that of the validation that decided, or of the rule."""
     session = Session.open(compile_documents(load_documents(policy, file="p.yaml")))
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": []}}
     (result,) = session.review(pod).results

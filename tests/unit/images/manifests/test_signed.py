@@ -1,4 +1,4 @@
-"""Messages of signed manifests: what a stranger packs into annotations is read under limits."""
+"""Messages of signed manifests: annotations of untrusted origin are read under limits."""
 
 from __future__ import annotations
 

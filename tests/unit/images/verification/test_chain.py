@@ -90,7 +90,7 @@ def test_an_authority_between_that_has_expired_leads_nowhere() -> None:
 
 
 def test_more_than_ten_intermediate_certificates_are_an_error() -> None:
-    """Whoever signs chooses how many there are (f1a96376)."""
+    """The signer chooses their number, so it needs a limit (f1a96376)."""
     others = [_certificate(f"other {number}", "root", "b", "root") for number in range(10)]
     assert "there are more than 10 intermediate certificates" == _problem([BETWEEN, *others])
 

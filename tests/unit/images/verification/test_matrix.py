@@ -1,4 +1,4 @@
-"""Every form of signature in a registry, good and wrong in each way that it can be: what the verification says."""
+"""The result of verification for every form of signature, valid and invalid in every way."""
 
 from __future__ import annotations
 
@@ -193,6 +193,6 @@ def test_only_the_good_signature_of_each_form_passes(envelope: str, column: str)
 
 
 def test_the_matrix_is_whole() -> None:
-    """Five forms and twelve columns; ten cells are of things that a form does not have."""
+    """There are five forms and twelve columns; ten cells do not apply to their form."""
     cells = [each for row in MATRIX.values() for each in row]
     assert (60, 10, 5) == (len(cells), cells.count(None), cells.count(""))

@@ -123,7 +123,7 @@ REVOKED: dict[str, tuple[NotarySigner, Answers, str]] = {
 
 @pytest.mark.parametrize("case", REVOKED)
 def test_a_certificate_that_is_revoked_fails(case: str) -> None:
-    """The reason names the place that says it."""
+    """The reason names the URL of the revocation list or responder."""
     signer, answers, url = REVOKED[case]
     assert _problem(signer, answers) == f"revocation: certificate 1 is revoked: {url}"
 

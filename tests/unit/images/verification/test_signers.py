@@ -1,4 +1,4 @@
-"""Signatures that cosign and notation-go made: ours accepts them, and refuses them once a thing is wrong."""
+"""Signatures made by cosign and notation-go are accepted, and refused once one part is wrong."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_the_signed_name_can_be_demanded() -> None:
 
 
 def test_a_time_stamp_proves_the_time_where_no_log_does() -> None:
-    """The certificate ended long ago, and the stamp says that the signature is older."""
+    """The certificate expired long ago, and the time stamp proves that the signature is older."""
     signature = _bundle(DEVELOPER, is_logged=False, is_stamped=True)
     assert _problem(_keyless(log_required=False, timestamp_required=True), signature) == ""
 
@@ -282,7 +282,7 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_signature_fails_with_its_reason(case: str) -> None:
-    """Each constraint that does not hold fails alone, and says what was found."""
+    """Each constraint that does not hold fails alone, and its reason names the value found."""
     attestor, signature, expected, problem = WRONG[case]
     assert problem == _problem(attestor, signature, expected)
 
@@ -363,12 +363,12 @@ def test_a_broken_constraint_stays_broken() -> None:
 
 
 def test_an_empty_ledger_does_not_pass() -> None:
-    """Nothing demanded is not everything met."""
+    """Without demanded constraints, verification fails."""
     assert not Ledger(()).passes
 
 
 def test_an_attestor_names_one_way_to_tell_the_signer() -> None:
-    """No signer, or two, is a policy that means something else than it says."""
+    """A policy whose attestor has no signer, or two, is ambiguous and therefore refused."""
     key = read_key(KEYED.public_pem.encode())
     for wrong in ({}, {"key": key, "authorities": ROOT.authorities}):
         with pytest.raises(VerificationError, match="must have exactly one of"):
@@ -501,7 +501,7 @@ def test_an_unknown_extension_is_an_error() -> None:
 
 
 def test_a_log_out_of_use_does_not_count() -> None:
-    """The trust root says from when to when a log may be trusted."""
+    """A log is trusted only within the period that the trust root states."""
     (log,) = ROOT.logs
     ended = TransparencyLog(log.key, log.id, log.begins, SERVICES.now)
     attestor = replace(_key(), logs=(ended,))

@@ -45,7 +45,7 @@ def certificate(cluster: Cluster) -> str:
 
 @in_cluster
 async def test_an_approved_request_is_signed(cluster: Cluster) -> None:
-    """Not before its approval, and for the requested name."""
+    """It is signed only after its approval, for the requested name."""
     await cluster.create(REQUESTS, request(CLIENT))
     assert "" == certificate(cluster)
     await approve(cluster)
@@ -55,7 +55,7 @@ async def test_an_approved_request_is_signed(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_others_are_left_alone(cluster: Cluster) -> None:
-    """Denied ones, and those of foreign signers."""
+    """Denied requests and those of foreign signers are ignored."""
     await cluster.create(REQUESTS, request(CLIENT))
     await approve(cluster, "Denied")
     assert "" == certificate(cluster)
@@ -74,6 +74,6 @@ def test_only_nodes_approve_themselves() -> None:
 
 
 def test_a_lifetime_has_bounds() -> None:
-    """Ten minutes to a year."""
+    """The lifetime is limited to between ten minutes and a year."""
     found = [lifetime_of({"spec": spec}) for spec in ({}, {"expirationSeconds": 1}, {"expirationSeconds": 10**9})]
     assert [timedelta(days=365), timedelta(minutes=10), timedelta(days=365)] == found

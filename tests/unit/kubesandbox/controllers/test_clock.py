@@ -22,7 +22,7 @@ def test_stamps_are_in_utc_and_read_back() -> None:
 
 
 def test_a_call_comes_or_is_cancelled() -> None:
-    """In the thread of the event loop."""
+    """The call runs in the thread of the event loop."""
 
     async def run() -> list[str]:
         seen: list[str] = []

@@ -54,7 +54,7 @@ def test_selectors_of_old_and_new_kinds_are_read() -> None:
 
 
 def test_a_namespace_that_ends_is_recognised() -> None:
-    """By the cause of the refusal."""
+    """The cause in the refusal identifies it."""
     cause = Cause("NamespaceTerminating", "namespace x is being terminated", "metadata.namespace")
     assert is_namespace_ending(forbidden("", "pods", "a", "because", [cause]))
     assert not is_namespace_ending(forbidden("", "pods", "a", "because"))

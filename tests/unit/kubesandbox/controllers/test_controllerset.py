@@ -29,7 +29,7 @@ def test_what_was_begun_is_finished_after_a_restart() -> None:
 
 @in_cluster
 async def test_every_controller_writes_as_its_own_user(cluster: Cluster) -> None:
-    """Managed fields name it."""
+    """The managed fields name that user."""
     await cluster.create("deployments.apps", workload("Deployment", "web", replicas=1))
     managers = {
         key: {entry["manager"] for entry in cluster.client.list(key, "default")[0]["metadata"]["managedFields"]}
@@ -42,7 +42,7 @@ async def test_every_controller_writes_as_its_own_user(cluster: Cluster) -> None
 
 @in_cluster
 async def test_nothing_runs_while_nothing_happens(cluster: Cluster) -> None:
-    """But the readers, which wait: no polling, no task per controller."""
+    """Only the readers' tasks exist, and they wait: no polling, no task per controller."""
     await cluster.create("deployments.apps", workload("Deployment", "web", replicas=2))
     revision = cluster.server.store.revision
     running = {task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()}

@@ -19,7 +19,7 @@ def event(name: str) -> JSONObject:
 
 @in_cluster
 async def test_old_events_go(cluster: Cluster) -> None:
-    """One that was counted again in between stays longer."""
+    """An event that was counted again in between stays longer."""
     await cluster.create("events", event("a"))
     await cluster.create("events", event("b"))
     await cluster.settle(1800)

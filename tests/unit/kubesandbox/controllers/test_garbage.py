@@ -59,7 +59,7 @@ async def test_in_the_foreground_dependents_go_first(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_dependent_that_does_not_block_is_not_waited_for(cluster: Cluster) -> None:
-    """It goes all the same."""
+    """The dependent is deleted all the same."""
     owner = await cluster.create("configmaps", config_map("owner"))
     held = config_map("held", owner, block=False)
     held["metadata"]["finalizers"] = ["example.com/hold"]
@@ -72,7 +72,7 @@ async def test_a_dependent_that_does_not_block_is_not_waited_for(cluster: Cluste
 
 @in_cluster
 async def test_orphans_stay_and_forget_their_owner(cluster: Cluster) -> None:
-    """Only the next generation; the one after that keeps its own."""
+    """Only direct dependents lose their owner; those of the next generation keep theirs."""
     await family(cluster)
     await cluster.client.delete("configmaps", "owner", "default", propagation="Orphan")
     await cluster.settle()
@@ -95,7 +95,7 @@ async def test_an_owner_that_is_left_keeps_its_dependent(cluster: Cluster) -> No
 
 @in_cluster
 async def test_a_reference_to_nothing_makes_garbage(cluster: Cluster) -> None:
-    """No such owner, or one of the same name with another uid."""
+    """The owner does not exist, or the object of that name has another uid."""
     absent = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "absent", "uid": "u1"}}
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "uid": "u2"}}
     await cluster.create("configmaps", config_map("a", absent))

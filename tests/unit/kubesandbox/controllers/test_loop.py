@@ -39,7 +39,7 @@ async def quiet(loop: Loop) -> None:
 
 
 def test_a_key_that_waits_is_there_once() -> None:
-    """However often it is added."""
+    """Adding a waiting key again has no effect."""
 
     async def run() -> list[str]:
         worker = Worker(nothing)
@@ -54,7 +54,7 @@ def test_a_key_that_waits_is_there_once() -> None:
 
 
 def test_a_key_that_changes_while_it_is_worked_on_is_worked_on_again() -> None:
-    """But never by two tasks at once."""
+    """Two tasks never work on the same key at once."""
 
     async def run() -> tuple[list[str], int]:
         active, most = 0, 0
@@ -146,6 +146,6 @@ def test_a_stopped_loop_leaves_nothing_behind() -> None:
 
 
 def test_the_key_of_a_change_is_that_of_its_object() -> None:
-    """Deleted or not."""
+    """The key is the same for deleted objects."""
     change = Change(ChangeKind.DELETED, Stored(A, {}, 1), None)
     assert (A,) == itself(change)

@@ -69,6 +69,6 @@ def test_only_a_controller_counts_as_owner() -> None:
 
 
 def test_what_is_absent_has_a_default() -> None:
-    """Whatever stands in the way."""
+    """Missing fields, and fields of another type, give the default."""
     assert (1, 0, None) == (at({"a": []}, "a", "b", default=1), number_at({"a": "x"}, "a"), at({"a": {}}, "a", "b"))
     assert {"metadata": {"a": 1}} == with_metadata({"metadata": {"a": 0, "b": 2}}, a=1, b=None)

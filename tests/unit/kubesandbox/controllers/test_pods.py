@@ -49,7 +49,7 @@ def test_a_node_with_more_of_them_gives_up_first() -> None:
 
 
 def test_ended_and_leaving_pods_do_not_count() -> None:
-    """Whoever wants replicas wants others."""
+    """Such pods do not count as replicas."""
     leaving = pod("a", deletionTimestamp=EARLY)
     assert [True, False, False, False] == [
         is_active(body) for body in (pod("a"), pod("a", "Failed"), pod("a", "Succeeded"), leaving)

@@ -20,7 +20,7 @@ def policy(expression: str) -> JSONObject:
 
 @in_cluster
 async def test_warnings_stand_in_the_status(cluster: Cluster) -> None:
-    """And go when the policy is put right."""
+    """The warnings disappear when the policy is corrected."""
     await cluster.create(POLICIES, policy("object.spec.nosuch > 1"))
     status = cluster.get(POLICIES, "check", "")["status"]
     warning = status["typeChecking"]["expressionWarnings"][0]

@@ -29,7 +29,7 @@ async def told(cluster: Cluster, *texts: str) -> list[JSONObject]:
 
 @in_cluster
 async def test_the_same_again_raises_a_count(cluster: Cluster) -> None:
-    """And moves the last time."""
+    """The time of the last occurrence moves, too."""
     found = await told(cluster, "x", "y", "x")
     assert [("y", 1), ("x", 2)] == [(body["message"], body["count"]) for body in found]
     body = found[1]
@@ -54,7 +54,7 @@ async def test_many_texts_of_one_sort_are_told_together(cluster: Cluster) -> Non
 
 @in_cluster
 async def test_an_event_that_is_refused_fails_nobody(cluster: Cluster) -> None:
-    """Here one for a namespace that is not there."""
+    """An event in a namespace that does not exist raises no error."""
     recorder = Recorder(cluster.client, cluster.clock, "test")
     recorder.normal({**ABOUT, "metadata": {"name": "web", "namespace": "nowhere"}}, "Lost", "x")
     recorder.normal(ABOUT, "Kept", "y")

@@ -45,7 +45,7 @@ async def test_a_secret_for_an_account_is_filled(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_the_secret_of_an_account_goes_with_it(cluster: Cluster) -> None:
-    """And one for an account that never was does not stay."""
+    """A secret for an account that never existed is deleted as well."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "default"}}
     await cluster.create("serviceaccounts", account)
     await cluster.create("secrets", secret("robot"))

@@ -12,7 +12,7 @@ WIDGETS = ResourceType("example.com", "v1", "widgets", "Widget", "widget", True,
 
 @pytest.mark.parametrize(("version", "is_old"), [("1.32", False), ("1.33", True), ("1.37.1", True)])
 def test_built_in_kinds_are_deprecated_from_a_version_on(version: str, is_old: bool) -> None:
-    """Endpoints since 1.33."""
+    """Endpoints are deprecated since 1.33."""
     endpoints = builtin_table("1.35").versions_of("endpoints")[0]
     assert is_old == ("use discovery.k8s.io/v1 EndpointSlice" in deprecation(endpoints, version))
 
@@ -26,6 +26,6 @@ def test_built_in_kinds_are_deprecated_from_a_version_on(version: str, is_old: b
     ],
 )
 def test_definitions_say_which_versions_are_old(entry: dict[str, object], expected: str) -> None:
-    """And with which words."""
+    """The definition also holds the text of the warning."""
     definition = {"spec": {"versions": [{"name": "v0", "deprecated": True}, {"name": "v1", **entry}]}}
     assert expected == deprecation(WIDGETS, "1.35", definition)

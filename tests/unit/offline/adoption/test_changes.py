@@ -1,4 +1,4 @@
-"""What changed since a commit, document by document."""
+"""Changes since a commit, document by document."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def _documents(name: str) -> tuple[Document, ...]:
 
 
 def test_only_documents_with_another_text_are_changed(repository: Path) -> None:
-    """Also when documents before them came or went; blank lines do not count."""
+    """Adding or removing documents before them does not change them; blank lines do not count."""
     (repository / "pods.yaml").write_text(f"kind: New\n---\n{ONE}\n---\n{TWO}more: 1\n")
     changes = changes_since("HEAD")
     assert [True, False, True] == [changes.is_changed(each) for each in _documents("pods.yaml")]
 
 
 def test_a_comment_is_a_change(repository: Path) -> None:
-    """It may be a suppression that went."""
+    """The comment may be a suppression that was removed."""
     (repository / "pods.yaml").write_text(f"# why\n{ONE}---\n{TWO}")
     assert [True, False] == [changes_since("HEAD").is_changed(each) for each in _documents("pods.yaml")]
 
 
 def test_new_files_are_changed_and_others_are_not(repository: Path) -> None:
-    """Whether git was told of them or not; what git does not hold counts as changed."""
+    """New files count as changed even when git does not track them, and so does standard input."""
     (repository / "new file.yaml").write_text(ONE)
     changes = changes_since("HEAD")
     assert [True] == [changes.is_changed(each) for each in _documents("new file.yaml")]
@@ -62,7 +62,7 @@ def test_new_files_are_changed_and_others_are_not(repository: Path) -> None:
 
 
 def test_only_what_a_branch_did_counts(repository: Path) -> None:
-    """Not what its base did in the meantime."""
+    """Later commits of the base branch do not count as changes."""
     _git("switch", "-qc", "topic")
     _git("switch", "-q", "main")
     (repository / "pods.yaml").write_text(TWO)
@@ -73,14 +73,14 @@ def test_only_what_a_branch_did_counts(repository: Path) -> None:
 
 @pytest.mark.parametrize("revision", ["nothing", "--output=x", "HEAD:pods.yaml"])
 def test_what_is_no_revision_is_an_error(repository: Path, revision: str) -> None:
-    """And never a flag of git."""
+    """Such a text is never passed to git as a flag."""
     with pytest.raises(UsageError, match="revision"):
         changes_since(revision)
     assert not (repository / "x").exists()
 
 
 def test_a_folder_without_repository_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In git's words."""
+    """The error has git's text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(UsageError, match="not a git repository"):

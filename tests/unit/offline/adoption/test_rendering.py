@@ -65,7 +65,7 @@ def _program(folder: Path, name: str, text: str = PROGRAM) -> Path:
 
 
 def test_rendered_documents_name_their_templates(folder: Path) -> None:
-    """Those of subcharts, too; they have no lines, and comments stay."""
+    """Documents of subcharts do, too; their places have no lines, and comments are kept."""
     log = _program(folder, "helm")
     loaded = load_charts(["charts/shop"], ["prod.yaml"])
     expected = ["charts/shop/templates/pod.yaml", "charts/shop/charts/db/templates/config.yaml"]
@@ -86,7 +86,7 @@ def test_a_program_that_fails_is_an_error_in_its_own_words(folder: Path) -> None
 
 
 def test_without_the_program_the_library_renders(folder: Path) -> None:
-    """With the values of the files in their order."""
+    """Values files are applied in their order."""
     pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")
     (folder / "a.yaml").write_text("image: {tag: '1'}\n")
     (folder / "b.yaml").write_text("image: {tag: '2'}\n")

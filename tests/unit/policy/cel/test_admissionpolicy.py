@@ -29,7 +29,7 @@ def decoded(kind, body, *, version="v1"):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_validating_policy_decodes_in_every_version(version):
-    """Parameters, conditions, variables, validations and audit annotations."""
+    """Parameters, conditions, variables, validations and audit annotations are decoded."""
     policy = decoded(
         "ValidatingAdmissionPolicy",
         "  failurePolicy: Ignore\n"

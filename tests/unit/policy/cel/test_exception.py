@@ -1,4 +1,4 @@
-"""PolicyExceptions for CEL policies: what they name, when they end, which one decides."""
+"""PolicyExceptions for CEL policies: policies that they name, expiry and priority."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def exception(lines="", *, labels="", version="v1"):
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1", "v1alpha1"])
 def test_it_decodes_in_every_version(version):
-    """The defaults: it never ends, exempts fully and reports a skip."""
+    """By default an exception never expires, exempts fully and reports a skip."""
     found = exception(version=version)
     assert (found.spec.expires_at, found.spec.report_result, found.is_partial) == (None, ReportResult.SKIP, False)
 
@@ -44,7 +44,7 @@ def test_policies_are_named_exactly_by_name_and_kind():
 
 @pytest.mark.parametrize("line", ["  images: ['ghcr.io/*']", "  allowedValues: [x]"])
 def test_allowed_lists_make_it_partial(line):
-    """With lists of what is allowed the policies still run."""
+    """An exception that lists allowed values or images does not stop the policies from running."""
     assert exception(line).is_partial
 
 
@@ -56,7 +56,7 @@ def test_a_time_that_yaml_would_read_stays_a_text():
 
 @pytest.mark.parametrize(("label", "expected"), [("'7'", 7), ("'-3'", -3), ("high", 0), ("'1e3'", 0), ("'\uff17'", 0)])
 def test_the_priority_is_a_number_in_a_label(label, expected):
-    """What is no number counts as none."""
+    """A label that is not a number counts as no priority."""
     assert exception(labels=f"polex.kyverno.io/priority: {label}").priority == expected
 
 
@@ -77,5 +77,5 @@ def test_conditions_know_their_place():
     ],
 )
 def test_what_the_schema_refuses_is_located(lines, code, path):
-    """An end that is no time must not become an exception without end."""
+    """An invalid expiry is an error: the exception must not become permanent."""
     assert [(code, path)] == [found[:2] for found in problems(written(lines))]

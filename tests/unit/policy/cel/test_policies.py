@@ -76,7 +76,7 @@ def test_an_empty_list_of_actions_means_deny():
     ],
 )
 def test_switches_of_evaluation_are_flattened(line, expected):
-    """A switch that says nothing keeps its default."""
+    """An evaluation setting without a value keeps its default."""
     assert decoded("ValidatingPolicy", f"{VALIDATING}  {line}\n").spec.evaluation == expected
 
 
@@ -92,7 +92,7 @@ def test_switches_of_evaluation_are_flattened(line, expected):
     ],
 )
 def test_no_controllers_differ_from_all_of_them(line, expected):
-    """An empty list switches copies off, an absent one asks for all."""
+    """An empty list disables autogen; an absent one enables it for all controllers."""
     autogen = decoded("ValidatingPolicy", f"{VALIDATING}  {line}\n").spec.autogen
     assert (autogen.pod_controllers, autogen.admission_policy) == expected
 
@@ -183,7 +183,7 @@ def test_a_deleting_policy_has_a_schedule():
 
 
 def test_an_image_policy_knows_its_attestors():
-    """Keys, identities, certificates and roots may come out of expressions, each with its path."""
+    """Keys, identities, certificates and roots may be CEL expressions, each with its path."""
     body = VALIDATING + (
         "  matchImageReferences: [{glob: 'ghcr.io/*'}, {expression: r}]\n"
         "  images: [{name: i, expression: e}]\n"

@@ -1,4 +1,4 @@
-"""Formats of build servers: what their documentation asks for, and no way for a text to break out."""
+"""Formats of build servers: required fields, and escaping of every text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_gitlab_issues_have_what_code_quality_needs() -> None:
 
 
 def test_a_fingerprint_survives_lines_that_move() -> None:
-    """Also an element that moves in its list; two equal findings have two fingerprints."""
+    """It survives a list element that moves, too; two equal findings have two fingerprints."""
     moved = Finding(
         "p", "r", POD, "fail", "no", location=Location("k8s/pod.yaml", 99, 1), path="/spec/containers/4/image/"
     )
@@ -47,7 +47,7 @@ def test_a_fingerprint_survives_lines_that_move() -> None:
 
 
 def test_azure_issues_are_errors_and_warnings_with_their_place() -> None:
-    """One command a line."""
+    """Each finding is one command on one line."""
     lines = FORMATTERS["azure"](ALL, [PROBLEM]).splitlines()
     assert ["error", "error", "warning", "error"] == [line.split("type=")[1].split(";")[0] for line in lines]
     expected = "##vso[task.logissue type=error;sourcepath=./k8s/pod.yaml;linenumber=7;columnnumber=3;code=p/r]"
@@ -55,7 +55,7 @@ def test_azure_issues_are_errors_and_warnings_with_their_place() -> None:
 
 
 def test_teamcity_has_a_type_for_each_rule() -> None:
-    """Before its first inspection; what could not be read is a problem of the build."""
+    """The type precedes its first inspection; a source that could not be read is a build problem."""
     lines = FORMATTERS["teamcity"]([FAIL, FAIL, WARN], [PROBLEM]).splitlines()
     kinds = [line.removeprefix("##teamcity[").split(" ")[0] for line in lines]
     assert ["buildProblem", "inspectionType", "inspection", "inspection", "inspectionType", "inspection"] == kinds
@@ -63,7 +63,7 @@ def test_teamcity_has_a_type_for_each_rule() -> None:
 
 
 def test_teamcity_writes_other_alphabets_as_numbers() -> None:
-    """In UTF-16 units."""
+    """Other characters are written as UTF-16 code units."""
     (_, line) = FORMATTERS["teamcity"]([Finding("p", "r", POD, "fail", "é\U0001f600")]).splitlines()
     assert "é".encode() not in line.encode()
     assert "|0x00e9|0xd83d|0xde00" in line
@@ -86,7 +86,7 @@ def test_tap_has_a_point_for_each_result() -> None:
 
 
 def test_a_job_summary_counts_and_lists_what_needs_attention() -> None:
-    """And stays within the size that GitHub accepts."""
+    """The summary stays within the size that GitHub accepts."""
     text = FORMATTERS["markdown"](ALL, [PROBLEM])
     assert "| 1 | 1 | 1 | 1 | 1 | 1 |" in text
     assert "| fail | high | p/r | shop/Pod/a | ./k8s/pod.yaml:7:3 | no<br>tags |" in text
@@ -97,7 +97,7 @@ def test_a_job_summary_counts_and_lists_what_needs_attention() -> None:
 
 
 def test_csv_has_places_and_no_formulas() -> None:
-    """A spreadsheet computes nothing that a policy wrote."""
+    """Text of a policy never becomes a formula in a spreadsheet."""
     rows = [*csv.DictReader(io.StringIO(FORMATTERS["csv"]([Finding("p", "r", POD, "fail", "=1+1", location=AT)])))]
     assert ("'=1+1", "7", "3") == (rows[0]["message"], rows[0]["line"], rows[0]["column"])
 

@@ -1,4 +1,4 @@
-"""Findings become texts that machines read, whatever stands in them."""
+"""Machine-readable report formats, with any text in the findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NASTY = 'a]]>&<b>"\n::error::x%\r\x00'
 
 
 def test_a_finding_points_at_the_field() -> None:
-    """Or at its nearest ancestor that was written."""
+    """If the field is absent, the place is that of its nearest ancestor in the file."""
     (document,) = load_documents("kind: Pod\nspec:\n  containers:\n  - image: x\n", file="pod.yaml")
     found = finding(result(detail=PatternDetail("/spec/containers/0/image/")), POD, document)
     assert Location("pod.yaml", 4, 12) == found.location
@@ -37,7 +37,7 @@ def test_a_finding_points_at_the_field() -> None:
 
 @pytest.mark.parametrize("name", sorted(FORMATTERS))
 def test_no_text_breaks_a_format(name: str) -> None:
-    """Messages come from policies and resources."""
+    """Messages come from policies and resources, so any character may occur."""
     ref = ResourceRef("v1", "Pod", NASTY, NASTY)
     text = FORMATTERS[name]([Finding("p", NASTY, ref, "fail", NASTY, location=Location("a b.yaml", 1, 1))])
     match name:
@@ -53,7 +53,7 @@ def test_no_text_breaks_a_format(name: str) -> None:
 
 
 def test_only_problems_are_annotated() -> None:
-    """Passes and skips say nothing in code scanning and annotations."""
+    """Passes and skips are left out of code scanning and annotations."""
     found = [Finding("p", "r", POD, status) for status in ("pass", "skip", "warn", "error")]
     assert 2 == len(json.loads(sarif(found))["runs"][0]["results"])
     assert ["::warning", "::error"] == [line.split(" ")[0] for line in github(found).splitlines()]
@@ -69,7 +69,7 @@ def test_sarif_rules_are_listed_once() -> None:
 
 
 def test_junit_counts_failures_per_policy() -> None:
-    """A suite per policy."""
+    """Each policy is a test suite."""
     cases = [
         Case("p", "r", "a", "Pass"),
         Case("q", "r", "a", "Fail", "Want pass, got fail", is_failure=True),
@@ -86,14 +86,14 @@ def test_markdown_cells_stay_in_their_column() -> None:
 
 
 def test_a_table_with_many_rows_counts_them() -> None:
-    """In the first header."""
+    """The first header contains the number of rows."""
     drawn = draw_table(["ID"], [[str(number)] for number in range(11)])
     assert "│ ID (11) │" == drawn.splitlines()[1]
     assert "" == draw_table(["ID"], [])
 
 
 def test_long_and_multiline_cells_wrap() -> None:
-    """At words; other columns stay blank."""
+    """Lines break at words; on further lines the other columns are blank."""
     drawn = draw_table(["A", "B"], [["1", "x\n" + "word " * 80]]).splitlines()
     assert 7 == len(drawn)
     assert all(len(line) == len(drawn[0]) for line in drawn)
@@ -117,7 +117,7 @@ def test_cells_and_headers_may_be_painted() -> None:
     ],
 )
 def test_exceptions_cover_what_a_controller_makes(kind: str, rule: str, kinds: list[str], rules: list[str]) -> None:
-    """And nothing else."""
+    """An exception matches those objects and no others."""
     made = exception_for(ReportEntry(result(rule=rule), ResourceRef("v1", kind, "n", "a"), 0), ttl="1h0m0s")
     assert made is not None
     (block,) = made["spec"]["match"]["all"]
@@ -128,7 +128,7 @@ def test_exceptions_cover_what_a_controller_makes(kind: str, rule: str, kinds: l
 
 
 def test_exceptions_name_the_controls_that_failed() -> None:
-    """With any tag of the images."""
+    """The images are listed with any tag."""
     detail = PodSecurityDetail("baseline", "latest", ({"id": "c", "name": "Capabilities", "images": ["r:5000/a:1"]},))
     made = exception_for(ReportEntry(result(detail=detail), POD, 0))
     assert made is not None
@@ -148,5 +148,5 @@ def test_only_failures_are_excused() -> None:
 
 @pytest.mark.parametrize(("image", "expected"), [("a:1", "a*"), ("a@sha256:1", "a*"), ("h:1/a:1@sha256:1", "h:1/a*")])
 def test_tags_and_digests_become_a_wildcard(image: str, expected: str) -> None:
-    """The port of a registry is neither."""
+    """The port of a registry is kept."""
     assert expected == any_tag(image)

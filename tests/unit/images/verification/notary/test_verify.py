@@ -83,7 +83,7 @@ def test_a_leaf_in_the_trust_store_is_trusted(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_time_stamp_proves_that_an_ended_certificate_was_valid(form: str) -> None:
-    """The certificate ended since, and the stamp shows that the signature is older."""
+    """The certificate has expired since, and the time stamp proves that the signature is older."""
     signer = NotarySigner(seconds=600)
     envelope = signer.sign(form, DIGEST, stamps=STAMPS, stamped_at=NOW + 60 - 86_400)
     root = read_certificate(STAMPS.root.public_bytes(Encoding.DER))
@@ -283,7 +283,7 @@ BROKEN: dict[str, tuple[str, bytes, str]] = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_an_envelope_that_cannot_be_read_is_an_error(case: str) -> None:
-    """The message says what is wrong with the document."""
+    """The message names the mistake in the document."""
     form, envelope, expected = BROKEN[case]
     with pytest.raises(VerificationError) as caught:
         read_notary(envelope, form)

@@ -1,4 +1,4 @@
-"""Where a Service leads."""
+"""Addresses of a Service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pod(name: str, address: str, *, ready: bool = True, leaving: bool = False) -
 
 
 def test_an_address_tells_whose_it_is() -> None:
-    """And the name that the pod has under its service."""
+    """The address holds a reference to its pod, and the pod's host name under the service."""
     found = endpoints_of(SERVICE, [pod("x", "10.0.0.1")])
     reference = {"kind": "Pod", "namespace": "n", "name": "x", "uid": "x"}
     address = {"ip": "10.0.0.1", "nodeName": "a", "hostname": "x", "targetRef": reference}
@@ -36,7 +36,7 @@ def test_an_address_tells_whose_it_is() -> None:
 
 
 def test_pods_that_leave_stand_in_the_slice_only() -> None:
-    """Serving or not, never ready."""
+    """Terminating pods are only in the EndpointSlice: serving or not, but never ready."""
     pods = [pod("x", "10.0.0.1"), pod("y", "10.0.0.2", leaving=True), pod("z", "10.0.0.3", ready=False), pod("w", "")]
     assert ["10.0.0.1"] == [item["ip"] for item in endpoints_of(SERVICE, pods)["subsets"][0]["addresses"]]
     found = {item["targetRef"]["name"]: item["conditions"] for item in slice_of(SERVICE, pods)["endpoints"]}
@@ -62,7 +62,7 @@ def test_names_of_ports_are_looked_up_by_protocol() -> None:
 
 
 def test_services_without_pods_of_their_own_are_known() -> None:
-    """No selector, or a name elsewhere."""
+    """Such a service has no selector or is an ExternalName."""
     assert has_selector(SERVICE)
     assert not has_selector({"spec": {}})
     assert not has_selector({"spec": {"selector": {"a": "b"}, "type": "ExternalName"}})

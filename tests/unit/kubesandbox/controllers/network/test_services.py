@@ -62,7 +62,7 @@ async def test_addresses_come_and_go_with_pods(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_pods_that_are_not_ready_stand_apart(cluster: Cluster) -> None:
-    """Unless the service wants them published all the same."""
+    """They are separate unless the service publishes addresses that are not ready."""
     await cluster.create("services", service())
     body = web_pod("a")
     body["spec"]["readinessGates"] = [{"conditionType": "example.com/never"}]
@@ -77,7 +77,7 @@ async def test_pods_that_are_not_ready_stand_apart(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_pods_with_other_port_numbers_make_another_subset(cluster: Cluster) -> None:
-    """As names may mean different numbers."""
+    """A named port may have different numbers in different pods."""
     await cluster.create("services", service())
     await cluster.create("pods", web_pod("a", 8080))
     await cluster.create("pods", web_pod("b", 9090))
@@ -86,7 +86,7 @@ async def test_pods_with_other_port_numbers_make_another_subset(cluster: Cluster
 
 @in_cluster
 async def test_a_service_without_selector_keeps_its_own_addresses(cluster: Cluster) -> None:
-    """Their owner writes them."""
+    """The controller leaves these Endpoints alone, since their owner writes them."""
     await cluster.create("services", service(selector={}))
     own = {
         "apiVersion": "v1",
@@ -113,7 +113,7 @@ async def test_addresses_go_with_their_service(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_what_somebody_else_changed_is_put_right(cluster: Cluster) -> None:
-    """Or made again."""
+    """Changed objects are corrected, and deleted ones are made again."""
     await cluster.create("services", service())
     await cluster.create("pods", web_pod("a"))
     await cluster.client.patch("endpoints", "web", "default", {"subsets": None})

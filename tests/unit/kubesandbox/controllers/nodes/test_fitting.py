@@ -1,4 +1,4 @@
-"""Whether pods fit on nodes."""
+"""Fitting pods on nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SELECTOR = "node(s) didn't match Pod's node affinity/selector"
     ],
 )
 def test_a_pod_fits_or_not_for_a_reason(body: JSONObject, expected: str) -> None:
-    """In the scheduler's words."""
+    """The reasons have the texts of the Kubernetes scheduler."""
     assert expected == unfit_reason(body, NODE)
 
 

@@ -1,4 +1,4 @@
-"""Pods on a node: they run, end, change and go."""
+"""Pods on a node: start, end, changes and deletion."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_addresses_differ(cluster: Cluster) -> None:
-    """But for pods in the network of their host, which have its address."""
+    """Each pod has its own address; pods in the host network have the host's."""
     for name in ("a", "b"):
         await cluster.create("pods", pod(name))
     await cluster.create("pods", pod("c", hostNetwork=True))
@@ -45,7 +45,7 @@ async def test_addresses_differ(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_deleted_pod_goes_at_once(cluster: Cluster) -> None:
-    """Whatever its grace period; a finalizer still holds it."""
+    """The grace period does not delay it; a finalizer does."""
     await cluster.create("pods", pod("web"))
     held = pod("held")
     held["metadata"]["finalizers"] = ["example.com/hold"]
@@ -170,7 +170,7 @@ async def test_readiness_gates_are_waited_for(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_status_that_somebody_wrote_stays(cluster: Cluster) -> None:
-    """So that tests can play a pod that fails."""
+    """Tests can thereby simulate a pod that fails."""
     await cluster.create("pods", pod("web"))
     body = cluster.get("pods", "web")
     await cluster.client.update("pods", {**body, "status": {**body["status"], "phase": "Failed"}}, subresource="status")

@@ -1,4 +1,4 @@
-"""How containers end."""
+"""Exit codes of containers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_codes_may_be_those_of_one_container() -> None:
 
 
 def test_pods_that_are_stopped_have_failed() -> None:
-    """By the signal that ends containers."""
+    """Their exit code is that of the signal that ends containers."""
     status = stopped_status(running(pod("web", restartPolicy="OnFailure")), LATER)
     ended = status["containerStatuses"][0]["state"]["terminated"]
     assert ("Failed", 137) == (status["phase"], ended["exitCode"])

@@ -1,4 +1,4 @@
-"""What containers wait for, and the status of their pod meanwhile."""
+"""Waiting containers, and the status of their pod meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def environment(**source: JSONObject) -> JSONObject:
     ],
 )
 def test_a_container_waits_for_what_its_environment_names(container: JSONObject, expected: str | None) -> None:
-    """In the words of a kubelet; what is optional may be missing."""
+    """The message is that of a kubelet; optional references may be missing."""
     body = pod("web", containers=[{"name": "main", "image": "nginx:1", **container}])
     assert ({} if expected is None else {"main": expected}) == find_problems(body, find).containers
 

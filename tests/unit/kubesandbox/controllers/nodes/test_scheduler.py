@@ -1,4 +1,4 @@
-"""Which pods get a node, and the condition and event of those that do not."""
+"""The scheduler: binding, and the condition and event of pods that fit no node."""
 
 from __future__ import annotations
 

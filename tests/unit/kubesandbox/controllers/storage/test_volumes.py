@@ -1,4 +1,4 @@
-"""Claims and volumes: bound at once, and what becomes of them."""
+"""Claims and volumes: immediate binding, release and deletion."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_claim_without_class_waits_for_a_volume_that_fits(cluster: Clust
 
 @in_cluster
 async def test_an_unknown_class_is_told(cluster: Cluster) -> None:
-    """And waited for."""
+    """An event names the unknown class, and the claim waits until it exists."""
     await cluster.create(CLAIMS, claim(storageClassName="fast"))
     assert 'storageclass.storage.k8s.io "fast" not found' in cluster.events("ProvisioningFailed")
     fast = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}

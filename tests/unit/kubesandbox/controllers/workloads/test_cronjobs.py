@@ -116,7 +116,7 @@ def test_a_schedule_that_can_not_be_read_is_an_error() -> None:
 
 
 def test_a_job_carries_labels_and_its_time() -> None:
-    """And belongs to the CronJob."""
+    """The CronJob owns the Job."""
     body = cron_job()
     body["spec"]["jobTemplate"]["metadata"] = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
     metadata = job_of(body, datetime(2030, 1, 1, 12, 5, tzinfo=UTC))["metadata"]

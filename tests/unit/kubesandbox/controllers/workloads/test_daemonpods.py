@@ -34,7 +34,7 @@ def short(pods: list[JSONObject], nodes: tuple[str, ...] = ("a", "b"), **spec: o
 
 
 def test_a_pod_is_bound_to_its_node_by_affinity() -> None:
-    """And tolerates what keeps other pods away."""
+    """The pod tolerates the taints that keep other pods away."""
     body = daemon_pod(SET, "a", "h")
     assert "a" == node_of(body)
     assert {"app": "agent", "controller-revision-hash": "h", "pod-template-generation": "1"} == body["metadata"][

@@ -65,7 +65,7 @@ async def test_a_rolling_update_replaces_pods_one_by_one(cluster: Cluster) -> No
 
 @in_cluster
 async def test_pods_that_are_replaced_by_hand_wait_for_it(cluster: Cluster) -> None:
-    """OnDelete."""
+    """The strategy is OnDelete."""
     await cluster.create(SETS, workload("DaemonSet", "agent", updateStrategy={"type": "OnDelete"}))
     first = cluster.names("pods")
     template = pod_template({"app": "agent"}, "nginx:2")

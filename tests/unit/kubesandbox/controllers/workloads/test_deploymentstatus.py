@@ -72,7 +72,7 @@ def test_without_progress_the_deadline_passes() -> None:
 
 
 def test_a_failure_of_a_replica_set_is_passed_on_and_taken_back() -> None:
-    """With its reason and text."""
+    """The condition has the reason and message of the ReplicaSet."""
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "no room"}
     broken = replica_set("new", 2, 0)
     broken["status"]["conditions"] = [failure]

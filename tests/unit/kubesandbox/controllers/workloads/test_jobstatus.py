@@ -1,4 +1,4 @@
-"""How far a Job is."""
+"""Progress of a Job."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_failures_in_a_row_are_waited_for() -> None:
 
 
 def test_a_pod_knows_its_job() -> None:
-    """By its labels."""
+    """The labels of the pod name its job."""
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
     body = job_pod(job(template=template))
     assert {"a": "b", "job-name": "work", "controller-uid": "u"}.items() <= body["metadata"]["labels"].items()

@@ -25,7 +25,7 @@ async def test_pods_that_fit_are_adopted_and_those_that_no_longer_do_are_release
 
 @in_cluster
 async def test_a_pod_that_ends_or_goes_is_replaced(cluster: Cluster) -> None:
-    """And never more are made than are missing."""
+    """The controller never makes more pods than are missing."""
     await cluster.create(SETS, workload("ReplicaSet", "web", replicas=2))
     first, second = cluster.names("pods")
     await cluster.client.delete("pods", first, "default")

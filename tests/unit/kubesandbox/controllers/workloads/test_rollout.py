@@ -44,7 +44,7 @@ def replica_set(name: str, replicas: int, available: int | None = None, **annota
 def test_surplus_rounds_up_and_lack_rounds_down(
     surge: JSON, unavailable: JSON, desired: int, expected: tuple[int, int]
 ) -> None:
-    """And both cannot be nothing."""
+    """Surplus and unavailability are never both zero."""
     assert expected == fence_posts(surge, unavailable, desired)
 
 

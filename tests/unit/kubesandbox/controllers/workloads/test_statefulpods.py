@@ -70,6 +70,6 @@ def test_a_pod_must_have_been_ready_for_some_time() -> None:
 
 
 def test_only_names_of_this_set_have_numbers() -> None:
-    """Others are no members."""
+    """Pods with other names are not members."""
     names = ("db-0", "db-12", "web-1", "db-x", "db", "my-db-1")
     assert [0, 12, -1, -1, -1, -1] == [ordinal_of(body(1), {"metadata": {"name": name}}) for name in names]

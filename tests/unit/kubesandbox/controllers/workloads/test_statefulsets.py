@@ -95,7 +95,7 @@ async def test_a_rolling_update_starts_at_the_end(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_partition_keeps_the_first_pods_as_they_are(cluster: Cluster) -> None:
-    """Even when they are made again."""
+    """They keep their revision even when they are made again."""
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     await cluster.create(SETS, stateful(replicas=3, updateStrategy=strategy))
     await change_image(cluster, "nginx:2")
@@ -109,7 +109,7 @@ async def test_a_partition_keeps_the_first_pods_as_they_are(cluster: Cluster) ->
 
 @in_cluster
 async def test_pods_that_are_replaced_by_hand_wait_for_it(cluster: Cluster) -> None:
-    """OnDelete."""
+    """The strategy is OnDelete."""
     await cluster.create(SETS, stateful(replicas=2, updateStrategy={"type": "OnDelete"}))
     await change_image(cluster, "nginx:2")
     assert ["nginx:1", "nginx:1"] == images(cluster)
