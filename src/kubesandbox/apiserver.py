@@ -128,7 +128,7 @@ class ApiServer(Reads):
         return await self._outcome(type, self._stored(type, write.key, kept), 201)
 
     def _prepared(self, type: ResourceType, body: JSONObject) -> JSONObject:
-        """Fill in what the server says about a new object."""
+        """Fill in the metadata that the server sets on a new object."""
         metadata = metadata_of(body)
         if not metadata.get("name"):
             base = metadata.get("generateName")
@@ -333,7 +333,7 @@ class ApiServer(Reads):
     async def delete_collection(
         self, write: Write, selected: ListOptions, options: DeleteOptions = _NO_OPTIONS
     ) -> listing.Page:
-        """Delete everything that is selected and return it; what is gone already is passed over."""
+        """Delete the selected objects and return them; objects that no longer exist are skipped."""
         page = await self.list(write.type, write.namespace, selected)
         for state in page.states:
             try:
@@ -385,7 +385,7 @@ class ApiServer(Reads):
         return body
 
     def _reread(self, attributes: Attributes, body: JSONObject) -> JSONObject:
-        """Read an object that admission has changed, and fill in what is missing again."""
+        """Decode an object that admission has changed, and fill in defaults again."""
         type = attributes.type
         decoded = self.schemas.decode(type, body, subresource=attributes.subresource).body
         # objects of subresources' own kinds have no defaults
@@ -398,7 +398,7 @@ class ApiServer(Reads):
         return self._managers.tracked(type, before, body, manager=manager, subresource=part, empty=self._empty(type))
 
     def _empty(self, type: ResourceType) -> JSONObject | None:
-        """Return a new object of a built-in type that says nothing; custom ones have no fields of their own accord."""
+        """Return an empty object of a built-in type with its implicit fields; None for custom types."""
         if type.is_custom:
             return None
         found = self._empties.get(type)

@@ -1,6 +1,6 @@
 """Attributes of one write or connection: the user, the operation and the object.
 
-Admission plugins and webhooks read `Attributes`; what they want to tell the client goes into `Notes`.
+Admission plugins and webhooks read `Attributes`; messages for the client go into `Notes`.
 """
 
 from __future__ import annotations

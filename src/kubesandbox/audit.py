@@ -29,7 +29,7 @@ class AuditRecord:
     annotations: Mapping[str, str]
 
     def shown(self) -> str:
-        """Return the annotations as one line of JSON, those of every day left out; empty when there are no others.
+        """Return the annotations as one line of JSON, without routine ones; empty when no others exist.
 
         >>> AuditRecord("POST", "/api", "jane", 201, {"policy/key": "v"}).shown()
         '{"policy/key":"v"}'

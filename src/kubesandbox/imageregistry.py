@@ -259,7 +259,7 @@ class Registry:
 
 
 def _subject_header(body: bytes) -> dict[str, str] | None:
-    """Return the header of a registry that lists what refers to an image; None for what is no manifest."""
+    """Return the `OCI-Subject` header of a registry with referrers; None for a body that is no manifest."""
     try:
         found = json.loads(body)
     except ValueError:

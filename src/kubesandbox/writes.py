@@ -44,7 +44,7 @@ class Write:
 
     @property
     def key(self) -> Key:
-        """Where the object stands."""
+        """The storage key of the object."""
         return Key(self.type.key, self.namespace, self.name)
 
     def attributes(self, operation: Operation, body: JSONObject | None, old: JSONObject | None) -> Attributes:

@@ -72,7 +72,7 @@ class Admission:
 
     @property
     def caller(self) -> WebhookCaller:
-        """Who calls webhooks; those of conversions go the same way."""
+        """The client that calls webhooks, also used for conversion webhooks."""
         return self._caller
 
     async def close(self) -> None:

@@ -22,7 +22,7 @@ def matched_type(
 ) -> ResourceType | None:
     """Return the type through which rules match a request: its own, else one that holds the same objects.
 
-    None when no rule is; `is_equivalent` is what `matchPolicy` says.
+    None when no rule matches; `is_equivalent` is true for `matchPolicy: Equivalent`.
     """
     if _fits(rules, attributes.type, attributes):
         return attributes.type

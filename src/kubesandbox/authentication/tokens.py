@@ -67,7 +67,7 @@ class TokenSigner:
         return _encode(sha256(public).digest())
 
     def sign(self, claims: JSONObject) -> str:
-        """Return a token that says these claims."""
+        """Return a signed token with these claims."""
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
         from cryptography.hazmat.primitives.hashes import SHA256
 

@@ -1,4 +1,4 @@
-"""Nobody gives away what they do not hold: the check of roles and bindings that are being written.
+"""Prevents privilege escalation: users cannot write roles or bindings that grant more than they hold.
 
 Without it, permission to write roles would be permission to do everything.
 """

@@ -34,7 +34,7 @@ class SystemClock:
     """The time of an event loop; `now` may be another source than the machine's."""
 
     def __init__(self, now: Callable[[], datetime] | None = None) -> None:
-        """Take what tells the time."""
+        """Take the source of the current time."""
         self._now = now or (lambda: datetime.now(UTC))
 
     def now(self) -> datetime:

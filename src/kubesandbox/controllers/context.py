@@ -90,7 +90,7 @@ class ControllerContext:
         *,
         may_adopt: Callable[[JSONObject], bool] = lambda _body: True,
     ) -> list[JSONObject]:
-        """Return the objects that belong to an owner, after adopting and releasing what its selector says."""
+        """Return the objects of an owner, after adopting and releasing objects by its selector."""
         found = claim(owner, self.client.list(resource, namespace_of(owner)), selector_of(owner), may_adopt=may_adopt)
         for body in found.released:
             await self.client.patch(resource, name_of(body), namespace_of(body), without_owner(body, [uid_of(owner)]))
@@ -124,7 +124,7 @@ class ControllerContext:
             batch *= 2
 
     async def delete_pods(self, owner: JSONObject, pods: Sequence[JSONObject]) -> None:
-        """Delete pods; those that are gone already count as deleted."""
+        """Delete pods; pods that no longer exist count as deleted."""
         for pod in pods[:BURST]:
             if is_deleting(pod):
                 continue

@@ -70,7 +70,7 @@ class ControllerSet:
                 loop.add(key)
 
     async def stop(self) -> None:
-        """End everything; what is not done yet is found again at the next start."""
+        """Stop all controllers; the next start resumes unfinished work."""
         if self._readers is not None:
             await self._readers.stop()
         for loop in self._loops:

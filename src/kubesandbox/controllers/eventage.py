@@ -47,7 +47,7 @@ class EventAge:
 
 
 def last_seen(event: JSONObject) -> str:
-    """Return the stamp of the last time that an event says it happened."""
+    """Return the timestamp of an event's last occurrence."""
     created = at(event, "metadata", "creationTimestamp", default="")
     times = (event.get("lastTimestamp"), at(event, "series", "lastObservedTime"), event.get("eventTime"), created)
     return max(str(time) for time in times if time) if any(times) else ""

@@ -40,7 +40,7 @@ class Owners:
 
 
 class GarbageCollector:
-    """Watches all objects and deletes those whose owners are gone."""
+    """Watches all objects and deletes those whose owners no longer exist."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""

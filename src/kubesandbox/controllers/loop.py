@@ -163,7 +163,7 @@ class Loop:
 
 
 def _level(error: StatusError) -> int:
-    """Return how loud a refusal is: lost races are no news, refusals stand in events, failures of the server matter."""
+    """Return the log level of an error: debug for lost races, info for refusals, warning for server failures."""
     if error.reason in _EXPECTED:
         return logging.DEBUG
     return logging.INFO if error.status < HTTPStatus.INTERNAL_SERVER_ERROR else logging.WARNING

@@ -41,7 +41,7 @@ class Namespaces:
         return (Key("namespaces", "", name),) if namespace is not None and is_deleting(namespace) else ()
 
     async def reconcile(self, key: Key) -> float | None:
-        """Delete what is in the namespace; when nothing is left, take the finalizer away."""
+        """Delete the objects in a terminating namespace; remove the finalizer once it is empty."""
         client = self._context.client
         body = client.get("namespaces", key.name)
         if body is None or not is_deleting(body) or FINALIZER not in _finalizers(body):

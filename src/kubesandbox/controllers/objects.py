@@ -36,7 +36,7 @@ __all__ = [
 
 
 def at(body: JSON, *path: str, default: JSON = None) -> JSON:
-    """Return what stands at a path of keys.
+    """Return the value at a path of keys.
 
     >>> at({"spec": {"a": 1}}, "spec", "a"), at({}, "spec", "a", default=3)
     (1, 3)
@@ -80,7 +80,7 @@ def annotations_of(body: JSONObject) -> Mapping[str, str]:
 
 
 def key_of(resource: str, body: JSONObject) -> Key:
-    """Return where an object of a resource stands."""
+    """Return the storage key of an object."""
     return Key(resource, namespace_of(body), name_of(body))
 
 

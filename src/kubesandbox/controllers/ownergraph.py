@@ -54,11 +54,11 @@ class OwnerGraph:
             self._unlink(key, known)
 
     def dependents(self, uid: str) -> list[Key]:
-        """Return where the dependents of an owner stand."""
+        """Return the keys of an owner's dependents."""
         return list(self._dependents.get(uid, ()))
 
     def place(self, uid: str) -> Key | None:
-        """Return where an object stands."""
+        """Return the key of an object."""
         return self._places.get(uid)
 
     def _unlink(self, key: Key, node: _Node) -> None:

@@ -53,7 +53,7 @@ class _Notice:
 def event_for(
     about: JSONObject, kind: str, reason: str, message: str, *, component: str, now: str, suffix: str
 ) -> JSONObject:
-    """Return the Event about an object; one about an object of the cluster stands in the namespace `default`.
+    """Return the Event for an object; Events of cluster-scoped objects go into the namespace `default`.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n", "uid": "u"}}
     >>> event = event_for(pod, "Normal", "Pulled", "done", component="kubelet", now="2030-01-01T00:00:00Z", suffix="1f")
@@ -102,7 +102,7 @@ class Recorder:
         self._enqueue(_Notice(about, NORMAL, reason, message, field))
 
     def warning(self, about: JSONObject, reason: str, message: str, *, field: str = "") -> None:
-        """Tell what did not."""
+        """Record a warning event."""
         self._enqueue(_Notice(about, WARNING, reason, message, field))
 
     @property
@@ -111,7 +111,7 @@ class Recorder:
         return self._task is None
 
     async def stop(self) -> None:
-        """Drop what is not written yet."""
+        """Stop writing; drop pending events."""
         self._waiting.clear()
         if self._task is not None:
             self._task.cancel()

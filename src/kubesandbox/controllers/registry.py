@@ -1,4 +1,4 @@
-"""Who is on duty: one row per controller, with its name, its user, and how it is made."""
+"""The table of controllers: one row each, with its name, its user and its constructor."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def root_certificate(certificate: str) -> Standing:
 
 
 class TokenSecrets:
-    """Fills Secrets that ask for the token of an account, and deletes those whose account is gone."""
+    """Fills token Secrets of service accounts, and deletes those whose account no longer exists."""
 
     def __init__(self, context: ControllerContext, sign: Callable[[JSONObject, str], str], certificate: str) -> None:
         """Take the tools, the function that signs a token for an account and a Secret, and the authority as PEM."""
@@ -139,7 +139,7 @@ class TokenSecrets:
 
 
 def filled_secret(secret: JSONObject, account: JSONObject, token: str, certificate: str) -> JSONObject:
-    """Return a Secret with what a client of an account needs; what it holds already stays."""
+    """Return a Secret with an account's token, CA and namespace; existing entries are kept."""
     annotations = {**annotations_of(secret), ACCOUNT_UID: uid_of(account)}
     texts = {"ca.crt": certificate, "namespace": namespace_of(secret), "token": token}
     data = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}

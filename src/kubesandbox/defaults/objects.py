@@ -57,7 +57,7 @@ def _namespace(body: JSONObject) -> None:
 
 
 def _secret(body: JSONObject) -> None:
-    """What is written as text is stored as bytes."""
+    """Move `stringData` into `data`, base64-encoded."""
     zero(type="Opaque")(body)
     texts = body.pop("stringData", None)
     if texts:

@@ -72,7 +72,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Answer what is no request; the connection is closed afterwards."""
+        """Answer an unreadable request and close the connection."""
         if not isinstance(exc, BadHttpMessage):
             return super().handle_error(request, status, exc, message)
         if isinstance(exc, BadHttpMethod) and _REQUEST_LINE.search(exc.message):
@@ -97,7 +97,7 @@ def unmet(request: web.BaseRequest) -> web.Response | None:
 
 
 def unreadable(status: HTTPStatus | None = None) -> web.Response:
-    """Answer what is no request (400 unless something else is wrong); the connection is closed afterwards."""
+    """Return the response to an unreadable request (400 by default) and close the connection."""
     known = status or HTTPStatus.BAD_REQUEST
     response = web.Response(status=known, text=f"{known.value} {known.phrase}", content_type="text/plain")
     response.force_close()

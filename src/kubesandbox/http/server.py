@@ -147,7 +147,7 @@ class HttpServer:
         return response
 
     def _record_call(self, call: Call, status: int, milliseconds: float) -> None:
-        """Write the line of a request, and keep what was noted about it."""
+        """Log a request, and keep its audit record."""
         request, user = call.request, call.user.username or "-"
         record = AuditRecord(request.method, request.path_qs, user, status, dict(call.notes.annotations))
         self._audit.add(record)
@@ -189,7 +189,7 @@ class HttpServer:
             del self._watches[task]
 
     def _end_watches_of(self, name: str) -> None:
-        """End the watches of a definition that is gone, after they have reported the end of its objects."""
+        """End the watches of a deleted definition, after they have reported the deletion of its objects."""
         loop = asyncio.get_running_loop()
         loop.call_later(_LAST_EVENTS_SECONDS, self._end_watches, lambda kind: kind.crd == name)
 
@@ -206,7 +206,7 @@ class HttpServer:
         return user
 
     def _certificate(self, request: web.BaseRequest) -> Mapping[str, JSON] | None:
-        """Return what the client certificate says; it is the same for all requests of a connection."""
+        """Return the fields of the client certificate, read once per connection."""
         connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         if connection is None:
             return None

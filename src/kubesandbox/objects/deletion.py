@@ -77,7 +77,7 @@ def deleted(type: ResourceType, body: JSONObject, options: DeleteOptions, now: d
 
 
 def _again(type: ResourceType, body: JSONObject, grace: int, finalizers: list[str]) -> Deletion:
-    """Delete what is being deleted already: the grace period can only become shorter."""
+    """Delete an object that is already being deleted: the grace period can only become shorter."""
     metadata = metadata_of(body)
     left = metadata.get("deletionGracePeriodSeconds") or 0
     after = with_metadata(body, finalizers=finalizers or None)

@@ -87,7 +87,7 @@ def forbidden(path: str, detail: str) -> FieldError:
 
 
 def duplicate(path: str, value: JSON) -> FieldError:
-    """A value that stands there twice."""
+    """The error for a duplicate value."""
     return FieldError(path, "Duplicate value", "", go_value(value))
 
 

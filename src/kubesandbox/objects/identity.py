@@ -153,7 +153,7 @@ def check_version(type: ResourceType, current: JSONObject, version: str) -> bool
 
 
 def check_applied(type: ResourceType, body: JSONObject, name: str) -> None:
-    """Raise 400 when what is applied is no object of this type and name."""
+    """Raise 400 when the applied body is no object of this type and name."""
     version, kind = body.get("apiVersion") or "", body.get("kind") or ""
     if (version, kind) != (type.api_version, type.kind):
         group, number = parse_api_version(version) if isinstance(version, str) else ("", "")

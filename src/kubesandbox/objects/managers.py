@@ -1,4 +1,4 @@
-"""Who manages which fields of an object: `managedFields` at every write.
+"""Field management: updates `managedFields` at every write.
 
 The rules are those of `kube.apply.serverside`; this module chooses the schema and the version for them.
 """
@@ -98,7 +98,7 @@ class Managers:
 
 
 def _without(value: JSONObject, empty: JSONObject) -> JSONObject:
-    """Return an object without what is as in another one, metadata left aside."""
+    """Return an object without the fields that are equal in another one; metadata is kept."""
     kept: JSONObject = {}
     for key, item in value.items():
         other = empty.get(key)

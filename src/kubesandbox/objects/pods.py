@@ -56,7 +56,7 @@ async def evict(server: ApiServer, write: Write, eviction: JSONObject) -> Outcom
 
 
 def _mark(server: ApiServer, pod: Stored) -> None:
-    """Say in the status of a pod why it is deleted; policies of Jobs and budgets go by that."""
+    """Set the condition `DisruptionTarget` of an evicted pod, which Job policies and disruption budgets read."""
     status: JSONObject = pod.body.get("status") or {}
     others = [item for item in status.get("conditions") or () if item.get("type") != "DisruptionTarget"]
     condition: JSONObject = {

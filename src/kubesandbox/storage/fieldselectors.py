@@ -120,7 +120,7 @@ def _unescaped(value: str, text: str) -> str:
 
 
 def _at(path: str) -> _Read:
-    """Return the reader of a field; what is not there reads as the empty text."""
+    """Return the reader of a field; missing fields read as the empty string."""
     steps = path.removeprefix(".").split(".")
 
     def read(body: JSONObject) -> str:

@@ -33,7 +33,7 @@ UNSET = "<unset>"
 
 
 def part(body: JSON, *path: str) -> JSON:
-    """Return what stands at a path of keys, None where there is nothing.
+    """Return the value at a path of keys, None when it is missing.
 
     >>> part({"spec": {"replicas": 3}}, "spec", "replicas"), part({}, "spec", "replicas")
     (3, None)

@@ -109,7 +109,7 @@ def _failed(text: str) -> StatusError:
 
 
 def _format_kind(type: ResourceType, body: JSONObject, *, is_list: bool) -> str:
-    """Name what is converted as Go prints its kind; a list already has the version that is wanted."""
+    """Format the converted kind as Go prints it; a list already has the requested version."""
     if is_list:
         return f"{type.api_version}, Kind={type.list_kind}"
     return f"{body.get('apiVersion')}, Kind={body.get('kind')}"

@@ -42,7 +42,7 @@ class Served:
         return tuple(field["jsonPath"].removeprefix(".") for field in version.get("selectableFields") or ())
 
     def accept(self, state: Stored, now: str) -> Stored:
-        """Serve what a definition that was just written defines, and say so in its status."""
+        """Serve the resources of a definition that was just written, and update its status."""
         body = accepted(state.body, self.table, now=now)
         if body != state.body:
             state = self._store.put(state.key, body)
@@ -62,7 +62,7 @@ class Served:
         return next((type for type in self.table if type.crd == name), None)
 
     def released(self, crd: JSONObject) -> JSONObject:
-        """Return a definition without the finalizer that waits for its objects to be gone."""
+        """Return a definition without the finalizer that waits for the deletion of its objects."""
         finalizers = [each for each in metadata_of(crd).get("finalizers") or () if each != CRD_FINALIZER]
         return with_metadata(crd, finalizers=finalizers or None)
 

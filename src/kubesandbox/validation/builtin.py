@@ -84,7 +84,7 @@ class BuiltinValidation:
 
 
 def name_errors(type_: ResourceType, body: JSONObject) -> list[FieldError]:
-    """Return what is wrong with the name of a new object.
+    """Return the errors in the name of a new object.
 
     >>> from kubesandbox.types.resources import builtin_table
     >>> pods = builtin_table("1.35").find("", "v1", "pods")

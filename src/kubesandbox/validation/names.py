@@ -101,7 +101,7 @@ def path_segment_problems(name: str) -> tuple[str, ...]:
 
 
 def config_key_problems(key: str) -> tuple[str, ...]:
-    """Return what is wrong with a key of a ConfigMap or Secret.
+    """Return the problems of a key of a ConfigMap or Secret.
 
     >>> config_key_problems("a.b"), len(config_key_problems("a b"))
     ((), 1)
@@ -126,7 +126,7 @@ def _dot_problems(value: str) -> tuple[str, ...]:
 
 
 def env_name_problems(name: str) -> tuple[str, ...]:
-    """Return what is wrong with the name of an environment variable.
+    """Return the problems of the name of an environment variable.
 
     >>> env_name_problems("HOME"), len(env_name_problems("A=B"))
     ((), 1)
@@ -139,7 +139,7 @@ def env_name_problems(name: str) -> tuple[str, ...]:
 
 
 def port_name_problems(name: str) -> tuple[str, ...]:
-    """Return what is wrong with the name of a port.
+    """Return the problems of the name of a port.
 
     >>> port_name_problems("http"), port_name_problems("80")
     ((), ('must contain at least one letter (a-z)',))
@@ -159,7 +159,7 @@ def port_name_problems(name: str) -> tuple[str, ...]:
 
 
 def network_problems(text: str) -> tuple[str, ...]:
-    """Return what is wrong with a range of IP addresses.
+    """Return the problems of a range of IP addresses.
 
     >>> network_problems("10.0.0.0/8"), network_problems("10.0.0.1")
     ((), ('must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',))
@@ -172,7 +172,7 @@ def network_problems(text: str) -> tuple[str, ...]:
 
 
 def address_problems(text: str) -> tuple[str, ...]:
-    """Return what is wrong with an IP address.
+    """Return the problems of an IP address.
 
     >>> address_problems("10.0.0.1"), address_problems("x")
     ((), ('must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',))

@@ -414,7 +414,7 @@ def _object(answer: JSON) -> JSONObject:
 
 
 def _wait(status: int, text: str) -> float | None:
-    """Return how many seconds the server asks us to stay away by its Retry-After, None when it does not."""
+    """Return the delay in seconds that the server requests by Retry-After, None without one."""
     if status == 429 or (status == 503 and text):
         return min(float(text), 30.0) if text.isdecimal() else 1.0
     return None

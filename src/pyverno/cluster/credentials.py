@@ -55,7 +55,7 @@ class Credentials:
             return self._known
 
     def forget(self) -> bool:
-        """Drop what was known; tell whether another answer is to be expected at all."""
+        """Drop the cached credential; return whether a new one can differ."""
         self._known, self._until = None, 0.0
         return self._access.exec_plugin is not None or self._access.token_file is not None
 

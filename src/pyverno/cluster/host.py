@@ -63,7 +63,7 @@ class GlobalEntries(Protocol):
 
 @runtime_checkable
 class WaitingThread(Protocol):
-    """A thread that lets others go on while it waits."""
+    """A thread that lets other threads run while it waits."""
 
     def waiting(self) -> AbstractContextManager[None]:
         """Return what is entered while the thread waits."""
@@ -212,7 +212,7 @@ class ClusterHost:
         return NO_IMAGES if self._registries is None else self._registries(self._ask_registry, self._deadline)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
-        """Return what a registry says about an image."""
+        """Return a registry's data about an image."""
         return self.image_source.data(image, ImageAccess(credentials))
 
     def global_entry(self, name: str) -> JSON:

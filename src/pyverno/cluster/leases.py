@@ -102,7 +102,7 @@ class LeaderElection:
                 return
 
     async def _try(self) -> bool:
-        """Take or renew the lease; tell whether it is ours."""
+        """Take or renew the lease; return whether this process holds it."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except StatusError as error:

@@ -379,7 +379,7 @@ def _merged(current: JSONObject, wanted: JSONObject) -> JSONObject:
 
 
 def _essence(body: JSONObject) -> JSONObject:
-    """Return an object without what says when and why it was written."""
+    """Return an object without its server-set fields and the annotation with the cause of the write."""
     metadata = {key: value for key, value in body["metadata"].items() if key not in _SERVER_FIELDS}
     annotations = {**(metadata.pop("annotations", None) or {})}
     annotations.pop(CAUSE_ANNOTATION, None)

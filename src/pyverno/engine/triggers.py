@@ -40,7 +40,7 @@ class Generator(Protocol):
 
     @property
     def synchronize(self) -> bool:
-        """Whether what was made follows its source."""
+        """Whether generated objects follow their source."""
         ...
 
 
@@ -113,7 +113,7 @@ class Triggers:
         return (*found, *self._of_generating(request))
 
     def concerns(self, request: Request) -> bool:
-        """Tell, from the index key of a request alone, whether it can trigger a rule."""
+        """Return, from the index key of a request alone, whether it can trigger a rule."""
         key = _key(request, request.operation)
         return any(
             set_.plan(phases, key) for set_, phases in ((self._whole, _PHASES), (self._matched, GENERATING))
@@ -275,7 +275,7 @@ def _with_trigger_only(rule: CompiledRule) -> CompiledRule:
 
 
 def _synchronizes(rule: CompiledRule) -> bool:
-    """Return whether a rule keeps what it generated equal to its source."""
+    """Return whether a rule keeps generated objects equal to their source."""
     return isinstance(rule.action, Generator) and rule.action.synchronize
 
 

@@ -48,7 +48,7 @@ class SingleFlight(Generic[Key, Value]):
         self._running: dict[Key, asyncio.Task[Value]] = {}
 
     async def do(self, key: Key, call: Callable[[], Awaitable[Value]]) -> Value:
-        """Return the answer of the call; it goes on for the others when one of those that wait is cancelled."""
+        """Return the result of a shared call; cancelling one waiter does not stop it for the others."""
         task = self._running.get(key)
         if task is None:
             task = asyncio.ensure_future(_awaited(call))

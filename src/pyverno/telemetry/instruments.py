@@ -66,7 +66,7 @@ class Spread:
         self.total += value
 
     def copy(self) -> Spread:
-        """Return what was counted until now."""
+        """Return the current counts."""
         made = Spread(0)
         made.counts, made.total = self.counts[:], self.total
         return made
@@ -132,7 +132,7 @@ class _Series(ABC):
         return self._labels if self._kept is None else tuple(self._labels[each] for each in self._kept)
 
     def expose(self, exposure: Exposure, bounds: Sequence[float]) -> None:
-        """Begin anew as the settings say."""
+        """Reset the series and apply the settings."""
         self.is_enabled = exposure.enabled
         kept = tuple(place for place, label in enumerate(self._labels) if label not in exposure.disabled_labels)
         self._kept = None if len(kept) == len(self._labels) else kept
@@ -186,7 +186,7 @@ class Counter(_Series):
         self._series[shown] = (before or 0) + by
 
     def expose(self, exposure: Exposure, bounds: Sequence[float]) -> None:
-        """Begin anew as the settings say."""
+        """Reset the series and apply the settings."""
         super().expose(exposure, bounds)
         self._series = {}
 
@@ -261,7 +261,7 @@ class Histogram(_Series):
             spread.merge(other, times)
 
     def expose(self, exposure: Exposure, bounds: Sequence[float]) -> None:
-        """Begin anew as the settings say."""
+        """Reset the series and apply the settings."""
         super().expose(exposure, bounds)
         self.bounds = tuple(sorted(set(exposure.buckets or bounds)))
         self._series = {}
@@ -366,7 +366,7 @@ class Instruments:
         self._leaving.pop(departed, None)
 
     def sweep(self) -> None:
-        """Drop the series of what was deleted a while ago."""
+        """Drop the series of objects deleted a while ago."""
         before = self._clock() - GRACE_SECONDS
         due = [each for each, since in self._leaving.items() if since <= before]
         if not due:

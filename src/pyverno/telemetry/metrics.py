@@ -50,7 +50,7 @@ log = logging.getLogger("pyverno.webhook")
 
 
 class _About(NamedTuple):
-    """What the labels of a result say of the request."""
+    """The labels of a result that describe the request."""
 
     kind: str
     namespace: str

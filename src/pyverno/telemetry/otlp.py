@@ -106,12 +106,12 @@ class Counted(Protocol):
         ...
 
     async def gather(self) -> Sequence[Reading]:
-        """Return what was counted until now."""
+        """Return the current counts."""
         ...
 
 
 class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
-    """Sends what was counted every few seconds, and once more at the end."""
+    """Pushes metrics every few seconds, and once more at the end."""
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ class PodSecurity:
                 notes.warn(warning)
 
     def _present_violations(self, namespace: str, standard: _Standard) -> Iterable[str]:
-        """Return warnings about the pods of a namespace that violate what it is going to ask for."""
+        """Return warnings about existing pods that violate the namespace's new standard."""
         found: dict[str, list[str]] = {}
         pods = self._cluster.all("pods", namespace)
         for stored in pods[:_MAX_PODS]:

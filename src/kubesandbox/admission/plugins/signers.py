@@ -47,7 +47,7 @@ def check_signers(attributes: Attributes, authorizer: Authorizer) -> None:
 
 
 def _is_answered(new: JSONObject, old: JSONObject) -> bool:
-    """Return whether a status says something new about the certificate."""
+    """Return whether an update changes the certificate or the conditions in the status."""
     after, before = ((body.get("status") or {}) for body in (new, old))
     return any(not equal(after.get(key), before.get(key)) for key in ("certificate", "conditions"))
 

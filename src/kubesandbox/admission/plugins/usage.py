@@ -33,7 +33,7 @@ _COUNTED: Final = frozenset(
 
 
 def amounts_of(value: JSON) -> Amounts:
-    """Read a map of quantities; what is none is left out.
+    """Read a map of quantities, without values that are no quantity.
 
     >>> {name: str(amount) for name, amount in amounts_of({"cpu": "500m", "memory": 1}).items()}
     {'cpu': '500m', 'memory': '1'}

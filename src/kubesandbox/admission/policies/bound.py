@@ -118,7 +118,7 @@ class BoundPolicies:
         return self._policies
 
     def about(self, attributes: Attributes) -> tuple[BoundPolicy, ...]:
-        """Return the policies that may be about a request, as far as their rules tell without names and selectors."""
+        """Return the policies whose rules may match a request, with names and selectors left unchecked."""
         policies, table = self.current(), self._cluster.table
         if not policies:
             return ()

@@ -66,7 +66,7 @@ class _Judgement:
     recorded: list[str] = field(default_factory=list)
 
     def count(self, policy: BoundPolicy, binding: Bound, detail: AdmissionDetail, notes: Notes) -> None:
-        """Do with denials what the binding's actions say; errors of the policy's own deny whatever they are."""
+        """Apply the binding's actions to denials; errors of the policy itself always deny."""
         for denial in detail.denials:
             text = _denial_text(_Problem(policy.name, binding.name, denial.message))
             for action in binding.actions:
@@ -122,7 +122,7 @@ class AdmissionPolicies:
     async def _invoked(
         self, policy: BoundPolicy, binding: Bound, type: ResourceType, seen: _Seen, rounds: Rounds
     ) -> list[_Problem]:
-        """Run one binding of a policy on the object as it is; return why it refuses the request."""
+        """Run one binding of a policy on the current object; return the reasons for a refusal."""
         from pyverno.engine.phases import MUTATING
 
         key = (policy.name, binding.name)
@@ -270,7 +270,7 @@ class _Seen:
         return self._objects[type]
 
     async def put(self, type: ResourceType, changed: JSON) -> None:
-        """Put what a policy made of the object in its place, with defaults filled in."""
+        """Replace the object with a policy's result, with defaults filled in."""
         if not isinstance(changed, dict):
             raise internal_error("an admission policy left no object")
         own = self._redefault(await self.versions.back(type, changed))
@@ -287,7 +287,7 @@ class _Seen:
 
 
 def _lost_conversion(attributes: Attributes, type: ResourceType) -> str:
-    """Return why what a mutating policy made of an object cannot be used, empty when it can.
+    """Return why the result of a mutating policy cannot be converted back, empty when it can.
 
     Kubernetes: what an apply configuration or a patch gives is read as the request's own version, which built-in kinds
     of another one are not. Only custom resources can be mutated through other versions.

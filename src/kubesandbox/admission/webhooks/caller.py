@@ -168,7 +168,7 @@ def _answer(response: aiohttp.ClientResponse, data: bytes, expected: tuple[str, 
 
 
 def no_kind(kind: str, version: str) -> str:
-    """Return what an API server says about a kind that it does not know."""
+    """Return the API server's error for an unknown kind."""
     return f'no kind {go_quote(kind)} is registered for version {go_quote(version)} in scheme "{_SCHEME}"'
 
 

@@ -51,7 +51,7 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 class Webhooks:
-    """Asks the webhooks of both kinds."""
+    """Calls the mutating and the validating webhooks."""
 
     def __init__(
         self,

@@ -155,7 +155,7 @@ def denial(name: str, status: JSONObject) -> StatusError:
 
 
 def _check_types(response: JSON, version: str) -> None:
-    """Raise what Go's decoder says about fields of a wrong type, the first of them by its name in the answer."""
+    """Raise the error of Go's decoder for fields of a wrong type, naming the first of them."""
     if not isinstance(response, dict):
         raise _not_into(response, "AdmissionReview.response", f"{version}.AdmissionResponse")
     for field, value in response.items():
@@ -185,7 +185,7 @@ def _not_into(value: JSON, field: str, kind: str) -> BadAnswerError:
 
 
 def _first_bad(text: str) -> int:
-    """Return where base64 stops being base64: at the first strange character, else at the end of what is whole."""
+    """Return the offset of the first invalid base64 character, else of the first incomplete group."""
     strange = (index for index, letter in enumerate(text.rstrip("=")) if letter not in _BASE64)
     return next(strange, len(text) - len(text) % 4)
 

@@ -53,7 +53,7 @@ class ServiceFollower:
         return {SERVICES: itself, "pods": self._of_pod, self._form.resource: _of_object}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Write the addresses of one Service, or forget a Service that is gone."""
+        """Write the addresses of one Service, or forget a deleted Service."""
         client = self._context.client
         service = client.get(SERVICES, key.name, key.namespace)
         if service is None:

@@ -145,7 +145,7 @@ def _statuses(pod: JSONObject) -> list[JSONObject]:
 
 
 def _gates_moved(pod: JSONObject) -> bool:
-    """Return whether readiness gates say something else than the condition `Ready` does."""
+    """Return whether the readiness gates disagree with the condition `Ready`."""
     gates = at(pod, "spec", "readinessGates", default=[])
     if not gates:
         return False

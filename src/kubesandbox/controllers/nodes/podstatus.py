@@ -81,7 +81,7 @@ _STATUS_FIELDS = {
 
 
 def ready_conditions(pod: JSONObject, now: datetime) -> list[JSONObject]:
-    """Return the conditions of a pod whose containers all run; its readiness gates have their say."""
+    """Return the conditions of a pod whose containers all run, with its readiness gates considered."""
     known = conditions_of(pod)
     missing = [
         gate["conditionType"]

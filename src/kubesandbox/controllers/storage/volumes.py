@@ -174,7 +174,7 @@ def storage_class() -> JSONObject:
 
 
 def made_up_volume(claim: JSONObject, storage: JSONObject) -> JSONObject:
-    """Return a volume that is just what a claim asks for."""
+    """Return a volume provisioned to fit a claim."""
     name = f"pvc-{uid_of(claim)}"
     return {
         "apiVersion": "v1",

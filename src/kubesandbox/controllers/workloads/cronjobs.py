@@ -63,7 +63,7 @@ class CronJobs:
         return {CRON_JOBS: itself, JOBS: self._context.owner(CRON_JOBS, "CronJob", adopts=False)}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Look after the Jobs that there are, make one when it is due, and return when the next one will be."""
+        """Update the state of existing Jobs, create one when it is due, and return when the next one will be."""
         context = self._context
         body = context.client.get(CRON_JOBS, key.name, key.namespace)
         if body is None or is_deleting(body):
@@ -207,7 +207,7 @@ def due_time(body: JSONObject, schedule: Schedule, now: datetime) -> Due:
 
 
 def job_of(body: JSONObject, time: datetime) -> JSONObject:
-    """Return the Job for one time of the schedule; its name says which."""
+    """Return the Job for one time of the schedule; its name encodes that time."""
     template: JSONObject = at(body, "spec", "jobTemplate", default={})
     written = at(template, "metadata", default={})
     return {

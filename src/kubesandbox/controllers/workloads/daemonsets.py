@@ -41,7 +41,7 @@ class DaemonSets:
         return [key_of(SETS, body) for body in self._context.client.list(SETS)]
 
     async def reconcile(self, key: Key) -> float | None:
-        """Make and delete pods, and say in the status where the set stands."""
+        """Create and delete pods, and update the status."""
         context = self._context
         body = context.client.get(SETS, key.name, key.namespace)
         if body is None or is_deleting(body):

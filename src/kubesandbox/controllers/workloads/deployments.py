@@ -83,7 +83,7 @@ class Deployments:
         return (Key(DEPLOYMENTS, change.state.key.namespace, str(above["name"])),)
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take one step of a rollout or a scaling, and say in the status where it stands."""
+        """Take one step of a rollout or a scaling, and record the progress in the status."""
         context = self._context
         body = context.client.get(DEPLOYMENTS, key.name, key.namespace)
         if body is None:
@@ -330,7 +330,7 @@ def _same_template(deployment: JSONObject, replica_set: JSONObject) -> bool:
 
 
 def _bare(template: JSONObject | None) -> JSONObject:
-    """Return a template without the hash label, and without what says nothing."""
+    """Return a template without the hash label and empty metadata."""
     template = template or {}
     metadata = dict(template.get("metadata") or {})
     labels = {key: value for key, value in (metadata.pop("labels", None) or {}).items() if key != HASH}

@@ -49,7 +49,7 @@ class Jobs:
         return {JOBS: itself, "pods": self._context.owner(JOBS, "Job", adopts=False)}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Count what has ended, make or delete pods, and say how far the Job is."""
+        """Count finished pods, create or delete pods, and update the Job's status."""
         context = self._context
         job = context.client.get(JOBS, key.name, key.namespace)
         if job is None or is_deleting(job):
@@ -66,7 +66,7 @@ class Jobs:
         return await self._advance(job, pods)
 
     async def _let_go(self, key: Key) -> None:
-        """Take our finalizer from pods whose Job is gone."""
+        """Remove our finalizer from pods whose Job no longer exists."""
         for pod in self._context.client.list("pods", key.namespace):
             owner = controller_of(pod) or {}
             if owner.get("kind") != "Job" or owner.get("name") != key.name or not _is_tracked(pod):
@@ -167,7 +167,7 @@ class Jobs:
         return float(deadline) - seconds_since(started, now) if deadline is not None and started else None
 
     async def _announce(self, job: JSONObject, end: Verdict, now: datetime) -> JSONObject:
-        """Say how the Job will end before its last pods are gone."""
+        """Set the condition that announces the Job's outcome before its last pods end."""
         kind = "SuccessCriteriaMet" if end.kind == "Complete" else "FailureTarget"
         if has_condition(conditions_of(job), kind):
             return job

@@ -1,4 +1,4 @@
-"""ReplicaSets: keep as many pods of one template as `replicas` says."""
+"""ReplicaSets: keep `replicas` pods of one template running."""
 
 from __future__ import annotations
 

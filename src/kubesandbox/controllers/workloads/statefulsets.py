@@ -54,7 +54,7 @@ class StatefulSets:
         return {SETS: itself, "pods": self._context.owner(SETS, "StatefulSet")}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take one step and say in the status where the set stands."""
+        """Take one step and update the status."""
         context = self._context
         body = context.client.get(SETS, key.name, key.namespace)
         if body is None or is_deleting(body):

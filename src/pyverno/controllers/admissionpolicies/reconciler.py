@@ -73,7 +73,7 @@ class GeneratedPolicies:
         self._may_exist = True  # a predecessor may have left some
 
     async def reconcile(self, compiled: Iterable[Compiled], kinds: KindTable) -> Mapping[Place, Generation]:
-        """Make the admission policies what the policies ask for; return what came of each that asks for one."""
+        """Create, update and delete admission policies; return the outcome for each policy that requests one."""
         items = tuple(compiled)
         valid = [item.written for item in items if not item.errors and item.written is not None]
         asking = [policy for policy in valid if isinstance(policy, Convertible) and self._makes(policy)]
@@ -242,7 +242,7 @@ def _has_metadata(found: JSONObject, wanted: JSONObject) -> bool:
 
 
 def _is_same(found: object, wanted: object) -> bool:
-    """Return whether two specs say the same, when one has the defaults that the API server fills in."""
+    """Return whether two specs are equal, apart from defaults that the API server fills in."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         filled = found.keys() - wanted.keys()
         return all(_DEFAULTS.get(key) == found[key] for key in filled) and all(

@@ -142,7 +142,7 @@ def _constraints(match: MatchBlocks, excludes: Sequence[MatchBlocks], kinds: Kin
 
 
 def _namespace_selector(resources: ResourceDescription, excluded: Sequence[str]) -> JSONObject | None:
-    """Say in labels which namespaces are meant.
+    """Translate the selected namespaces into a label selector.
 
     Kyverno leaves excluded namespaces to a rule about Namespace objects, which does not keep what is in them out.
     """

@@ -200,7 +200,7 @@ class UpdateRequests:
         return await handler.handle(request)
 
     async def _fail(self, key: ObjectKey, body: JSONObject, error: PyvernoError, began: float) -> Again:
-        """Say why, and have the request retried: by the loop with growing delays, or when a quarantine ends."""
+        """Record the reason, and retry the request: with growing delays, or when a quarantine ends."""
         self._on_failure(_type(body))
         self._hold(key, body, _awaited(error), began)
         is_quarantined = isinstance(error, QuarantinedError)
@@ -284,7 +284,7 @@ class _Intake:
 
 
 def _awaited(error: PyvernoError) -> tuple[Awaited, ...]:
-    """Return what a failed request waits for, as far as the API server's reason tells."""
+    """Return what a failed request waits for, judging by the API server's reason."""
     if not isinstance(error, StatusError):
         return ()
     is_namespace = error.status == _NOT_FOUND and error.kind in ("namespaces", "Namespace")

@@ -1,4 +1,4 @@
-"""The status of an UpdateRequest: Kyverno's fields, and a condition that says why it is not completed."""
+"""The status of an UpdateRequest: Kyverno's fields, and a condition with the reason why it is not completed."""
 
 from __future__ import annotations
 

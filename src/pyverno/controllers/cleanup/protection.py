@@ -1,4 +1,4 @@
-"""Objects that are never deleted, whatever a policy or a label says."""
+"""Objects that are never deleted, regardless of policies and labels."""
 
 from __future__ import annotations
 

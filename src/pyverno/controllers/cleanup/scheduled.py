@@ -1,4 +1,4 @@
-"""Runs policies when their schedules say so; a time that was missed is made up for by one run."""
+"""Runs policies on their schedules; missed times are made up for by a single run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of policies that delete: their last execution, and a condition that says how it went."""
+"""The status of deleting policies: their last execution, and a condition with its outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyCondition:
-    """What the condition `Ready` says; `executed` is when the policy ran last (None = never)."""
+    """The content of the condition `Ready`; `executed` is the time of the last run (None = never)."""
 
     reason: Reason
     message: str

@@ -41,7 +41,7 @@ class Contexts:
         return known[1]
 
     def follow(self, plan: ScanPlan) -> bool:
-        """Take a new plan; tell whether any object has to be evaluated again."""
+        """Take a new plan; return whether any object has to be evaluated again."""
         changed, self.plan = plan.changes(self.plan), plan
         stale = [
             key for key, (index, _) in self._known.items() if any(plan.matches(policy, index) for policy in changed)
@@ -53,7 +53,7 @@ class Contexts:
         return bool(changed)
 
     def follow_settings(self, settings: EvaluationSettings) -> bool:
-        """Take new settings, which concern every object; tell whether they differ."""
+        """Take new settings, which affect every object; return whether they differ."""
         if settings == self._settings:
             return False
         self._settings = settings
@@ -61,7 +61,7 @@ class Contexts:
         return True
 
     def follow_namespace(self, name: str) -> bool:
-        """Compare a namespace with what its objects were evaluated with; tell whether it differs."""
+        """Return whether a namespace differs from the one that its objects were evaluated with."""
         now = _stable(self._namespace(name))
         stale = [key for key, (_, context) in self._known.items() if key.namespace == name and context.differs(now)]
         for key in stale:

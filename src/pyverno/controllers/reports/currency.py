@@ -22,7 +22,7 @@ _RULE_SOURCE: Final = "kyverno"
 
 
 class Currency:
-    """Looks policies up by what results say of them."""
+    """Looks up the policies and rules that results name."""
 
     def __init__(self, compiled: Callable[[], Mapping[Identity, Compiled]], admission: AdmissionPolicies) -> None:
         """Take what knows the policies, and the admission policies of Kubernetes."""

@@ -72,7 +72,7 @@ class ScanContext:
         self.settings = settings
 
     def move_to(self, plan: ScanPlan, key: IndexKey) -> None:
-        """Take a plan that says the same about these objects."""
+        """Take a plan that gives the same results for these objects."""
         self.plan = plan
         self.mutations = tuple(each for policy, each in plan.mutations if plan.matches(policy, key))
         self.has_policies = bool(self.mutations) or any(plan.matches(each, key) for each in plan.checks.policies)

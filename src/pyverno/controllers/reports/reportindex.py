@@ -90,7 +90,7 @@ class ReportIndex:
         yield from [note.id for note in self.notes.values() if not note.is_settled]
 
     def reopen(self, policies: Iterable[PolicyName]) -> bool:
-        """Have reports looked at that hold results of policies which changed; tell whether there are any."""
+        """Mark reports with results of changed policies for another check; return whether any exist."""
         changed = frozenset(policies)
         found = [note for note in self.notes.values() if not changed.isdisjoint(note.policies)]
         for note in found:

@@ -189,7 +189,7 @@ class ReportsWork:
         self._controller.add(id)
 
     def _takes(self, kind: GVK, namespace: str, name: str) -> bool:
-        """Return whether an object is scanned: filters of the ConfigMap count only where the flag says so."""
+        """Return whether an object is scanned; filters of the ConfigMap apply only when the flag enables them."""
         if self._context.settings.skips_filters:
             return True
         filters = self._context.state.configuration.filters_of(kind, "")

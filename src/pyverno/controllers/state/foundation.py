@@ -76,7 +76,7 @@ class Foundation:
         await self.state.start()
 
     def follow(self) -> None:
-        """Start what goes on beside the work: definitions are followed, events written, metrics refreshed."""
+        """Start the background tasks: following definitions, writing events, refreshing metrics."""
         self.parts.start(self.state.follow_definitions())
         self.parts.start(self.events.run())
         if self.metrics.settings.refresh_seconds:

@@ -29,7 +29,7 @@ _SCANNED: Final = (
 
 
 def is_scannable(policy: CompiledPolicy) -> bool:
-    """Return whether background scans evaluate a policy, as far as the policy says."""
+    """Return whether a policy is enabled for background scans."""
     info = policy.info
     if not info.background or DISABLED_LABEL in info.labels or info.answers or info.reads_payloads:
         return False

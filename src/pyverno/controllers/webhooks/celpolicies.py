@@ -114,7 +114,7 @@ def _is_exact(policy: CelPolicy) -> bool:
 
 
 def _has_wishes(policy: CelPolicy) -> bool:
-    """Return whether a policy asks for what a shared webhook cannot give it."""
+    """Return whether a policy needs its own webhook: a timeout or exact matching."""
     return policy.spec.timeout_seconds is not None or _is_exact(policy)
 
 

@@ -36,7 +36,7 @@ log = logging.getLogger("pyverno.admission")
 
 
 class _Key(StrEnum):
-    """What there is to do."""
+    """The keys of the work queue: write the configurations, or restore them."""
 
     CONFIGURE = "configure"
     RESTORE = "restore"

@@ -162,7 +162,7 @@ def _digest_spec(policy: ClusterPolicy | CelPolicy) -> str:
 
 
 def _is_own(hook: JSONObject, key: PolicyKey) -> bool:
-    """Return whether a webhook asks this policy alone."""
+    """Return whether a webhook serves this policy alone."""
     kind, namespace, name = key
     route = read_route(_path_of(hook))
     place = f"{namespace}-{name}" if namespace else name

@@ -39,7 +39,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What flags say about webhooks; `timeout` in seconds."""
+    """The settings of webhooks from flags; `timeout` in seconds."""
 
     timeout: int = 10
     forces_ignore: bool = False
@@ -50,7 +50,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One webhook on its way into a configuration; `policies` are those that it asks."""
+    """One webhook of a configuration to write; `policies` are those that it serves."""
 
     name: str
     webhook_type: WebhookType

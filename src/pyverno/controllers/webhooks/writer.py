@@ -102,7 +102,7 @@ class ConfigurationWriter:
             return None
 
     async def trial(self, wanted: JSONObject, hooks: Sequence[JSONObject]) -> str:
-        """Return what the API server would say against a configuration with these webhooks only; nothing is written."""
+        """Return the API server's objection to a configuration with these webhooks only, found by a dry run."""
         metadata = {"name": f"{wanted['metadata']['name']}-trial"}
         body = {**wanted, "metadata": metadata, "webhooks": list(hooks)}
         try:

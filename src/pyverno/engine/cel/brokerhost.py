@@ -90,7 +90,7 @@ class BrokerHost:
         return True
 
     def image_metadata(self, reference: str) -> JSONObject:
-        """Return what a registry says about an image."""
+        """Return a registry's data about an image."""
         return metadata_of(self.broker.image_data(reference, credentials=None))
 
     def generate(self, namespace: str | None, objects: list[JSON]) -> None:

@@ -273,7 +273,7 @@ def _sides_of(key: Template, value: Template, data: Set[str]) -> Sides:
 
 
 def _static_items(value: Template) -> frozenset[str]:
-    """Return the texts of a list that stand in the policy, beside items that are variables."""
+    """Return the literal texts of a list in a policy, without items that are variables."""
     items = value.document if isinstance(value.document, list) else ()
     return frozenset(item for item in items if isinstance(item, str) and "{{" not in item)
 

@@ -1,4 +1,4 @@
-"""Conditions that stand between a matched rule and its action.
+"""Conditions checked between a matched rule and its action.
 
 A guard returns a verdict to stop with, or None; an error is raised and becomes an ERROR result.
 """

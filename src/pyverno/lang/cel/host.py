@@ -70,7 +70,7 @@ class CelHost(Protocol):
         ...
 
     def image_metadata(self, reference: str) -> JSONObject:
-        """Return what a registry says about an image."""
+        """Return a registry's data about an image."""
         ...
 
     def generate(self, namespace: str | None, objects: list[JSONObject]) -> None:

@@ -36,7 +36,7 @@ class Identifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Who has access: every logged-in user, or certain users and groups."""
+    """The users with access: every logged-in user, or certain users and groups."""
 
     users: Sequence[str] = ()
     groups: Sequence[str] = ()

@@ -32,7 +32,7 @@ _AT_ONCE: Final = 8
 
 
 class KubernetesRights:
-    """Asks one cluster what persons may look at."""
+    """Reads from one cluster what users may see."""
 
     def __init__(
         self,

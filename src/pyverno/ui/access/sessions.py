@@ -1,4 +1,4 @@
-"""Sessions of persons who logged in: random names in a cookie, everything else in the memory of this server."""
+"""Sessions of logged-in users: random names in a cookie, everything else in the memory of this server."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def _clip(text: str) -> str:
 
 
 def _fits(label: str, prefix: str) -> bool:
-    """Tell whether a label has the letters that are written, at its start or anywhere."""
+    """Return whether a label contains the typed text, ignoring case."""
     return prefix.casefold() in label.casefold()
 
 

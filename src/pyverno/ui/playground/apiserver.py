@@ -99,7 +99,7 @@ class ApiServer:
 
 @lru_cache(maxsize=3)
 def api_server(version: str) -> ApiServer:
-    """Return what a Kubernetes version makes of objects; few are kept, because each takes some megabytes."""
+    """Return the emulated API server of a Kubernetes version, cached for few versions to save memory."""
     return ApiServer(version)
 
 

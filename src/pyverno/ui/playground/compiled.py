@@ -57,7 +57,7 @@ def kinds_of(crds: str, version: str = "") -> KindTable:
 
 
 def find_server(version: str) -> ApiServer:
-    """Return what an API server of a version makes of objects; raises UsageError for an unknown version."""
+    """Return the emulated API server of a Kubernetes version; raises UsageError for an unknown version."""
     if version not in _CEL_VERSIONS:
         raise UsageError(f"`kubernetesVersion` must be one of {', '.join(_CEL_VERSIONS)}")
     from pyverno.ui.playground.apiserver import api_server  # most reviews choose no version

@@ -141,7 +141,7 @@ class _Texts:
         return found
 
     def companion(self, name: str, read: Callable[[Document], _T]) -> _T | None:
-        """Return what a text with one document says; None where it is empty or wrong."""
+        """Return the content of a text with one document; None when it is empty or invalid."""
         documents = self.documents(name)
         try:
             if len(documents) > 1:

@@ -33,7 +33,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @web.middleware
 async def own_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse changes that another site asks for."""
+    """Refuse changes requested from another site."""
     if request.method not in _SAFE_METHODS and not _is_own(request):
         return web.json_response({"error": "the request comes from another site, or is not JSON"}, status=403)
     return await handler(request)

@@ -94,7 +94,7 @@ class GenerateHandler:
 
 
 def works_of(request: UpdateRequest, *, is_late: bool = False) -> Iterator[Work]:
-    """Yield the work that a request asks for, with the rules of one trigger together."""
+    """Yield the work of an UpdateRequest, grouped by trigger."""
     spec = request.spec
     identity = _identity(spec.request_type, spec.policy)
     is_cel = spec.request_type is RequestType.CEL_GENERATE

@@ -137,7 +137,7 @@ class GeneratingPolicies:
     # ------------------------------------------------------------------------------------------------------ reconciling
 
     async def reconcile(self, identity: Identity) -> Again | None:
-        """Bring what a policy generates to what it says now; raises HostError, StatusError."""
+        """Bring a policy's generated objects up to date; raises HostError, StatusError."""
         compiled = self._state.store.compiled().get(identity)
         if compiled is not None and (compiled.errors or compiled.policy is None):
             return None

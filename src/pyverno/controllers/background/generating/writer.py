@@ -111,7 +111,7 @@ class Writer:
                 raise
 
     async def delete(self, gvr: GVR, target: ResourceRef, origin: Origin, policy: PolicyInfo, reason: str) -> None:
-        """Delete a generated object if it still is what its origin says; raises HostError, StatusError."""
+        """Delete a generated object if its labels still name this origin; raises HostError, StatusError."""
         body = await self.read(gvr, target.namespace, target.name)
         now = Origin.of(body["metadata"].get("labels") or {}) if body is not None else None
         if body is not None and now is not None and _is_same(now, origin):

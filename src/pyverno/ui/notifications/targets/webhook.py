@@ -25,7 +25,7 @@ class Webhook:
         self._endpoint = endpoint
 
     async def keep_alive(self, params: Mapping[str, JSON]) -> None:
-        """Send what tells the receiver that this server is there."""
+        """Send a keep-alive message to the receiver."""
         await self._endpoint.send(dict(params))
 
     async def send(self, delivery: Delivery) -> None:
