@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass
 class Log:
-    """A log that has two entries whenever it is asked: a foreign one, and the one that is added."""
+    """A log whose every answer has two entries: a foreign one and the added one."""
 
     key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 

@@ -48,7 +48,7 @@ class TimeAuthority:
         return self.leaf, self.root
 
     def stamp(self, signature: bytes, time: int) -> bytes:
-        """Return the answer that says that a signature existed at a time."""
+        """Return the time-stamp response that proves that a signature existed at a time."""
         algorithm = der.sequence(der.oid(_SHA256), der.null())
         imprint = der.sequence(algorithm, der.octets(hashlib.sha256(signature).digest()))
         info = der.sequence(

@@ -1,7 +1,7 @@
 """`python -m tests.bench [--json FILE] [ID ...]`: measure the ratios that the project holds itself to.
 
 Prints a table and writes the ratios as a flat map, with the machine that they were measured on under `machine`. A limit
-that is missed is said clearly, and is no error: the figures are a report.
+that is missed is marked clearly and is no error: the figures are a report.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _shown(value: float) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmarks that are asked for (`B12` stands for all its parts); return 0, or 2 for an unknown id."""
+    """Run the requested benchmarks (`B12` stands for all its parts); return 0, or 2 for an unknown id."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("--json", type=Path, default=DEFAULT_FILE, help="where the ratios are written")
     parser.add_argument("ids", nargs="*", metavar="ID", help="benchmarks to run, all by default")

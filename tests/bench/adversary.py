@@ -1,6 +1,6 @@
 """Objects of a given size: ordinary ones, and ones made to cost a policy library as much as they can.
 
-Every kind that our library is about is here, with each list and map that a policy may walk filled to the size. The same
+Every kind that our library matches is here, with each list and map that a policy may walk filled to the size. The same
 seed gives the same objects. This module must never judge.
 """
 

@@ -16,7 +16,7 @@ __all__ = ["Child"]
 
 
 class Child:
-    """A Python module as a process; `first` is what it says when it is ready."""
+    """A Python module as a process; `first` is the message that it prints when it is ready."""
 
     def __init__(self, module: str, *arguments: str, **environment: str) -> None:
         """Start it and wait until it is ready."""

@@ -52,7 +52,7 @@ def naive_ratio() -> float:
 
 
 def count_differences(pods: int = 2000) -> int:
-    """B3: on how many randomly changed pods the naive interpreter and the compiled engine say different things."""
+    """B3: the number of randomly changed pods on which the naive interpreter and the compiled engine disagree."""
     engine = Engine(PolicySet(compiled_policies()))
     written = [document.value for document in policy_documents()]
     return sum(sorted(naive_review(written, pod)) != sorted(_said(engine, pod)) for pod in mutated_pods(_SEED, pods))

@@ -93,7 +93,7 @@ def compiled_cel_policies(*actions: str) -> tuple[CompiledPolicy, ...]:
 
 
 def generated_documents(count: int) -> Iterator[Document]:
-    """Yield so many policies that are about every pod: those of the library, over and over under other names."""
+    """Yield `count` policies that match every pod: those of the library, repeated under other names."""
     documents = [document for document in policy_documents() if len(document.value["spec"]["rules"]) == 1]
     return (_renamed(documents[number % len(documents)], number) for number in range(count))
 
@@ -104,7 +104,7 @@ def generated_policies(count: int) -> tuple[CompiledPolicy, ...]:
 
 
 def scattered_policies(count: int) -> tuple[CompiledPolicy, ...]:
-    """Return so many policies of which five are about a given pod, the others about other kinds or namespaces."""
+    """Return that many policies, of which five match a given pod and the others match other kinds or namespaces."""
     documents = [document for document in policy_documents() if len(document.value["spec"]["rules"]) == 1]
     written = []
     for number in range(count):
@@ -215,7 +215,7 @@ _ODD: tuple[JSON, ...] = (
 
 
 def _change(pod: JSONObject, chance: random.Random, parts: dict[str, list[JSON]]) -> None:
-    """Remove, replace, add or repeat one thing somewhere in the pod."""
+    """Remove, replace, add or repeat one field somewhere in the pod."""
     holder = chance.choice(_holders(pod))
     if isinstance(holder, list):
         match chance.randrange(3):
@@ -438,7 +438,7 @@ def _container(name: str, index: int) -> JSONObject:
 
 
 def _failing(pod: JSONObject) -> JSONObject:
-    """Change the pod so that it fails every rule, in its last container where a rule is about containers."""
+    """Change the pod so that it fails every rule, in its last container where a rule checks containers."""
     pod["metadata"]["annotations"]["container.apparmor.security.beta.kubernetes.io/app"] = "unconfined"
     spec = pod["spec"]
     spec["hostNetwork"] = True

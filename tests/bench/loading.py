@@ -1,4 +1,4 @@
-"""`python -m tests.bench.loading PORT CONNECTIONS FILE`: sends one request over and over and tells how long it took.
+"""`python -m tests.bench.loading PORT CONNECTIONS FILE`: sends one request repeatedly and prints the time it took.
 
 Closed loop over keep-alive connections with TLS: each sends its next request when it has its answer. Reads the
 certificate to trust from the environment variable `CERTIFICATE`. Each line on stdin is a number of requests, answered

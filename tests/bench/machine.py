@@ -1,6 +1,6 @@
 """The machine that figures were measured on, in words: figures of two machines are not compared by accident.
 
-This module must never tell who owns the machine or what it is called.
+This module must never reveal the machine's owner or name.
 """
 
 from __future__ import annotations

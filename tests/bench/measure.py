@@ -1,4 +1,4 @@
-"""How the benchmarks measure: processor time of two things that take turns, the least of several rounds.
+"""How the benchmarks measure: processor time of two functions that take turns, the least of several rounds.
 
 Absolute figures depend on the machine, ratios hardly do. This module must never know what is measured.
 """
@@ -23,7 +23,7 @@ _ROUND_SECONDS = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Seconds of processor time of the thing measured and of what it is compared with."""
+    """Seconds of processor time of the measured function and of its reference."""
 
     measured: float
     reference: float
@@ -46,7 +46,7 @@ def compare(measured: Callable[[], object], reference: Callable[[], object], *, 
 
 
 def compare_commands(measured: Sequence[str], reference: Sequence[str], *, rounds: int = ROUNDS) -> Pair:
-    """Return the processor time (user and system) of whole processes, with their bytecode at hand as when installed."""
+    """Return the processor time (user and system) of whole processes, with compiled bytecode as when installed."""
     best = [float("inf"), float("inf")]
     with tempfile.TemporaryDirectory() as folder:
         # the bytecode lies apart, so that the source tree stays clean

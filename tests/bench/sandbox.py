@@ -105,7 +105,7 @@ def pods_per_second() -> float:
 
 
 def webhook_posts_per_second() -> float:
-    """B14: ConfigMaps that a mutating and a validating webhook are asked about."""
+    """B14: ConfigMaps created per second when a mutating and a validating webhook review each."""
     with _sandbox() as sandbox, Child("tests.bench.serving", "constant") as webhook:
         for kind, name in _WEBHOOKS.items():
             sandbox.client.post(
@@ -154,7 +154,7 @@ def _config_map() -> JSONObject:
 
 
 def _pod() -> JSONObject:
-    """Return a Pod as a client sends it: without what a server says about it."""
+    """Return a Pod as a client sends it: without the fields that a server sets."""
     pod = small_pod()
     metadata = {key: pod["metadata"][key] for key in ("labels", "annotations") if key in pod["metadata"]}
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}

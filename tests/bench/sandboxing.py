@@ -1,4 +1,4 @@
-"""`python -m tests.bench.sandboxing [FOLDER]`: a sandbox in a process of its own, which tells what it used.
+"""`python -m tests.bench.sandboxing [FOLDER]`: a sandbox in a process of its own, which prints its resource usage.
 
 Its objects are those in the folder, if one is given. Prints its address and credentials as JSON; then each line on
 stdin is answered by the processor time and the memory in use. This module must never measure.

@@ -1,10 +1,10 @@
-"""`python -m tests.bench.serving KIND`: a server of reviews in a process of its own, which tells what it used.
+"""`python -m tests.bench.serving KIND`: a server of reviews in a process of its own, which prints its resource usage.
 
 `full` is the webhook as it runs in a cluster: all policies, roles, filters, metrics and logs. `constant` reads the
 review as JSON and always allows, `echo` sends the body back; all three on the same HTTP server with the same TLS.
 With `--api` the server also writes events, and with `--reports` reports, to the API server at that address.
 Prints its port and certificate as JSON; then each line on stdin is answered by the processor time, the resident memory
-and the longest pause for garbage collection since the line before. This module must never judge what it tells.
+and the longest pause for garbage collection since the line before. This module must never judge these figures.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class _Pauses:
 
 
 def _resident() -> int:
-    """Return the bytes in memory now; where the system does not say so, 0."""
+    """Return the bytes in memory now; 0 where the system does not report them."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

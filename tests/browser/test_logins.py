@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def running(work: Callable[[Callable[[str], None]], Awaitable[None]]) -> Iterator[str]:
-    """Run servers in a thread with a loop of its own; yield what `work` says once they are up."""
+    """Run servers in a thread with a loop of its own; yield the text that `work` reports once they are up."""
     up, told = threading.Event(), []
     loop = asyncio.new_event_loop()
 

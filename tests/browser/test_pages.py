@@ -1,4 +1,4 @@
-"""Every page of the reports: what it shows, and that it shows it to everybody."""
+"""Every page of the reports: its content, and its accessibility in every colour scheme and width."""
 
 from __future__ import annotations
 

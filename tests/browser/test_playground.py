@@ -78,7 +78,7 @@ def test_a_review_shows_the_denial_on_the_lines_it_is_about(visit: Visit) -> Non
 
 
 def test_a_mistake_is_shown_with_its_line(visit: Visit) -> None:
-    """As the compiler says it."""
+    """Message and line are those of the compiler."""
     page = visit.open("playground")
     write(page, "Policies", POLICY.replace("failureAction: Enforce", "failureAction: Perhaps"))
     write(page, "Resources", POD)

@@ -1,5 +1,5 @@
-"""Golden cases: folders `<topic>/<claim>/` of policies and objects with everything that the engine must say of them.
+"""Golden cases: folders `<topic>/<claim>/` of policies and objects with the complete results that the engine must give.
 
 `python -m tests.cases --write` rewrites every `expected.yaml`; people review the diff. A folder's name is a claim, and
-a comment at the top of its policy says why the outcome is the right one.
+a comment at the top of its policy explains why the outcome is the right one.
 """

@@ -94,12 +94,12 @@ class Case:
 
     @cached_property
     def options(self) -> JSONObject:
-        """What `request.yaml` says."""
+        """Return the content of `request.yaml`."""
         return self._mapping("request.yaml", _REQUEST_FIELDS)
 
     @cached_property
     def world(self) -> JSONObject:
-        """What `host.yaml` says."""
+        """Return the content of `host.yaml`."""
         return self._mapping("host.yaml", _HOST_FIELDS)
 
     @cached_property
@@ -109,7 +109,7 @@ class Case:
 
     @cached_property
     def user(self) -> User:
-        """Who asks."""
+        """Return the user of the request."""
         return read_user_info(self._documents("user.yaml")[0]) if self.has("user.yaml") else User()
 
     @property
@@ -152,7 +152,7 @@ class Case:
         )
 
     def requests(self) -> Iterator[Request]:
-        """Yield the question of every object, as the library asks it."""
+        """Yield the request of every object, as the library makes it."""
         for manifest in self.manifests:
             if self.check_mode:
                 yield check_request(manifest, mode=self.check_mode)

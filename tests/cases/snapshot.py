@@ -1,4 +1,4 @@
-"""What the engine says of a case, as plain data for `expected.yaml`.
+"""The engine's results for a case, as plain data for `expected.yaml`.
 
 Whatever is empty is left out, so that a snapshot shows what matters. Nothing here decides what is right.
 """
@@ -63,7 +63,7 @@ def review_object(review: Review) -> JSONObject:
 
 
 def result_object(result: RuleResult) -> JSONObject:
-    """Return what one rule said."""
+    """Return the result of one rule as plain data."""
     checks = result.detail.checks if isinstance(result.detail, PodSecurityDetail) else ()
     return filled(
         {
@@ -102,7 +102,7 @@ def said(results: Iterable[RuleResult]) -> list[tuple[str, str, str, str]]:
 
 
 def effect_names(effects: Iterable[Effect]) -> list[str]:
-    """Return what effects are about, for comparing doors."""
+    """Return the names of the objects that effects create or change, for comparing doors."""
     return [
         str(ResourceRef.of(each.resource)) if isinstance(each, CreateEffect) else str(each.target) for each in effects
     ]

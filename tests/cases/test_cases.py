@@ -1,4 +1,4 @@
-"""Every golden case says what its `expected.yaml` says."""
+"""Every golden case gives the results in its `expected.yaml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance`: runs a corpus and says what passed, what failed and what was left out, and why.
+"""`python -m tests.conformance`: runs a corpus and reports which cases passed, failed or were left out, and why.
 
 Exit code 1: something failed that is no known gap, or a known gap has closed.
 """
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _left_out(corpus: Path, asked: Sequence[str]) -> dict[str, str]:
-    """Return why buckets that were asked for are not run."""
+    """Return the reasons why requested buckets are not run."""
     reasons = {name: NOT_RUN.get(name, "") for name in asked}
     missing = {name: "the corpus has no such folder" for name in asked if not has_bucket(corpus, name)}
     return {name: why for name, why in {**reasons, **missing}.items() if why}

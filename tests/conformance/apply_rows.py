@@ -54,7 +54,7 @@ def find(root: Path) -> Iterator[Case]:
 
 
 def claim(case: Case, root: Path) -> Claim:
-    """Apply as the row says, and hold the counts of all results against those of the row."""
+    """Apply with the row's inputs and compare the counts of all results with those of the row."""
     row = case.data
     if row.get("network"):
         raise NotRun(f"needs the network: {', '.join(row['network'])}")

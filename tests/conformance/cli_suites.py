@@ -85,7 +85,7 @@ def _claim(record: dict[str, Any], suites: list[FoundSuite], options: SuiteOptio
 
 
 def _missing_files(record: dict[str, Any], said: list[str]) -> Claim:
-    """Somebody must be told of a missing file: the first that cannot be read may end the suite."""
+    """A message must name a missing file; one is enough, because the first unreadable file may end the suite."""
     names = [Path(missing).name for missing in record["missing"]]
     return Claim(
         {"names a missing file": True}, {"names a missing file": any(name in text for name in names for text in said)}
@@ -93,7 +93,7 @@ def _missing_files(record: dict[str, Any], said: list[str]) -> Claim:
 
 
 def _judge(suites: list[FoundSuite], options: SuiteOptions) -> tuple[list[str], list[str], list[str]]:
-    """Return the checks that fail, those that prove nothing, and all that was said."""
+    """Return the checks that fail, those that prove nothing, and all messages."""
     failed: list[str] = []
     vacuous: list[str] = []
     said: list[str] = []

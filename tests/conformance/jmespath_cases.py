@@ -1,7 +1,7 @@
 """Bucket `jmespath`: the specification's cases and those of Kyverno's fork.
 
-In the specification's files a missing key is null, as in the fork's own run of them. Rows of a fork file say what is
-missing by `"error": "not-found"`.
+In the specification's files a missing key is null, as in the fork's own run of them. Rows of a fork file mark a
+missing key by `"error": "not-found"`.
 """
 
 from __future__ import annotations

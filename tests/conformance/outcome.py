@@ -1,4 +1,4 @@
-"""What came out of one case: a claim of the corpus held against what the product says.
+"""The outcome of one case: a claim of the corpus compared with the product's answer.
 
 This module must never run a case.
 """
@@ -60,7 +60,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out of a case; `reason` says why it was skipped."""
+    """The outcome of a case; `reason` holds why it was skipped."""
 
     bucket: str
     part: str

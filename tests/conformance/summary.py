@@ -128,7 +128,7 @@ class Report:
 def make_report(
     outcomes: Iterable[Outcome], gaps: Mapping[str, str], not_run: Mapping[str, str], *, is_strict: bool = False
 ) -> Report:
-    """Hold outcomes against the known gaps; gaps of cases that were not run say nothing."""
+    """Compare outcomes with the known gaps; gaps of cases that were not run are ignored."""
     report = Report(list(outcomes), gaps, not_run, is_strict)
     for outcome in report.outcomes:
         is_known = outcome.id in gaps

@@ -1,4 +1,4 @@
-"""Bucket `tables`: rows of unit-test tables; `tables/<name>.py` beside this module says how to read each table.
+"""Bucket `tables`: rows of unit-test tables; `tables/<name>.py` beside this module reads the table of that name.
 
 An adapter has `claim(row)`, which gives a Claim or raises NotRun. This module only finds the rows.
 """

@@ -1,4 +1,4 @@
-"""The charts: what they render, what they refuse, and that they say the same as `pyverno install`."""
+"""The charts: what they render, what they refuse, and that they equal the output of `pyverno install`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ABSENT = Answer("none")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two answers to one question, and the documents they are about."""
+    """Two answers for one key, and the documents that gave them."""
 
     batch: Batch
     key: Key

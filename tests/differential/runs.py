@@ -38,7 +38,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command says about one key; an object's content is the text."""
+    """The answer of a command for one key; for an object, the text is its content."""
 
     status: str
     text: str = ""
@@ -220,7 +220,7 @@ def _text(value: JSON) -> str:
 
 
 def _query(command: Command, batch: Batch) -> Answers:
-    """Return the values of queries; a run ends with the first error, and the next goes on behind it."""
+    """Return the values of queries; a run ends at the first error, and the next run starts after it."""
     found: Answers = {}
     with TemporaryDirectory(prefix="differential-") as place:
         folder = Path(place)

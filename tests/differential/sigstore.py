@@ -40,7 +40,7 @@ _DIGEST = "sha256:" + "ab" * 32
 
 @dataclass(frozen=True)
 class Question:
-    """A bundle, the file that it signs, who must have signed, and the trusted root."""
+    """A bundle, the file that it signs, the required signer, and the trusted root."""
 
     bundle: bytes
     content: bytes
@@ -97,7 +97,7 @@ def _read(question: Question) -> Signature:
 
 
 def _library() -> Judge:
-    """Return the judge that asks the library, which is no dependency of the project."""
+    """Return the judge that uses the sigstore library, which is no dependency of the project."""
     models, verifying = importlib.import_module("sigstore.models"), importlib.import_module("sigstore.verify")
     policies = importlib.import_module("sigstore.verify.policy")
     known: dict[bytes, Any] = {}

@@ -75,7 +75,7 @@ def test_a_difference_is_shrunk_to_what_it_needs(tmp_path: Path) -> None:
 def test_without_an_executable_the_run_is_skipped_with_its_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing fails where no executable is at hand."""
+    """Nothing fails on a machine without an executable."""
     monkeypatch.setenv(VARIABLE, "/nowhere/kyverno")
     assert main([]) == 0
     assert capsys.readouterr().out == f"skipped: {VARIABLE} names no Kyverno executable\n"

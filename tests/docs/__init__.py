@@ -1,1 +1,1 @@
-"""What the guide says, run."""
+"""The commands and examples of the guide, run as tests."""

@@ -1,4 +1,4 @@
-"""The guide tells the truth: its files and commands give the output that it shows."""
+"""The guide is correct: its files and commands give the output that it shows."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "guide" / "library.md"
 
 
 def test_the_example_programs_are_typed(tmp_path: Path) -> None:
-    """A reader who copies them into a typed project gets no complaint."""
+    """Copied into a typed project, the programs raise no type errors."""
     files = page_files(PAGE.read_text(encoding="utf-8"))
     programs = {name: text for name, text in files.items() if name.endswith(".py")}
     for name, text in programs.items():

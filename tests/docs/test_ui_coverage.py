@@ -50,7 +50,7 @@ def pages() -> frozenset[str]:
 
 
 def exists(evidence: str) -> bool:
-    """Tell whether the evidence of a row is there."""
+    """Return whether the evidence of a row exists."""
     if evidence.startswith("page:"):
         return evidence.removeprefix("page:") in pages()
     if evidence.startswith("/"):

@@ -1,1 +1,1 @@
-"""Every golden case through every front door: where a door sees the same facts, it must say the same."""
+"""Every golden case through every front door: doors that see the same facts must give the same results."""

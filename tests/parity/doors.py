@@ -1,6 +1,6 @@
-"""The front doors, each as a function from a case to what the rules said of each object.
+"""The front doors, each as a function from a case to the rules' results for each object.
 
-A door that cannot see all facts of a case (recorded answers, say) names the reason instead of judging less. This
+A door that cannot see all facts of a case (such as recorded answers) gives the reason instead of judging less. This
 module must never judge by itself.
 """
 
@@ -33,18 +33,18 @@ _CLEANUP = frozenset({"CleanupPolicy", "ClusterCleanupPolicy"})
 
 
 def library(case: Case) -> Answer:
-    """What `Engine.review` says of requests made from manifests."""
+    """Return the results of `Engine.review` for requests made from manifests."""
     return _answer(reviews_of(case))
 
 
 def admission_review(case: Case, folder: Path) -> Answer:
-    """What it says of the same requests when they come as AdmissionReviews."""
+    """Return the results of the same requests when they arrive as AdmissionReviews."""
     engine = Engine(case.compilation.policy_set(), case.host)
     return _answer([engine.review(_from_review(case, request), PHASES) for request in case.requests()])
 
 
 def live_scan(case: Case, folder: Path) -> Answer:
-    """What it says of live objects."""
+    """Return the results of `Engine.review` for live objects, as in a background scan."""
     engine = Engine(case.compilation.policy_set(), case.host)
     requests = [Request.from_live(manifest, **case.surroundings(manifest)) for manifest in case.manifests]
     return _answer([engine.review(request, PHASES) for request in requests])
@@ -166,7 +166,7 @@ def _answer(reviews: list[Review]) -> Answer:
 
 
 def _from_review(case: Case, request: Request) -> Request:
-    """Send a request through the form in which an API server asks."""
+    """Write a request as the AdmissionReview of an API server and read it back."""
     return Request.from_admission_review(
         review_of(request, case.kinds),
         roles=case.user.roles,

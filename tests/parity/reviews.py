@@ -1,4 +1,4 @@
-"""A request in the form in which an API server asks."""
+"""A request as the AdmissionReview that an API server sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever asks and however: the same facts get the same results, word for word."""
+"""The same facts get the same results through every front door, word for word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a background scan and `pyverno apply --policy-report` say the same of equal objects."""
+"""The report of a background scan and `pyverno apply --policy-report` hold the same results for equal objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The webhook over HTTPS says what the library says: results, verdict, and the object as it is left."""
+"""The webhook over HTTPS agrees with the library: results, verdict, and the final object."""
 
 from __future__ import annotations
 

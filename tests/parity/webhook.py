@@ -1,8 +1,8 @@
 """The webhook over HTTPS as a door, and `python -m tests.parity.webhook CORPUS`: every suite of a corpus through it.
 
-A question is put as an API server puts it: to every path that its policies have, the mutating ones first, each with
-the object as the one before left it. The command asks each manifest of each suite of `kyverno test` in the library,
-the command line and the webhook, and fails when one of them says something else.
+A request is sent as an API server sends it: to every path that its policies have, the mutating ones first, each with
+the object as the one before left it. The command reviews each manifest of each suite of `kyverno test` in the library,
+the command line and the webhook, and fails when their results differ.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _DOORS = ("library", "command line", "webhook")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a door says of one request: every result in order of its text, the verdict, the object as it was left."""
+    """The answer of a door to one request: every result in order of its text, the verdict, and the final object."""
 
     results: tuple[tuple[str, str, str, str], ...]
     is_allowed: bool
@@ -60,7 +60,7 @@ class Said:
 
 
 def served(policies: Iterable[CompiledPolicy]) -> tuple[CompiledPolicy, ...]:
-    """Return the policies that a webhook is asked for; the API server's own and those that delete are not."""
+    """Return the policies that a webhook serves: all but the API server's own policies and those that delete."""
     return tuple(policy for policy in policies if policy.info.kind in _KINDS)
 
 
@@ -151,9 +151,9 @@ def _routes(policies: Sequence[CompiledPolicy]) -> Iterator[Route]:
 
 
 def compare(suite: Suite, left_out: Counter[str] | None = None) -> Iterator[tuple[str, Said, Said, Said]]:
-    """Yield every manifest and operation of a suite with what library, command line and webhook say of it.
+    """Yield every manifest and operation of a suite with the answers of library, command line and webhook.
 
-    What cannot be asked is counted in `left_out`, by its reason.
+    Requests that cannot be sent are counted in `left_out`, by reason.
     """
     left_out = Counter() if left_out is None else left_out
     found = suite.session
@@ -224,7 +224,7 @@ def suite_paths(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _enforced(suite: Suite) -> Suite:
-    """Return the suite with policies that deny, whatever they said: most of a corpus only audits."""
+    """Return the suite with all its policies set to deny, because most of a corpus only audits."""
     documents = [replace(item.document, value=_denying(item.document.value)) for item in suite.compilation.items]
     session = replace(suite.session, policies=compile_documents(documents).policies, _engines={})
     return replace(suite, session=session)

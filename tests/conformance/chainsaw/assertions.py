@@ -1,8 +1,8 @@
-"""Assertion trees: a document that says what another one must hold.
+"""Assertion trees: a document that describes what another one must contain.
 
-Maps name what must be there and leave the rest open, lists must agree item by item. A key `(expression)` is about what
-the expression gives, `~` in front of a key goes through the items of a list or map, `->name` behind it binds what it
-gives. This module must never ask a cluster.
+Maps name required keys and leave the rest open, lists must agree item by item. A key `(expression)` checks the value
+of the expression, `~` in front of a key iterates over the items of a list or map, `->name` behind it binds its
+value. This module must never call a cluster.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _map_mismatches(expected: dict[str, Any], value: Any, bindings: Bindings, pa
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A key of an assertion: what it is about, whether item by item, and the names that it binds."""
+    """A key of an assertion: its field or expression, whether it iterates, and the names that it binds."""
 
     subject: str
     expression: str | None

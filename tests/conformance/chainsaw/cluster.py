@@ -168,7 +168,7 @@ class Cluster:
     # ------------------------------------------------------------------------------------------------------- looking
 
     def type_of(self, body: JSONObject) -> ResourceType:
-        """Return the resource that a document is of; raises StatusError as a client that finds none would say it."""
+        """Return the resource type of a document; an unknown kind raises StatusError with the text of a client."""
         group, version = parse_api_version(str(body.get("apiVersion")))
         kind = str(body.get("kind"))
         found = self._sandbox.server.table.by_kind(GVK(group, version, kind))
@@ -341,7 +341,7 @@ class _Thread:
         return cluster
 
     def run(self, work: Coroutine[Any, Any, T], what: str = "the cluster", seconds: float = _MOST_SECONDS) -> T:
-        """Wait for work in the loop; what takes too long is ended, after it was said where everything stands."""
+        """Wait for work in the loop; after the limit, print the stacks of all threads and tasks and cancel the work."""
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return running.result(seconds)

@@ -83,7 +83,7 @@ async def perform(context: Context, operation: JSONObject) -> None:
 
 
 def _documents(context: Context, detail: JSONObject) -> Iterator[JSONObject]:
-    """Yield the documents that an operation is about, with expressions in their texts evaluated."""
+    """Yield the documents of an operation, with expressions in their texts evaluated."""
     if "resource" in detail:
         bodies = [detail["resource"]]
     else:
@@ -295,7 +295,7 @@ async def _missing(context: Context, body: JSONObject) -> str:
 
 
 async def _present(context: Context, body: JSONObject) -> str:
-    """Return which object is what a document says, though none should be."""
+    """Return the name of an object that matches a document although none should, or ""."""
     found, placed = _looked_up(context, body)
     if found is None:
         return ""
@@ -348,7 +348,7 @@ async def _command(context: Context, detail: JSONObject) -> None:
 
 
 async def _run(context: Context, arguments: list[str], detail: JSONObject) -> None:
-    """Run a program; it must end well, or as its check says."""
+    """Run a program; it must succeed, or satisfy its check."""
     given = {each["name"]: str(substitute(each["value"], context.bindings)) for each in detail.get("env") or ()}
     environment = {"KUBECONFIG": str(context.kubeconfig), "NAMESPACE": context.namespace, **given}
     limit = min(seconds(str(detail.get("timeout", "30s"))), _SCRIPT_SECONDS)

@@ -1,4 +1,4 @@
-"""Which images the corpus names, what they hold, and by whom they are signed.
+"""The images that the corpus names, with their content and signers.
 
 A signer is a key or a certificate of the corpus, or an identity; the keys, certificates and digests of the corpus are
 replaced by ours, identities stay as they are.
@@ -61,7 +61,7 @@ class Image:
 
     `keys` and `certificates` name signers of the corpus, `identities` are those of keyless ones. With `is_bundle`
     signatures are Sigstore bundles with a time stamp, with `is_referrer` referrers instead of a tag. `layer` is the
-    size that the manifest states for its layer. `replaced` says what differs from the real image.
+    size that the manifest states for its layer. `replaced` lists the differences from the real image.
     """
 
     repository: str

@@ -1,1 +1,1 @@
-"""One adapter per table: it reads a row, asks the product, and gives what the row claims beside what it got."""
+"""One adapter per table: it reads a row, runs the product, and returns the row's claim beside the actual result."""

@@ -72,7 +72,7 @@ def _shifted_cel(expression: str, controller: str) -> str:
 
 
 def _annotation(row: dict[str, Any]) -> Claim:
-    """Ask what the annotation makes of a policy that autogen applies to; a nil answer of Go means "all"."""
+    """Compare the controllers that autogen derives from the annotation; a nil result in Go means "all"."""
     written = list((row["meta"].get("Annotations") or {}).values())
     annotations = {ANNOTATION: written[0]} if written else {}
     got = autogen_controllers(written_policy(_policy("row", _DENY, annotations)))

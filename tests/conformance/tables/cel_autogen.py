@@ -37,7 +37,7 @@ _REQUIRED = {
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by the function that its test is about."""
+    """Judge one row by the function that its test covers."""
     check = _CHECKS.get(row["test"].rpartition("/")[2])
     if check is None:
         raise NotRun(NO_ASSERTION)

@@ -1,7 +1,7 @@
 """Typed Go values of table rows as the JSON that they stand for.
 
 Rows keep the names of Go fields and mark structs with `$type`; where the JSON name is not the Go name in lower camel
-case, the pair is listed here. This module must never drop a field that says something.
+case, the pair is listed here. This module must never drop a field that has a meaning.
 """
 
 from __future__ import annotations

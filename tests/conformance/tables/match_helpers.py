@@ -39,7 +39,7 @@ def claim(row: dict[str, Any]) -> Claim:
 
 
 def _matches(block: dict[str, Any], resource: Any) -> bool:
-    """Ask a rule whose match is this block whether it is about a resource."""
+    """Return whether a rule with this match block matches a resource."""
     policy = {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",

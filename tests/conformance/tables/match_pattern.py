@@ -11,7 +11,7 @@ from tests.conformance.outcome import Claim, NotRun
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row; upstream itself checks a status only where the row says so."""
+    """Judge one row; upstream itself checks a status only where the row states one."""
     pattern = row["pattern"]
     if row.get("substitute_references_first"):
         pattern = resolve_references(pattern)

@@ -11,7 +11,7 @@ from tests.conformance.policies import compiled_policy
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row; like upstream, the last rule is the one whose match the row is about."""
+    """Judge one row; every rule of the policy must match or fail to match as the row claims."""
     info = row.get("admissionInfo") or {}
     asking = info.get("AdmissionUserInfo") or {}
     user = User(

@@ -10,7 +10,7 @@ from tests.conformance.outcome import Claim, NotRun
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row; membership helpers are asked through the operators that use them."""
+    """Judge one row; membership helpers are tested through the operators that use them."""
     test = row["test"].split("_")[0]
     if test == "TestParseDuration":
         keys = [_nanoseconds(row[key]) for key in ("expectedKey", "expectedValue") if key in row]

@@ -22,7 +22,7 @@ _FIXED = {"validateNilPattern": None, "validateMapPattern": {}}
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row; functions of a kind of pattern are asked through the one entry for all of them."""
+    """Judge one row; functions for one kind of pattern are tested through the single entry point for all kinds."""
     function, expect, value, pattern = row["function"], row["expect"], row.get("value"), row.get("pattern")
     match function:
         case "validateNilPattern" | "validateMapPattern":

@@ -1,4 +1,4 @@
-"""Table `policy_validation`: what is refused, warned about, and a few questions that validation asks on its way."""
+"""Table `policy_validation`: refusals, warnings, and a few predicates that validation uses."""
 
 from __future__ import annotations
 

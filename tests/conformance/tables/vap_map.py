@@ -27,7 +27,7 @@ def claim(row: dict[str, Any]) -> Claim:
 
 
 def _policy(resource: dict[str, Any]) -> dict[str, Any]:
-    """Return a policy that asks for its admission policy and matches what a row describes."""
+    """Return a policy that requests its admission policy and matches the resources of a row."""
     match = {"any": [{"resources": resource}]}
     return {
         "apiVersion": "kyverno.io/v1",
