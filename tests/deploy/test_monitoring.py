@@ -42,15 +42,23 @@ def expressions() -> Iterator[tuple[str, str]]:
         yield rule["alert"], rule["expr"]
 
 
+def metric_names(expression: str) -> set[str]:
+    """Return the names that an expression reads, with the suffixes that Prometheus stores."""
+    rest = re.sub(r"{[^}]*}|\[\w+\]|by \([^)]*\)", "", _without_texts(expression))
+    return set(re.findall(r"[a-z_]\w*", rest)) - FUNCTIONS
+
+
+def _without_texts(expression: str) -> str:
+    return re.sub(r'"[^"]*"', '""', expression)
+
+
 def complaints(expression: str) -> list[str]:
     """Return the names of an expression that no controller delivers."""
     known = delivered()
-    bare = re.sub(r'"[^"]*"', '""', expression)
+    bare, names = _without_texts(expression), metric_names(expression)
     selectors = re.findall(r"{([^}]*)}", bare)
     labels = {name for text in selectors for name in re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", text)}
     grouped = {name.strip() for text in re.findall(r"by \(([^)]*)\)", bare) for name in text.split(",")}
-    rest = re.sub(r"{[^}]*}|\[\w+\]|by \([^)]*\)", "", bare)
-    names = set(re.findall(r"[a-z_]\w*", rest)) - FUNCTIONS
     allowed = set().union(*(known.get(name, set()) for name in names))
     return sorted(names - known.keys()) + sorted((labels | grouped) - allowed) + ([] if names else ["no metric"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import re
 import signal
 import socket
 import ssl
@@ -19,6 +20,7 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from tests.deploy.test_monitoring import delivered, expressions, metric_names
 from tests.e2e.admission.deployment import POLICIES, SECRETS, VALIDATING, install, until
 
 WORD = "c2VjcmV0LXdvcmQ="
@@ -46,6 +48,23 @@ SECRET: JSONObject = {
     "metadata": {"name": "words", "namespace": "default"},
     "data": {"word": WORD},
 }
+OF_OTHERS = {
+    "background": [
+        "kyverno_quarantines",
+        "kyverno_updaterequest_failures_total",
+        "kyverno_updaterequest_oldest_seconds",
+        "kyverno_updaterequest_total",
+    ],
+    "reports": [
+        "kyverno_scan_duration_seconds",
+        "kyverno_scan_objects",
+        "kyverno_scan_queue_age_seconds",
+        "kyverno_scan_unreadable_resources",
+    ],
+    "cleanup": [f"kyverno_{word}_controller_deletedobjects_total" for word in ("cleanup", "deleting", "ttl")],
+    "API server": [f"apiserver_admission_webhook_{event}_count" for event in ("fail_open", "rejection")],
+}
+"""Metrics of dashboards and alert rules that the admission controller does not serve, by the process that does."""
 
 
 def free_port() -> int:
@@ -56,7 +75,7 @@ def free_port() -> int:
 
 
 def test_a_controller_with_many_flags(tmp_path: Path) -> None:
-    """Given with one hyphen and with two, by words and by the environment."""
+    """Flags have one hyphen or two, stand in words or the environment; metrics are those that dashboards read."""
     log = tmp_path / "log"
     webhook, metrics, profiles = free_port(), free_port(), free_port()
     flags = [
@@ -104,6 +123,7 @@ def test_a_controller_with_many_flags(tmp_path: Path) -> None:
             text = await reply.text()
         assert 'policy_name="no-words"' in text
         assert "kyverno_client_queries_total{" in text
+        check_dashboards(text)
         async with session.get(f"http://127.0.0.1:{profiles}/threads") as reply:
             assert "thread MainThread" in await reply.text()
 
@@ -113,6 +133,16 @@ def test_a_controller_with_many_flags(tmp_path: Path) -> None:
     assert '"flags":"--autoMemLimitRatio"' in written
     assert '"verdict":"fail"' in written
     assert WORD not in written
+
+
+def check_dashboards(text: str) -> None:
+    """Check that the names of dashboards and alert rules are served here, or are those of another process."""
+    served = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    wanted = {name for _, expression in expressions() for name in metric_names(expression)}
+    elsewhere = {name for name in wanted if re.sub("_(bucket|sum|count)$", "", name) not in served}
+    assert sorted(name for names in OF_OTHERS.values() for name in names) == sorted(elsewhere)
+    assert elsewhere <= delivered().keys()
+    assert len(wanted - elsewhere) > 20
 
 
 async def _has(client: Client, name: str) -> bool:
