@@ -324,7 +324,7 @@ class Channels:
         return reply
 
     def close(self) -> None:
-        """Close what is idle; a connection in use closes with its request."""
+        """Close idle connections; a connection in use closes with its request."""
         self._context = None
         while self._idle:
             self._idle.pop().abort()

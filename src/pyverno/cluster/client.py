@@ -90,7 +90,7 @@ _Send = Callable[[_Sent, int], Awaitable[tuple[int, bytes, float | None]]]
 
 
 class Client:
-    """Speaks to one API server with one identity; close it, or use it as an async context manager."""
+    """Client of one API server with one identity; close it, or use it as an async context manager."""
 
     def __init__(
         self,

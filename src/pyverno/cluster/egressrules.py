@@ -96,7 +96,7 @@ class EgressRules:
 
 
 def embedded_addresses(address: Address) -> Iterator[ipaddress.IPv4Address]:
-    """Yield the IPv4 addresses that an IPv6 address stands for or is routed by.
+    """Yield the IPv4 addresses that an IPv6 address embeds or is routed by.
 
     >>> [str(each) for each in embedded_addresses(ipaddress.ip_address("2002:a9fe:a9fe::1"))]
     ['169.254.169.254']

@@ -66,7 +66,7 @@ class WaitingThread(Protocol):
     """A thread that lets other threads run while it waits."""
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Return what is entered while the thread waits."""
+        """Return a context manager to enter while the thread waits."""
         ...
 
 
@@ -160,7 +160,7 @@ class ClusterHost:
         return self._kinds()
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
-        """Send a canonical path as it is."""
+        """Send a canonical path unchanged."""
         named = path.named if self._reads is not None and method == "GET" and not path.query else None
         if self._reads is not None and named is not None:
             return self._read(self._reads, *named)

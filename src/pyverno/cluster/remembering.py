@@ -59,7 +59,7 @@ class RememberingHost(ForwardingHost):
         return self._once(("map", namespace, name), lambda: self._host.config_map(namespace, name))
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
-        """Return what a registry knows of an image."""
+        """Return a registry's data about an image."""
         key = ("image", image, orjson.dumps(credentials))
         return self._once(key, lambda: self._host.image_data(image, credentials=credentials))
 

@@ -105,7 +105,7 @@ class WriteGuard:
 
     @property
     def quarantined(self) -> int:
-        """How many quarantines there are."""
+        """The number of quarantines."""
         windows = (*self._windows.values(), *self._chains.values())
         return sum(1 for each in windows if each.quarantine)
 

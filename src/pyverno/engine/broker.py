@@ -32,7 +32,7 @@ _READ_METHODS = frozenset({"GET"})
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Asks the Host on behalf of one policy; `namespace` is that of a namespaced policy, "" for a cluster policy."""
+    """Calls the Host on behalf of one policy; `namespace` is that of a namespaced policy, "" for a cluster policy."""
 
     host: Host
     budget: Budget

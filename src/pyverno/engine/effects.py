@@ -42,7 +42,7 @@ class PatchEffect:
 
 @dataclass(frozen=True, slots=True)
 class DeleteEffect:
-    """An object that a cleanup rule, or a generate rule that no longer applies, wants to be gone."""
+    """An object to delete for a cleanup rule, or for a generate rule that no longer applies."""
 
     target: ResourceRef
     propagation_policy: str = ""

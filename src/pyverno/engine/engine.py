@@ -259,7 +259,7 @@ class Engine:
                 return
 
     def _record(self, rule: CompiledRule, verdicts: Sequence[Verdict], course: _Course) -> bool:
-        """Record the results of a rule; tell whether it passed or failed."""
+        """Record the results of a rule; return whether it passed or failed."""
         decided = False
         try:
             for verdict in verdicts:

@@ -92,7 +92,7 @@ class Host(ExpressionHost, Protocol):
 
     @property
     def supplies_variables(self) -> bool:
-        """Return whether a person supplied variables at all."""
+        """Return whether the user supplied variables."""
         ...
 
     def recorded_variables(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:

@@ -155,7 +155,7 @@ NO_IMAGES: ImageSource = NoImages()
 
 
 def answer_of(found: T | HostError) -> T:
-    """Return an answer of an image source; raises the error that stands in its place."""
+    """Return an answer of an image source; raises a recorded error."""
     if isinstance(found, HostError):
         raise found.copied()
     return found

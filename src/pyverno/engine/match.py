@@ -111,7 +111,7 @@ class Filter:
         )
 
     def may_match(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether some request with that key could match."""
+        """Return, from the index key alone, whether some request with that key could match."""
         if self.operations and key.operation not in self.operations:
             return False
         if self.kinds and not self._kind_fits(key.gvk, key.subresource):
@@ -234,7 +234,7 @@ class Matcher:
         return self.any_of or self.all_of
 
     def may_match(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether some request with that key could match."""
+        """Return, from the index key alone, whether some request with that key could match."""
         if self.policy_namespace and (key.namespace != self.policy_namespace or key.gvk.kind == "Namespace"):
             return False
         if self.any_of:
@@ -242,7 +242,7 @@ class Matcher:
         return all(block.may_match(key) for block in self.all_of)
 
     def surely_matches(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether every request with that key matches."""
+        """Return, from the index key alone, whether every request with that key matches."""
         if self.policy_namespace or (key.gvk.kind == "Namespace" and self._asks_for_namespaces()):
             return False
         if any(block.may_match(key) for block in (*self.exclude_any, *self.exclude_all)):

@@ -26,7 +26,7 @@ SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 
 
 class Operation(StrEnum):
-    """What is being done to the object."""
+    """The operation on the object."""
 
     CREATE = "CREATE"
     UPDATE = "UPDATE"
@@ -263,7 +263,7 @@ class Request:
         namespace_object: JSON = None,
         gvr: GVR | None = None,
     ) -> Request:
-        """Ask about an object as it stands in a cluster because a policy changed; there is neither operation nor user.
+        """Return a request for an existing object after a policy change; it has neither operation nor user.
 
         >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
         >>> Request.from_policy_event(pod).variables()["operation"]

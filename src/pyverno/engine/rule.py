@@ -49,7 +49,7 @@ __all__ = [
 
 
 class Stage(StrEnum):
-    """At which point of a review a rule runs; the phases of a front door are made of stages."""
+    """The point of a review at which a rule runs; the phases of a front door consist of stages."""
 
     MUTATE = "mutate"
     MUTATE_EXISTING = "mutate existing"
@@ -310,11 +310,11 @@ class RequestMatcher(Protocol):
         ...
 
     def may_match(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether some request with that key could match."""
+        """Return, from the index key alone, whether some request with that key could match."""
         ...
 
     def surely_matches(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether every request with that key matches."""
+        """Return, from the index key alone, whether every request with that key matches."""
         ...
 
     def names_operation(self, operation: str) -> bool:
@@ -370,7 +370,7 @@ class CompiledRule:
         return self.failure_action
 
     def may_match(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether the rule could be about such a request."""
+        """Return, from the index key alone, whether the rule could match such a request."""
         return self.matcher.may_match(key)
 
 

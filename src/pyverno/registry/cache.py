@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class ByteCache(Generic[Key]):
-    """Bytes by key; the least recently used go when there are more than `max_bytes`."""
+    """Bytes by key; beyond `max_bytes`, the least recently used entries are evicted."""
 
     def __init__(self, max_bytes: int) -> None:
         """Start empty."""
@@ -65,7 +65,7 @@ class SingleFlight(Generic[Key, Value]):
             done.exception()  # retrieved, in case no caller waits any more
 
     async def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the pending requests."""
         tasks = tuple(self._running.values())
         for task in tasks:
             task.cancel()

@@ -116,7 +116,7 @@ class RegistryClient:
         self.revocations = RevocationClient(transport)
 
     async def close(self) -> None:
-        """Cancel what is under way and close all connections."""
+        """Cancel pending requests and close all connections."""
         await self._flights.close()
         await self._lists.close()
         await self.revocations.close()

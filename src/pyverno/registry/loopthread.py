@@ -73,7 +73,7 @@ class OwnRegistryImages:
         settings: RegistrySettings | None = None,
         connector: Callable[[], aiohttp.BaseConnector] | None = None,
     ) -> None:
-        """Start the thread; nothing is read before a rule asks."""
+        """Start the thread; nothing is read before a rule needs it."""
         self._thread = LoopThread()
         self._images = RegistryImages(
             RegistryClient(Transport(settings, connector or aiohttp.TCPConnector)), credentials

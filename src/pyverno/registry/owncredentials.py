@@ -1,4 +1,4 @@
-"""The credentials of the person who runs a command: configurations of docker and podman, their helpers, and clouds."""
+"""The credentials of the user of a command: configurations of docker and podman, their helpers, and clouds."""
 
 from __future__ import annotations
 

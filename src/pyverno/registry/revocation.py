@@ -45,7 +45,7 @@ class RevocationClient:
             raise HostError("no answer before the deadline") from None
 
     async def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the pending requests."""
         await self._running.close()
 
     async def _fetch(self, url: str, request: bytes) -> bytes:

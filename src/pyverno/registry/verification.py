@@ -66,7 +66,7 @@ class ImageVerdict:
 
     @property
     def verified(self) -> bool:
-        """Whether there are demands and all of them are met."""
+        """Whether demands exist and all of them are met."""
         return bool(self.demands) and all(each.passes for each in self.demands)
 
     def to_json(self) -> JSONObject:

@@ -350,7 +350,7 @@ class Instruments:
         return self._kept(Histogram(metric, self._room))
 
     def begin(self, settings: MetricSettings) -> None:
-        """Forget all series, and show what the settings say: metrics, labels, buckets."""
+        """Reset all series, and apply the settings of metrics, labels and buckets."""
         self._settings = settings
         self._room.left = self._max_series
         self._is_full = False

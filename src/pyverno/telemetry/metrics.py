@@ -219,7 +219,7 @@ class Metrics:
         self.instruments.begin(self.settings)
 
     def read(self) -> Iterator[Reading]:
-        """Yield what was counted."""
+        """Yield the counts."""
         self._count_batches()
         return self.instruments.read()
 
@@ -276,7 +276,7 @@ class Metrics:
         found.add(seconds)
 
     def _count_batches(self) -> None:
-        """Bring what was put off into the counters."""
+        """Add deferred batches to the counters."""
         batches, self._batches = self._batches, {}
         for batch in batches.values():
             for result in batch.results:

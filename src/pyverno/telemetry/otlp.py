@@ -76,7 +76,7 @@ class Collector:
 
 
 class Tracing(AbstractAsyncContextManager["Tracing"]):
-    """Sends traces as long as it is entered; `observer` makes them."""
+    """Context manager that sends the traces made by `observer`."""
 
     def __init__(self, name: str, collector: Collector, make: Callable[..., SpanExporter] = OTLPSpanExporter) -> None:
         """Take the name of the service, where traces go, and what makes the exporter."""

@@ -79,7 +79,7 @@ def _replaced(value: JSON, key: str, fields: Sequence[Field]) -> JSON:
 
 
 def _below(field: Field, key: str) -> Iterator[Field]:
-    """Yield what is left of a field below a key."""
+    """Yield the remaining path of a field below a key."""
     head, rest = field[0], field[1:]
     if head == _ANY_DEPTH:
         yield field

@@ -42,7 +42,7 @@ def joined(slices: Iterable[Reading]) -> list[Reading]:
 
 
 def without(readings: Iterable[Reading], departed: Iterable[Departed]) -> list[Reading]:
-    """Return readings without the series of what was deleted."""
+    """Return readings without the series of deleted objects."""
     gone = [dict(each) for each in departed]
     return [
         _with(

@@ -103,7 +103,7 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
 
 
 def _is_manifest(document: Document) -> bool:
-    """Tell whether a document that was given as a policy is an object of another API."""
+    """Return whether a document that was given as a policy is an object of another API."""
     api_version = document.value.get("apiVersion") if isinstance(document.value, dict) else None
     return isinstance(api_version, str) and api_version.rpartition("/")[0] not in POLICY_GROUPS
 

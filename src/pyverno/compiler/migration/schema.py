@@ -171,7 +171,7 @@ class SchemaBook:
         return made
 
     def is_inferred(self, group: str, kind: str) -> bool:
-        """Tell whether only rules and examples describe a kind."""
+        """Return whether only rules and examples describe a kind."""
         written = (each["spec"] for each in self.inferred)
         return any((each["group"], each["names"]["kind"]) == (group, kind) for each in written)
 

@@ -58,7 +58,7 @@ def check_sections(section: MatchBlocks, findings: Findings, *, namespaced: bool
 
 
 def forbid_user_info(section: MatchBlocks, findings: Findings) -> bool:
-    """Report user information where no request can supply it; tell whether there was any."""
+    """Report user information where no request can supply it; return whether there was any."""
     found = False
     for block in section.blocks:
         for field in _user_fields(block.user_info):

@@ -58,7 +58,7 @@ class Followup:
     ) -> None:
         """Take the client, the settings, the cluster state, the writer of events, and the source of hosts.
 
-        `told` are further observers of the policies that are evaluated after the response.
+        `told` are further observers of policies evaluated after the response.
         """
         self._events = events
         self._metrics = metrics

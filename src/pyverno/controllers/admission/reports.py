@@ -247,7 +247,7 @@ class AdmissionReports:
 
 
 def _some(results: Iterator[RuleResult]) -> Iterator[tuple[RuleResult, ...]]:
-    """Yield results as one group, unless there are none."""
+    """Yield results as one group, or nothing without results."""
     found = tuple(results)
     if found:
         yield found

@@ -272,7 +272,7 @@ class UpdateRequestWriter:
                 raise
 
     async def _wait_for_room(self) -> None:
-        """Return once there are fewer UpdateRequests than the threshold, or when the process ends."""
+        """Wait until the number of UpdateRequests is below the threshold, or the process ends."""
         while not self._is_ending:
             count, threshold = self._count.value, self._cluster.configuration.update_request_threshold
             if threshold <= 0:

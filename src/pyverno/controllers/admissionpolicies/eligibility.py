@@ -1,6 +1,6 @@
-"""Why a policy cannot become an admission policy of Kubernetes: what that could not say, in Kyverno's words.
+"""Reasons why a policy cannot become an admission policy of Kubernetes, in Kyverno's words.
 
-A policy that says more than its copy would must stay ours: the API server would refuse too much or too little.
+A policy that cannot be expressed completely stays with the webhook: the API server would refuse too much or too little.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class BackgroundContext:
         return await asyncio.get_running_loop().run_in_executor(self.pool, evaluate)
 
     async def submit(self, spec: UpdateRequestSpec, *, name: str = "") -> bool:
-        """Create an UpdateRequest, which one of the replicas then works on; tell whether it was not there already.
+        """Create an UpdateRequest, which one of the replicas then works on; return whether it was not there already.
 
         While there are as many as the threshold of the ConfigMap allows, it waits: nothing is lost. With a `name`, a
         request of that name that is still being worked on is the same. Raises HostError, StatusError.

@@ -110,7 +110,7 @@ class UpdateRequests:
                 self.wake(key)
 
     async def has_room(self, threshold: int) -> None:
-        """Wait until there are fewer requests than the threshold."""
+        """Wait until the number of requests is below the threshold."""
         await self._intake.wait(lambda: len(self.informer) < threshold)
 
     # ---------------------------------------------------------------------------------------------------------- lanes
@@ -225,7 +225,7 @@ class UpdateRequests:
             self._finished.add(uid)  # the watch has not brought its end yet
 
     def _hold(self, key: ObjectKey, body: JSONObject, on: Iterable[Awaited], since: float) -> None:
-        """Have a request woken by what it waits for, or by a change of its policy."""
+        """Hold a request until its dependency or its policy changes."""
         if not self._held:
             self._held_versions = dict(self._versions())
         self._held[key] = str((body.get("spec") or {}).get("policy") or "")
@@ -276,7 +276,7 @@ class _Intake:
             each()
 
     async def wait(self, holds: Callable[[], bool]) -> None:
-        """Wait until a condition holds; it is looked at whenever a request is gone."""
+        """Wait until a condition holds; it is checked whenever a request is deleted."""
         while not holds():
             event = asyncio.Event()
             self._changed.append(event.set)

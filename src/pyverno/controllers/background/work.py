@@ -51,7 +51,7 @@ class Handler(Protocol):
     """Does the work of one type of request."""
 
     async def handle(self, request: UpdateRequest) -> Done | Waiting:
-        """Bring the cluster to the state that the request stands for.
+        """Bring the cluster to the state that the request describes.
 
         Raises PyvernoError (HostError, StatusError and others) for a failure; the request is then retried with growing
         delays.

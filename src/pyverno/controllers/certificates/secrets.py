@@ -273,7 +273,7 @@ class CertificateController:
     async def reconcile(
         self, now: datetime | None = None, *, publish: Callable[[KeyPair], Awaitable[None]] | None = None
     ) -> tuple[KeyPair, KeyPair]:
-        """Make or renew what is needed and return authority and leaf.
+        """Create or renew the certificates as needed; return authority and leaf.
 
         `publish` is called with the authority before a leaf of it is written to the Secret. Raises HostError when an
         unmanaged Secret would have to be renewed, or a Secret cannot be written.

@@ -1,5 +1,5 @@
 """The cleanup controller: policies that delete on a schedule, and objects whose time to live is over.
 
-What is due is decided by the clock of the API server. An object is deleted only in the version in which it was
+The API server's clock decides which deletions are due. An object is deleted only in the version in which it was
 evaluated.
 """

@@ -73,7 +73,7 @@ class TtlWatches:
         return self._kinds[number]
 
     def get(self, number: int, name: str, namespace: str) -> JSONObject | None:
-        """Return what is kept of an object, None when it is gone or not watched."""
+        """Return the entry of an object, None when it is deleted or not watched."""
         informer = self._informers.get(number)
         return None if informer is None else informer.get(name, namespace)
 

@@ -35,7 +35,7 @@ class Sink(Protocol):
         ...
 
     def remove(self, gvr: GVR, body: JSONObject) -> None:
-        """Take notice of an object that is gone."""
+        """Handle the deletion of an object."""
         ...
 
     def end(self, gvr: GVR) -> None:

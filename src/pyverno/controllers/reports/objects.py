@@ -30,7 +30,7 @@ _UNCOUNTED: Final = frozenset({"managedFields", "resourceVersion"})
 
 
 def pack_uid(uid: str) -> bytes:
-    """Return a uid in 16 bytes, or as it is where it is no UUID.
+    """Return a UUID as 16 bytes, and any other uid unchanged.
 
     >>> unpack_uid(pack_uid("0c4f9d0a-9d5c-4b5e-8d0e-0d9c6a1f7d11")), unpack_uid(pack_uid("other"))
     ('0c4f9d0a-9d5c-4b5e-8d0e-0d9c6a1f7d11', 'other')
@@ -204,7 +204,7 @@ class ObjectStore:
         return found
 
     def remove(self, key: BucketKey, uid: bytes) -> Entry | None:
-        """Forget an object; return what was known of it."""
+        """Forget an object; return its entry."""
         bucket = self._buckets.get(key)
         found = None if bucket is None else bucket.entries.pop(uid, None)
         if bucket is None or found is None:

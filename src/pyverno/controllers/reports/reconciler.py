@@ -186,7 +186,7 @@ class ReportReconciler:
         return self._kinds().find(GVK(group, version, ref.kind))
 
     async def _check_existence(self, id: ObjectId, subject: ReportSubject, found: _Found) -> Again | None:
-        """Look whether an object that no scan knows exists; return what is left to do when it does not.
+        """Check whether an object unknown to scans exists; return the remaining work if not.
 
         An object that may not be read is taken to exist: its owner reference lets the garbage collector decide.
         """

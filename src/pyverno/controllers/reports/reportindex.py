@@ -82,7 +82,7 @@ class ReportIndex:
         return all(feed.synced.is_set() for feed in self.feeds)
 
     def note(self, uid: str) -> ReportNote | None:
-        """Return what is noted of the reports of an object."""
+        """Return the notes on the reports of an object."""
         return self.notes.get(pack_uid(uid))
 
     def unsettled(self) -> Iterator[ObjectId]:
@@ -153,7 +153,7 @@ class ReportIndex:
         self._on_change(id)
 
     def remove(self, gvr: GVR, body: JSONObject) -> None:
-        """Take notice of a report that is gone; it is written again if its object is still there."""
+        """Handle the deletion of a report; it is written again if its object still exists."""
         subject = subject_of(body)
         if subject is None:
             return

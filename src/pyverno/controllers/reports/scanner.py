@@ -61,7 +61,7 @@ class Scanner:
     """Scans while `run` runs; all methods belong to the event loop's thread."""
 
     def __init__(self, client: Client, settings: ScanSettings, callbacks: ScanCallbacks) -> None:
-        """Take the client, what flags say, and the rest of the controller."""
+        """Take the client, the settings from flags, and the rest of the controller."""
         self.store = ObjectStore(settings.memory_bytes)
         self.seconds = 0.0
         """How long the last sweep took."""
@@ -128,7 +128,7 @@ class Scanner:
         )
 
     def is_report_of_scan(self, id: ObjectId, digest: bytes) -> bool:
-        """Take notice of the digest of an object's report; tell whether it is that of the scan, or may be."""
+        """Record the digest of an object's report; return whether it is that of the scan, or may be."""
         found = list(self.find(id))
         if not found:
             if digest and not self.is_followed(id):
@@ -216,7 +216,7 @@ class Scanner:
             self._add(_id(bucket, uid), has_changed=True)
 
     def remove(self, gvr: GVR, body: JSONObject) -> None:
-        """Take notice of an object that is gone."""
+        """Handle the deletion of an object."""
         metadata = body["metadata"]
         self._forget(BucketKey(gvr, metadata.get("namespace") or ""), pack_uid(metadata["uid"]))
 
@@ -269,7 +269,7 @@ class Scanner:
             self._room.set()
 
     async def _body(self, bucket: Bucket, entry: Entry) -> JSONObject | None:
-        """Return the body of an object, read from the API server where it is not in memory; None when it is gone."""
+        """Return the body of an object, from memory or else the API server; None for a deleted object."""
         body = self.store.body(bucket.key.gvr, entry)
         if body is not None:
             return body

@@ -1,4 +1,4 @@
-"""The merge patch that brings the status of an object to what it should be, and conditions of another controller."""
+"""Merge patches for the status of an object, which keep conditions of other controllers."""
 
 from __future__ import annotations
 

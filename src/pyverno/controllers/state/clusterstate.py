@@ -62,7 +62,7 @@ Start = Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """What is watched in a cluster, and what policies may do.
+    """The watched resources of a cluster, and the permissions of policies.
 
     `namespace` is that of the controllers, with the ConfigMaps `config_map` and `metrics_config_map`. A cache that has
     been out of sync for `stale_seconds` makes the replica not ready. `background_account` is the user name of the

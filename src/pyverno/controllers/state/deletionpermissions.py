@@ -20,7 +20,7 @@ _VERBS: Final = ("delete", "list")
 
 
 class DeletionPermissions:
-    """Asks the API server by SubjectAccessReviews; an account that is not configured is not checked."""
+    """Checks permissions by SubjectAccessReviews; accounts that are not configured are not checked."""
 
     def __init__(self, client: Client, account: str, kinds: Callable[[], KindTable]) -> None:
         """Take the client, the cleanup controller's user name, and the currently served kinds."""

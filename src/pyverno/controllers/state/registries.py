@@ -79,7 +79,7 @@ class ClusterRegistries:
         self._images = RegistryImages(RegistryClient(transport), credentials)
 
     def source(self, ask: Callable[[Coroutine[Any, Any, Any], str], Any], deadline: float | None) -> ImageSource:
-        """Return the image source of one host, which asks until a deadline."""
+        """Return the image source of one host, which sends requests until a deadline."""
         return BlockingImages(
             self._images,
             ask,

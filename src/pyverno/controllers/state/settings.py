@@ -15,7 +15,7 @@ __all__ = ["ControllerSettings"]
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What a controller needs to know of its cluster and its process.
+    """A controller's settings for its cluster and process.
 
     `identity` names this replica among the others. `lease_retry` is the interval in seconds between attempts to take or
     renew a lease. Everything is reconciled every `resync_seconds` without a change; 0 turns this off.

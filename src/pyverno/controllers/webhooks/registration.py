@@ -67,7 +67,7 @@ class WebhookRegistration:
             self.in_place[wanted["kind"]] = whole
 
     def _taken(self, sources: Sources) -> Sources:
-        """Return what is left of the sources without what is known to be refused."""
+        """Return the sources without policies that the API server is known to refuse."""
         configuration = sources.configuration
         if self._conditions and self._conditions == _digest(configuration.match_conditions):
             configuration = replace(configuration, match_conditions=())
@@ -78,7 +78,7 @@ class WebhookRegistration:
         )
 
     def _forget_what_changed(self, sources: Sources) -> None:
-        """Give another chance to policies that are no longer what was refused."""
+        """Retry policies that changed since they were refused."""
         present = {key_of(policy): policy for policy in _policies(sources)}
         for memory in (self._refused, self._unconditional):
             for key in tuple(memory):

@@ -68,7 +68,7 @@ class ConfigurationWriter:
         self._owners = [{**kind, "name": _BINDING, "uid": found["metadata"]["uid"]}]
 
     async def apply(self, wanted: JSONObject, *, is_fixed: bool = False) -> bool:
-        """Make one configuration what it should be; tell whether anything was written.
+        """Bring one configuration to the wanted state; return whether anything was written.
 
         One that `is_fixed` is left as it is when it is there, but for the authority that it trusts.
         """
@@ -93,7 +93,7 @@ class ConfigurationWriter:
         return True
 
     async def find(self, wanted: JSONObject) -> JSONObject | None:
-        """Return a configuration as it is in the cluster, None for a missing one."""
+        """Return the configuration from the cluster, None for a missing one."""
         try:
             return await self._client.get(_RESOURCES[wanted["kind"]], wanted["metadata"]["name"])
         except StatusError as error:

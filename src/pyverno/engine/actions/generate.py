@@ -166,7 +166,7 @@ def _for_elements(entry: GenerateElements, run: Run, problems: list[str]) -> lis
 
 
 def _placed(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
-    """Give an object the identity that the rule says, and the labels that tell where it comes from."""
+    """Give an object the identity from the rule, and labels with its origin."""
     metadata = data.get("metadata")
     metadata = dict(metadata) if isinstance(metadata, dict) else {}
     metadata["name"] = target.get("name") or ""

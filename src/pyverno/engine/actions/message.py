@@ -19,7 +19,7 @@ def passed_message(rule: str) -> str:
 
 
 def rendered_message(message: Template, run: Run) -> JSON:
-    """Return what the message says for this run; raises SubstitutionError when a variable cannot be resolved."""
+    """Return the message rendered for this run; raises SubstitutionError when a variable cannot be resolved."""
     return message.render(run.scope, run.runtime, delete_request=run.is_delete)
 
 

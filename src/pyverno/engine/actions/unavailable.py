@@ -14,7 +14,7 @@ __all__ = ["Unavailable"]
 
 @dataclass(frozen=True, slots=True)
 class Unavailable(SkippedByException):
-    """Says why the rule cannot be judged; with `ignores_delete` a DELETE gives no result, as upstream."""
+    """Reports why the rule cannot be evaluated; with `ignores_delete` a DELETE gives no result, as upstream."""
 
     message: str
     ignores_delete: bool = True

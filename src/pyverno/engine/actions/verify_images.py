@@ -86,7 +86,7 @@ class ImageBlock:
 
 
 class _FailedError(Exception):
-    """An image does not fulfil what is demanded; the text is that of the verdict."""
+    """An image does not meet a demand; the text is that of the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +350,7 @@ class _BlockAtWork:
         return predicate
 
     def _predicates(self, attestors: AttestorSet, wanted: str) -> tuple[SetFinding, list[JSON]]:
-        """Return what the verified attestations of a type say; raises _FailedError when there are not enough."""
+        """Return the predicates of verified attestations of a type; raises _FailedError when too few exist."""
         statements: StatementFinding | ArtifactFinding
         if self._block.attestations is SignatureForm.NOTARY:
             statements = self.at_work.check_artifacts(attestors, wanted)
@@ -430,7 +430,7 @@ def _memory_key(run: Run, rule: str) -> tuple[str, str, str]:
 
 
 def _recorded_before(run: Run, rule: str) -> Mapping[str, ImageStatus]:
-    """Return what was recorded in the object before an update; what the request itself brings does not count."""
+    """Return the records in the object before an update; the request's own annotations are ignored."""
     if run.request.operation is not Operation.UPDATE or not isinstance(run.request.old, dict):
         return {}
     return read_statuses(run.request.old, _policy_key(run), rule)

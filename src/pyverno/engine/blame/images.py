@@ -33,7 +33,7 @@ def blamed_text(texts: Sequence[str], message: str, document: JSON) -> Path | No
 
 
 def _named(names: Sequence[str], message: str) -> str:
-    """Return the longest of the names that stand in a message: one may be the beginning of another."""
+    """Return the longest of the names in a message: one may be the beginning of another."""
     return max((name for name in names if name and name in message), key=len, default="")
 
 

@@ -25,7 +25,7 @@ _KINDS: Final[Mapping[str, GVK]] = {
 
 
 def check_request(payload: JSON, *, mode: str) -> Request:
-    """Ask what a proxy asks (`HTTP`, or `Envoy` in protobuf's JSON); raises UsageError for what is no such request.
+    """Build the request of a proxy (`HTTP`, or `Envoy` in protobuf's JSON); raises UsageError for an invalid one.
 
     >>> check_request({"attributes": {"method": "GET"}}, mode="HTTP").gvk.kind
     'CheckRequest'

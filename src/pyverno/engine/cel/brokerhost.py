@@ -172,7 +172,7 @@ def metadata_of(data: JSONObject) -> JSONObject:
 
 
 def _with_kinds(listed: JSONObject) -> JSONObject:
-    """Return a list object whose items name their kind, which an API server says once for all of them.
+    """Return a list object with the kind added to each item, which an API server states only once.
 
     >>> _with_kinds({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {}}]})["items"]
     [{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {}}]

@@ -161,7 +161,7 @@ class ConstraintMatcher:
         return ()
 
     def may_match(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether some request with that key could match."""
+        """Return, from the index key alone, whether some request with that key could match."""
         seen = self._find_resource(key.gvk, key.gvr)
         if self._refusal(seen, key.namespace) is not None:
             return False
@@ -170,7 +170,7 @@ class ConstraintMatcher:
         return not self.rules or bool(seen.fitting(self.rules, key.subresource, key.operation, key.namespace))
 
     def surely_matches(self, key: IndexKey) -> bool:
-        """Tell, from the index key alone, whether every request with that key matches."""
+        """Return, from the index key alone, whether every request with that key matches."""
         if self.object_selector is not None or not self.may_match(key):
             return False
         seen = self._find_resource(key.gvk, key.gvr)
@@ -298,7 +298,7 @@ def _has(entries: frozenset[str], value: str) -> bool:
 
 
 def _has_namespace(gvr: GVR, namespace: str) -> bool:
-    """Return whether a namespaceSelector says anything about such a request."""
+    """Return whether a namespaceSelector applies to such a request."""
     return bool(namespace) or gvr.resource == NAMESPACES
 
 

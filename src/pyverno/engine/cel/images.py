@@ -107,7 +107,7 @@ class ImageHost(BrokerHost):
         return self.at_work(image).artifact_json(found) if isinstance(found, StoredArtifact) else found
 
     def image_metadata(self, reference: str) -> JSONObject:
-        """Return what a registry says about an image, read with the credentials of the policy."""
+        """Return a registry's data about an image, read with the credentials of the policy."""
         if self.credentials is None:
             return metadata_of(self.broker.image_data(reference, credentials=None))
         return metadata_of(self.broker.described_image(reference, ImageAccess(self.credentials)))
@@ -196,7 +196,7 @@ class ImageHost(BrokerHost):
 
 
 def _first_pass(findings: Iterable[SetFinding]) -> Problems:
-    """Return None at the first finding that passes, else the problems that say most."""
+    """Return None at the first finding that passes, else the most specific problems."""
     problems: tuple[str, ...] = ()
     for found in findings:
         if found.passes:

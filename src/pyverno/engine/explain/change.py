@@ -115,7 +115,7 @@ class _Search:
         return None
 
     def _second(self, steps: Sequence[tuple[Edit, str]]) -> _Turned | None:
-        """Try what the trace suggests after a first edit that changed what the rule says."""
+        """Try the trace's suggestions after a first edit that changed the rule's result."""
         for edit, _ in steps[:_BROAD]:
             for other in islice(candidates(*self._traced((edit,))), _WIDE):
                 found, _ = self._try((edit, other))
@@ -124,7 +124,7 @@ class _Search:
         return None
 
     def _step_by_step(self, traces: Sequence[RuleTrace]) -> _Turned | None:
-        """Mend one failure after the other, then leave out what was not needed."""
+        """Fix one failure after the other, then drop unnecessary edits."""
         edits: tuple[Edit, ...] = ()
         seen = {self._result.message}
         document = self._request.object

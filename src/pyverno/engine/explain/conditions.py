@@ -34,14 +34,14 @@ def recorded_conditions(
 
 
 class _Side(Template):
-    """A template that keeps what it gave last."""
+    """A template that keeps its last value."""
 
     __slots__ = ("last",)
     last: list[JSON]
 
     @classmethod
     def of(cls, template: Template) -> Template:
-        """Return the same template, watched; a static one stays as it is."""
+        """Return the template with recording; a static one is returned unchanged."""
         if template.is_static:
             return template
         made: Template = cls.__new__(cls)

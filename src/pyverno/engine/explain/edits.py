@@ -257,7 +257,7 @@ def _alternatives(path: FieldPath, document: JSON, constants: Sequence[JSON]) ->
 
 
 def _expanded(path: FieldPath, document: JSON) -> Iterator[FieldPath]:
-    """Yield the paths that `*` stands for in the object."""
+    """Yield the paths that `*` matches in the object."""
     found: list[FieldPath] = [()]
     for position, part in enumerate(path):
         if part != "*":

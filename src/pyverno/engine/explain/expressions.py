@@ -25,7 +25,7 @@ MAX_CONSTANTS = 50
 
 
 class RecordedProgram(Program):
-    """An expression that does what it did, and records it. `place` is where it stands in the policy."""
+    """An expression that records its evaluation. `place` is where it stands in the policy."""
 
     __slots__ = ("_confidence", "_place", "_recorder", "_tainted")
     _confidence: Confidence

@@ -256,7 +256,7 @@ class CheckNode:
 
 @dataclass(frozen=True, slots=True)
 class OmittedNode:
-    """Stands for parts that a trace has no room for."""
+    """Placeholder for parts that do not fit into a trace."""
 
     count: int
 

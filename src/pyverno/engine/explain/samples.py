@@ -71,7 +71,7 @@ def _near(text: str, steps: Sequence[int]) -> Iterator[JSON]:
 
 
 def alternatives(current: JSON, constants: Sequence[JSON]) -> Iterator[object]:
-    """Yield what could stand in place of a value: constants of the rule, the field's removal, and neutral values."""
+    """Yield possible replacements of a value: constants of the rule, the field's removal, and neutral values."""
     if isinstance(current, str) and current:
         # what stays close to the value is the better advice
         for constant in constants[:_MOST]:

@@ -51,7 +51,7 @@ class Answers:
 
 
 def compile_denial(conditions: Conditions, answers: Answers) -> FastVerdict | None:
-    """Return a function of the object that tells whether the conditions deny it, or None when they are not simple."""
+    """Return a function that checks whether the conditions deny it, or None when they are not simple."""
     writer = _Writer()
     try:
         writer.conditions(conditions, answers.denied, 0)
@@ -63,7 +63,7 @@ def compile_denial(conditions: Conditions, answers: Answers) -> FastVerdict | No
 
 
 def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answers: Answers) -> FastVerdict | None:
-    """Return a function of the object that tells whether the conditions deny one of the elements of a list in it."""
+    """Return a function that checks whether the conditions deny one of the elements of a list in it."""
     if query.inner:
         return None
     writer = _Writer()

@@ -49,7 +49,7 @@ class Candidate:
 
     @classmethod
     def of(cls, rule: CompiledRule, exceptions: tuple[Exemption, ...], key: IndexKey, time: CompileSlice) -> Candidate:
-        """Work out what the index key says about a rule; what cannot be worked out is left to the request."""
+        """Decide a rule by the index key as far as possible; the rest is left to the request."""
         try:
             return cls._of(rule, exceptions, key, time)
         except Exception as error:

@@ -44,7 +44,7 @@ def read_statuses(resource: JSON, policy: str, rule: str) -> Mapping[str, ImageS
 
 
 def with_statuses(resource: JSONObject, policy: str, rule: str, statuses: Mapping[str, ImageStatus]) -> JSONObject:
-    """Return the resource with what a rule found, in place of whatever stood there for this rule.
+    """Return the resource with a rule's statuses, which replace earlier ones of this rule.
 
     Without statuses the part of the rule is removed. Returns the same object when nothing changes.
     """

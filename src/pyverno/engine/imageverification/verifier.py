@@ -207,7 +207,7 @@ class ImageAtWork:
         return self._once(key, lambda: _read_all(self._stored(form, entry, digest)))
 
     def _stored(self, form: SignatureForm, entry: Attestor, digest: str) -> tuple[StoredSignature, ...]:
-        """Return what is stored where an attestor has its signatures, fetched once in a review."""
+        """Return the stored signatures of an attestor, fetched once in a review."""
 
         def query(image: ImageAtWork) -> SignatureQuery | None:
             known = digest if image is self else image._known_digest()

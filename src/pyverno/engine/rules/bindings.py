@@ -60,7 +60,7 @@ def _charged(run: Run, value: JSON) -> JSON:
 
 @contextmanager
 def _prefix_answers(prefix: str) -> Iterator[None]:
-    """Put a prefix in front of the text with which a host answered; one that has no answer is left as it is."""
+    """Prefix the text of a host's error response; an error without a response is unchanged."""
     try:
         yield
     except HostUnavailableError:

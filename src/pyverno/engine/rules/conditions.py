@@ -178,7 +178,7 @@ class Conditions:
 def compile_conditions(
     conditions: JSON, *, blocks: bool = False, rescan: bool = False, data: Set[str] = frozenset()
 ) -> Conditions:
-    """Compile conditions as they stand in a policy; null is always met.
+    """Compile the conditions of a policy; null is always met.
 
     With `blocks` a list holds maps of `any` and `all` (attestations, exceptions), otherwise it is taken for one only
     when its entries have such a key. `rescan` is that of templates. `data` names the variables that the context took
@@ -335,7 +335,7 @@ def _value(template: Template, scope: Mapping[str, JSON], runtime: Runtime, dele
 
 
 def as_float(value: JSON) -> JSON:
-    """Return a whole number that stands alone as the float that conditions compare."""
+    """Return a single whole number as the float that conditions compare."""
     # Scalars of policies and of requests are floats in Kyverno; larger ones keep their exact value here
     if value.__class__ is int and -_EXACT_FLOAT < value < _EXACT_FLOAT:
         return float(value)

@@ -152,7 +152,7 @@ def _is_signed(response: ocsp.OCSPResponse, issuer: Certificate, now: int) -> bo
 
 
 def _may_respond(delegate: Certificate, issuer: Certificate, now: int) -> bool:
-    """Tell whether the issuer authorized a certificate to answer in its place."""
+    """Return whether the issuer authorized a certificate to answer in its place."""
     try:
         delegate.x509.verify_directly_issued_by(issuer.x509)
         usage = extension_value(delegate, x509.ExtendedKeyUsage)
@@ -197,7 +197,7 @@ def _may_sign_lists(issuer: Certificate) -> bool:
 
 
 def _covers(extension: x509.Extension[x509.ExtensionType], certificate: Certificate) -> bool:
-    """Tell whether a list with an extension still holds every revocation of a certificate."""
+    """Return whether a list with an extension still holds every revocation of a certificate."""
     found = extension.value
     if isinstance(found, x509.FreshestCRL | x509.DeltaCRLIndicator):
         return False

@@ -141,7 +141,7 @@ def _anchored_keys(patch: JSON, modifiers: frozenset[Modifier]) -> list[tuple[An
 
 
 def _decide_additions(patch: JSON, resource: JSON) -> bool:
-    """Drop or unwrap the `+( )` keys of one map; tell whether there were any."""
+    """Drop or unwrap the `+( )` keys of one map; return whether there were any."""
     additions = _anchored_keys(patch, _ADD)
     for anchor, text in additions:
         value = patch.pop(text)
@@ -253,7 +253,7 @@ def _without_conditions(patch: JSON) -> JSON:
 
 
 def _delete_anchors(node: JSON) -> bool:
-    """Remove the conditions below a node in place; tell whether the node itself is to go."""
+    """Remove the conditions below a node in place; return whether the node itself is to go."""
     if isinstance(node, dict):
         return _delete_in_map(node)
     return isinstance(node, list) and _delete_in_list(node)

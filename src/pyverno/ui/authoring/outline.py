@@ -80,7 +80,7 @@ class _Stack:
         self._steps.append((column, key))
 
     def leave(self, column: int) -> None:
-        """Leave everything that stands at this column or to its right."""
+        """Leave all levels at this column or to its right."""
         while self._steps and self._steps[-1][0] >= column:
             self._steps.pop()
 

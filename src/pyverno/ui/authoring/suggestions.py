@@ -93,7 +93,7 @@ def _definitions(text: str) -> list[JSON]:
 
 
 def _is_plain_item(view: DocumentView, path: Path) -> bool:
-    """Tell whether a path is an item of a list of texts, which has no keys."""
+    """Return whether a path is an item of a list of texts, which has no keys."""
     node = view.node(path) if path and isinstance(path[-1], int) else None
     return node is not None and node.type != "object" and not node.fields()
 

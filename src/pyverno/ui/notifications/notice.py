@@ -70,7 +70,7 @@ class Notice:
 
     @property
     def is_resolved(self) -> bool:
-        """Return whether the problem is gone."""
+        """Return whether the problem is resolved."""
         return self.event == RESOLVED
 
     @property

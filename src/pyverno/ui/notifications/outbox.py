@@ -119,7 +119,7 @@ class Outbox:
     """Takes deliveries out of the queue; its methods belong to one thread at a time."""
 
     def __init__(self, path: str) -> None:
-        """Open the store, and make the tables where there are none."""
+        """Open the store, and create missing tables."""
         self._connection = connect(path, Role.QUEUE)
         self._connection.create(_TABLES)
 

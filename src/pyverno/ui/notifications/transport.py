@@ -41,7 +41,7 @@ class Reply:
     __slots__ = ("body", "status")
 
     def __init__(self, status: int, body: bytes) -> None:
-        """Take what was answered."""
+        """Take the response."""
         self.status = status
         self.body = body
 

@@ -1,3 +1,3 @@
-"""The playground: policies and resources as texts in, what the engine says about them out; in a process of its own."""
+"""The playground: evaluates policies and resources given as texts, in a process of its own."""
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class ApiServer:
                         yield (*one.path, "resources", index), text
 
     def _has(self, known: Sequence[KindInfo], selector: KindSelector | None = None) -> bool:
-        """Tell whether any of the kinds is served, in any version that a selector allows; unknown ones are custom."""
+        """Return whether any of the kinds is served, in any version that a selector allows; unknown ones are custom."""
         names = {(info.group, info.kind) for info in known}
         return not known or any(
             (gvk.group, gvk.kind) in names and (selector is None or selector.matches(gvk)) for gvk in self._all

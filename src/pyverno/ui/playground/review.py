@@ -66,7 +66,7 @@ class _Texts:
     problems: list[JSONObject] = field(default_factory=list)
 
     def add(self, error: PyvernoError, name: str, severity: str = "error") -> None:
-        """Add what is wrong; its location names the text, unless `name` does."""
+        """Add an error; its location names the text, unless `name` does."""
         location = error.location or NOWHERE
         self.problems.append(
             {

@@ -28,7 +28,7 @@ _MOST_LOOKED_AT: Final = 5_000
 
 
 def is_key_facet(name: str) -> bool:
-    """Tell whether a facet is that of a property or label: `property.KEY`, `label.KEY`."""
+    """Return whether a facet is that of a property or label: `property.KEY`, `label.KEY`."""
     return name.startswith((_PROPERTY, _LABEL))
 
 

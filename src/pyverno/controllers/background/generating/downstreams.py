@@ -261,7 +261,7 @@ class Downstreams:
             self._remember(found)
 
     def forget(self, gvr: GVR, namespace: str, name: str) -> None:
-        """Note that this controller has just deleted an object, or found that it is gone."""
+        """Forget an object that this controller deleted or found missing."""
         self._forget((gvr, namespace, name))
 
     def _restored(self, gvr: GVR) -> None:

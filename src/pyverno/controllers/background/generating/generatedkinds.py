@@ -84,7 +84,7 @@ class GeneratedKinds:
         await self._downstreams.settled(named)
 
     async def find(self) -> None:
-        """Follow the kinds of which there are generated objects; raises HostError, StatusError."""
+        """Follow the kinds of existing generated objects; raises HostError, StatusError."""
         selector = f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}"
         for info in preferred_kinds(self._context.state.kinds):
             if self._downstreams.follows(info.gvr):

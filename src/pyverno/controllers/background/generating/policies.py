@@ -298,7 +298,7 @@ def _generates(identity: Identity, compiled: Compiled) -> bool:
 
 
 def _selected(text: str, kinds: KindTable) -> Iterator[KindInfo]:
-    """Yield the kinds that a kind selector stands for."""
+    """Yield the kinds that a kind selector matches."""
     for target in targets_of(text, kinds):
         found = kinds.by_resource(GVR(target.group, target.version, target.resource))
         if found is not None and not target.subresource:

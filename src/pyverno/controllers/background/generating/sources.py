@@ -57,7 +57,7 @@ class Sources(Generic[Key]):
         await self._informers.run()
 
     def follow(self, source: Source, key: Key | None = None, *, version: str | None = None) -> bool:
-        """Follow a source from now on; tell whether there was room for one more watch.
+        """Follow a source from now on; return whether there was room for one more watch.
 
         `key` depends on it. `version` is the state that is known already: only a later one is a change.
         """

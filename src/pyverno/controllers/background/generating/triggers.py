@@ -90,7 +90,7 @@ class TriggerReader:
             return None
 
     async def request(self, body: JSONObject, operation: Operation = Operation.CREATE) -> Request:
-        """Ask about an object as it is now, on behalf of no user."""
+        """Return a request for the current state of an object, without a user."""
         info = self.info(trigger_of(body))
         namespace = await self._namespace(body)
         request = Request.from_manifest(

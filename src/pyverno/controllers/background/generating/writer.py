@@ -151,7 +151,7 @@ class Writer:
 
 
 def policy_info(identity: Identity) -> PolicyInfo:
-    """Name a policy that may be gone."""
+    """Return the info of a policy that may no longer exist."""
     group_kind, namespace, name = identity
     group, _, kind = group_kind.partition("/")
     if group == "kyverno.io":

@@ -34,7 +34,7 @@ _CREATION_SECONDS: Final = 60.0
 
 
 class ClusterFacts(Protocol):
-    """What is known of the cluster (`controllers.state.clusterstate.ClusterState`)."""
+    """The cluster's state (`controllers.state.clusterstate.ClusterState`)."""
 
     @property
     def kinds(self) -> KindTable:

@@ -1,3 +1,3 @@
-"""Several processes of one controller that share a port: how they are started, watched, and speak with each other."""
+"""Several processes of one controller that share a port: their start, supervision and messages."""
 
 from __future__ import annotations

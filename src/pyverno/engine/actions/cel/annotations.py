@@ -14,7 +14,7 @@ __all__ = ["annotation_detail", "annotation_properties"]
 
 
 def annotation_detail(session: CelSession, annotations: Sequence[tuple[str, Program]]) -> Annotated | None:
-    """Return what annotations say, None where there are none; raises what their evaluation raises."""
+    """Return the evaluated annotations, None without any; raises their evaluation errors."""
     return Annotated(annotated(session, annotations, quote='"')) if annotations else None
 
 

@@ -130,7 +130,7 @@ def _known_kind(gvr: GVR, kinds: KindTable) -> KindInfo:
 
 
 class _NamespaceLabels:
-    """The labels of namespaces, each read once, where a selector asks for them."""
+    """The labels of namespaces, each read once when a selector needs them."""
 
     def __init__(self, matcher: ConstraintMatcher, run: Run) -> None:
         self._is_needed = matcher.namespace_selector is not None

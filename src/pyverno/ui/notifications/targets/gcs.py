@@ -72,7 +72,7 @@ class GoogleStorage:
     """One bucket."""
 
     def __init__(self, transport: Transport, url: ServiceUrl, prefix: str, account: _Account, options: Options) -> None:
-        """Take the address of uploads, the folder, and who writes."""
+        """Take the address of uploads, the folder, and the writer."""
         self._transport = transport
         self._url = url
         self._prefix = prefix
