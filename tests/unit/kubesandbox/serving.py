@@ -1,4 +1,4 @@
-"""An API server for tests: all rooms are the real ones, time and chance are not."""
+"""An API server for tests: all parts are the real ones except clock and randomness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations: create, update, patch, apply, delete, and what definitions change."""
+"""The operations: create, update, patch, apply and delete, also of resource definitions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_generation_is_for_kinds_that_want_something() -> None:
 
 
 def test_names_are_generated() -> None:
-    """Five letters after the base; a name that is taken is not used again."""
+    """Five random letters follow the base; a name in use is not generated again."""
     server = api_server()
     body = {"metadata": {"generateName": "web-"}}
     first, second = (create(server, MAPS, body)["metadata"]["name"] for _ in range(2))
@@ -113,7 +113,7 @@ def test_names_are_generated() -> None:
 
 
 def test_what_can_not_be_created_is_refused() -> None:
-    """With the API server's texts."""
+    """The errors have the texts of the API server."""
     server = api_server()
     create(server, MAPS, config_map("a"))
     refused(lambda: create(server, MAPS, config_map("a")), 409, 'configmaps "a" already exists')
@@ -149,7 +149,7 @@ def test_what_can_not_be_created_is_refused() -> None:
 
 
 def test_a_name_that_is_being_freed_is_still_taken() -> None:
-    """The message has the reason."""
+    """The message states that the object is being deleted."""
     server = api_server()
     create(server, MAPS, config_map("a", finalizers=["a.b/c"]))
     delete(server, MAPS, "a")
@@ -159,7 +159,7 @@ def test_a_name_that_is_being_freed_is_still_taken() -> None:
 
 
 def test_dry_run_answers_and_stores_nothing() -> None:
-    """Of every write."""
+    """Every kind of write has a dry run."""
     server = api_server()
     made = create(server, MAPS, config_map("a"), dry_run=True)
     assert "resourceVersion" not in made["metadata"]
@@ -252,7 +252,7 @@ def test_updates_must_mean_the_object_of_the_path() -> None:
 
 
 def test_updates_create_objects_of_some_kinds() -> None:
-    """Roles and services among them; most kinds must be there."""
+    """An update creates missing roles and services, for example, but not most other kinds."""
     server = api_server()
     key = "clusterroles.rbac.authorization.k8s.io"
     where = write(server, key, "", "r")
@@ -261,7 +261,7 @@ def test_updates_create_objects_of_some_kinds() -> None:
 
 
 def test_generation_counts_what_is_wanted_only() -> None:
-    """Neither labels nor status; the status has a door of its own."""
+    """Labels and status do not change the generation; the status changes by its own subresource."""
     server = api_server()
     create(server, "deployments.apps", deployment("d"))
     key = "deployments.apps"
@@ -284,14 +284,14 @@ def test_generation_counts_what_is_wanted_only() -> None:
     ],
 )
 def test_all_patches_change_an_object(kind: str, value: object) -> None:
-    """Each in its own words."""
+    """Each patch type has its own format."""
     server = api_server()
     create(server, MAPS, config_map("a", {"x": "1"}))
     assert {"y": "2"} == patch(server, MAPS, "a", value, kind)["data"]
 
 
 def test_patches_whose_result_is_no_object_of_the_kind_are_invalid() -> None:
-    """422, with the result in the text."""
+    """The answer is 422, with the result in the text."""
     server = api_server()
     create(server, MAPS, config_map("a"))
     with pytest.raises(StatusError) as caught:
@@ -312,7 +312,7 @@ def test_patches_whose_result_is_no_object_of_the_kind_are_invalid() -> None:
 
 
 def test_a_patch_that_names_a_version_insists_on_it() -> None:
-    """Others are done again on what is there."""
+    """Other patches are applied again to the present object."""
     server = api_server()
     create(server, MAPS, config_map("a"))
     with pytest.raises(StatusError, match="the object has been modified"):
@@ -417,7 +417,7 @@ def test_a_running_pod_goes_when_its_grace_is_over() -> None:
 
 
 def test_collections_are_deleted_by_selector() -> None:
-    """And what is not selected stays."""
+    """Objects that are not selected stay."""
     server = api_server()
     for name in ("a", "b", "c"):
         create(server, MAPS, config_map(name, labels={"n": name}))
@@ -467,7 +467,7 @@ def test_custom_resources_can_not_be_overwritten_blindly() -> None:
 
 
 def test_a_definition_takes_its_objects_with_it() -> None:
-    """Those with finalizers hold it, and it holds the table."""
+    """Objects with finalizers delay its deletion, and until then the type is served."""
     server = api_server()
     create(server, CRDS, definition(), "")
     create(server, WIDGETS, widget("a"))
@@ -497,7 +497,7 @@ def test_a_deletion_that_was_cut_short_goes_on_at_the_next_start() -> None:
 
 
 def test_definitions_of_a_store_are_served_from_the_start() -> None:
-    """As after a restart."""
+    """A server that starts with a filled store, as after a restart, serves them."""
     first = api_server()
     create(first, CRDS, definition(), "")
     second = api_server(first.store)

@@ -24,7 +24,7 @@ def test_a_warning_is_told_once():
 
 
 def test_annotations_are_qualified_names_that_are_written_once():
-    """As the audit log of an API server takes them."""
+    """The rules are those of an API server's audit log."""
     notes = Notes()
     for key, value in (("a.b/c", "1"), ("a.b/c", "2"), ("plain", "3"), ("a/b/c", "4"), ("A.b/c", "5"), ("a.b/-", "6")):
         notes.annotate(key, value)

@@ -1,4 +1,4 @@
-"""The objects of the beginning."""
+"""The objects that a new server creates."""
 
 from __future__ import annotations
 

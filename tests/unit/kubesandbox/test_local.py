@@ -12,7 +12,7 @@ from tests.unit.kubesandbox.serving import ADMIN, api_server, config_map, deploy
 
 
 def test_objects_are_written_and_read() -> None:
-    """By storage key; namespace and name stand in the object."""
+    """Objects are addressed by storage key; namespace and name are in the object."""
     client = LocalClient(api_server(), ADMIN)
     run(client.create("configmaps", config_map("a", {"x": "1"}, namespace="default")))
     body = client.get("configmaps", "a", "default")
@@ -34,7 +34,7 @@ def test_writes_are_those_of_the_user() -> None:
 
 
 def test_errors_are_those_of_the_server() -> None:
-    """Also for kinds that are not served."""
+    """Kinds that are not served give the server's error, too."""
     client = LocalClient(api_server(), ADMIN)
     with pytest.raises(StatusError) as caught:
         run(client.delete("configmaps", "nope", "default"))
@@ -45,7 +45,7 @@ def test_errors_are_those_of_the_server() -> None:
 
 
 def test_a_delete_can_insist_on_the_object_it_means() -> None:
-    """By its uid."""
+    """A precondition on the uid protects a newer object of the same name."""
     client = LocalClient(api_server(), ADMIN)
     run(client.create("configmaps", config_map("a", namespace="default")))
     with pytest.raises(StatusError, match="the UID in the precondition"):

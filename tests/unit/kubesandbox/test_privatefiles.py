@@ -41,7 +41,7 @@ def test_a_reader_of_the_old_file_never_sees_a_part_of_the_new_one(tmp_path: Pat
 @pytest.mark.parametrize("work", [lambda path: write_private(path, b"new"), read_private, make_private_file])
 @pytest.mark.parametrize("target", ["elsewhere", "missing"])
 def test_a_link_is_refused(tmp_path: Path, work, target: str) -> None:
-    """Neither what it leads to nor the link itself is touched, also when it leads nowhere."""
+    """Neither the link nor its target is changed, even if the target does not exist."""
     (tmp_path / "elsewhere").write_text("old")
     (tmp_path / "elsewhere").chmod(0o644)
     link = tmp_path / "key"
@@ -109,7 +109,7 @@ def test_all_files_of_a_data_folder_are_closed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ca.key", "sa.key", "server.pem", "kubeconfig", "objects.sqlite"])
 def test_a_link_in_a_data_folder_ends_the_start(tmp_path: Path, name: str) -> None:
-    """Whoever could put it there would choose the keys, or what is overwritten."""
+    """A link could supply foreign keys or redirect a write."""
     folder = tmp_path / "data"
     with Sandbox(data_dir=folder, controllers=False):
         pass

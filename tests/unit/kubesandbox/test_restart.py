@@ -1,4 +1,4 @@
-"""A sandbox that keeps its objects starts again, whatever stands in them."""
+"""A sandbox with a journal restarts whatever its objects contain."""
 
 from __future__ import annotations
 

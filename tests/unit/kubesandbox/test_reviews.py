@@ -108,7 +108,7 @@ def test_a_question_about_somebody_names_somebody():
 
 
 def test_local_questions_stay_in_their_namespace():
-    """The namespace of the question is that of the path, and paths are no part of a namespace."""
+    """The review must name the namespace of its path, and cannot check non-resource paths."""
     spec = {"user": "x", "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "other"}}
     ask = lambda spec: asked("LocalSubjectAccessReview", spec, namespace="ci", metadata={"namespace": "ci"})  # noqa: E731
     assert "must match metadata.namespace" in refusal(lambda: ask(spec)).message

@@ -1,4 +1,4 @@
-"""What webhooks are shown, in the forms of an API server."""
+"""Admission reviews of each operation have the form that an API server sends."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_namespace_that_gets_its_name_is_in_none(tmp_path):
 
 
 def test_deletions_tell_what_they_mean(tmp_path):
-    """Options as they were sent; of a Namespace which one it is; of a collection no names."""
+    """A review of a deletion holds the options as sent; that of a collection has no name."""
 
     async def use(server):
         await server.create(write(server, "configmaps"), config_map("a"))
@@ -240,7 +240,7 @@ def test_what_the_server_says_comes_between_changing_and_judging(tmp_path):
 
 
 def test_a_dry_run_is_told(tmp_path):
-    """In the request and in its options."""
+    """Both the request and its options show the dry run."""
 
     async def use(server):
         options = WriteOptions(dry_run=True)
@@ -276,7 +276,7 @@ def test_a_dry_run_is_told(tmp_path):
     ],
 )
 def test_webhooks_can_not_make_another_object_of_it(tmp_path, operation, code, text):
-    """Neither in another namespace nor of another kind."""
+    """A webhook can change neither namespace nor kind of the object."""
 
     async def use(server):
         with pytest.raises(StatusError) as refused:

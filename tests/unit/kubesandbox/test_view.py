@@ -1,4 +1,4 @@
-"""The view of a cluster that admission has."""
+"""Admission's view of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests rules and selectors mean."""
+"""Matching of requests by rules and selectors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_rules_fit_through_other_groups_of_the_same_objects(rules, is_equivalent
     [("1", None, True), ("2", "1", True), ("1", "2", True), ("2", "2", False), (None, "1", True), (None, "2", False)],
 )
 def test_objects_are_selected_as_they_are_or_as_they_were(new, old, expected):
-    """One of both is enough."""
+    """It is enough that either the old or the new object matches."""
     bodies = [None if label is None else config_map(labels={"a": label}) for label in (new, old)]
     operation = Operation.DELETE if new is None else Operation.UPDATE
     attributes = request(bodies[0], old=bodies[1], operation=operation)

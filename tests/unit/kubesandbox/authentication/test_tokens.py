@@ -64,7 +64,7 @@ def test_others_can_verify_with_the_key_set():
 
 
 def test_a_signer_is_the_same_after_reading_it_back():
-    """The key in PEM is all that there is to keep."""
+    """The key in PEM is the whole state of a signer."""
     assert claims() == TokenSigner(SIGNER.pem).read(SIGNER.sign(claims()))
 
 
@@ -80,7 +80,7 @@ def test_no_token_chooses_its_own_algorithm():
 
 @pytest.mark.parametrize("text", ["", ".", "..", "a.b.c", "e30.e30.e30", "e30.W10.AA", "\u00e4.b.c"])
 def test_texts_that_are_no_tokens_are_refused(text):
-    """Whatever it is, it is an invalid bearer token."""
+    """Any other text is an invalid bearer token."""
     with pytest.raises(TokenError, match="invalid bearer token"):
         SIGNER.read(text)
 

@@ -1,4 +1,4 @@
-"""The roles of the first second."""
+"""The roles that every cluster starts with."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.support.admissionstage import in_store
     ],
 )
 def test_every_cluster_begins_with_the_same_rights(name, groups, attributes, expected):
-    """The roles of the first second let people discover, administrators do everything, and controllers work."""
+    """By default users may discover the API, administrators may do everything, and controllers may work."""
     found = RbacAuthorizer(in_store(Store(), *bootstrap_objects()))
     assert expected is found.authorize(AccessAttributes(User(name, groups), **attributes)).allowed
 
@@ -57,7 +57,7 @@ def test_aggregated_roles_hold_the_rules_of_their_parts():
 
 
 def test_every_binding_finds_its_role():
-    """No binding of the beginning names a role that is not there, and no name stands twice."""
+    """No default binding names a missing role, and no name occurs twice."""
     bodies = list(bootstrap_objects())
     names = [(each["kind"], each["metadata"]["name"]) for each in bodies]
     assert len(names) == len(set(names))

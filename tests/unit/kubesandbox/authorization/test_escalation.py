@@ -92,7 +92,7 @@ def test_a_binding_needs_a_role_that_exists():
 
 
 def test_aggregation_is_for_those_who_may_everything():
-    """What a role will gather cannot be known."""
+    """Rules that an aggregated role will contain cannot be checked in advance."""
     rule = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     error = refusal(body("ClusterRole", "agg", rules=[], aggregationRule=rule))
     assert "must have cluster-admin privileges to use the aggregationRule" in error.message

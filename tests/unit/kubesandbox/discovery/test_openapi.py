@@ -79,7 +79,7 @@ def test_a_hash_changes_with_what_a_document_is_made_of() -> None:
 
 
 def test_there_are_no_other_documents() -> None:
-    """Reading one raises KeyError."""
+    """Reading a document that is not in the index raises KeyError."""
     with pytest.raises(KeyError):
         API.document("apis/nothing/v1")
     with pytest.raises(KeyError):

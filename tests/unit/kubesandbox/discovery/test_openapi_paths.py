@@ -37,7 +37,7 @@ TABLE = builtin_table("1.35")
     ],
 )
 def test_paths_follow_from_scope_verbs_and_subresources(place: tuple[str, str, str], expected: dict[str, str]) -> None:
-    """Each with its methods."""
+    """Each path has its HTTP methods."""
     type_ = TABLE.find(*place)
     assert type_ is not None
     found = resource_paths(type_, lambda _: {"type": "object"})
@@ -46,7 +46,7 @@ def test_paths_follow_from_scope_verbs_and_subresources(place: tuple[str, str, s
 
 
 def test_no_two_operations_have_the_same_name() -> None:
-    """Clients are generated from them."""
+    """Generated clients name their functions after operations."""
     names = [
         operation["operationId"]
         for type_ in TABLE

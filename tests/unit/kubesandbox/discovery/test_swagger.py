@@ -34,7 +34,7 @@ def message(data: bytes) -> dict[int, list[bytes]]:
 
 
 def test_definitions_refer_to_each_other_as_version_2_does() -> None:
-    """Custom resources are among them."""
+    """The definitions include custom resources."""
     known = {f"#/definitions/{name}" for name in DOCUMENT["definitions"]}
     assert set() == references(DOCUMENT) - known
     names = {"io.k8s.api.core.v1.Pod", "io.k8s.api.apps.v1.Deployment", "io.ex.v1.Widget"}

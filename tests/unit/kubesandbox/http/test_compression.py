@@ -27,14 +27,14 @@ def compressed(body: bytes, accepted: str, **headers: str) -> web.Response:
     [(TEXT, ""), (TEXT, "deflate"), (TEXT, "gzip;q=0"), (TEXT, "*"), (TEXT[:-1], "gzip"), (b"", "gzip")],
 )
 def test_other_answers_stay(body: bytes, accepted: str) -> None:
-    """Small ones, and those for clients that do not plainly accept gzip."""
+    """Small answers, and those for clients that do not plainly accept gzip, are not compressed."""
     found = compressed(body, accepted)
     assert (body, None) == (found.body, found.headers.get("Content-Encoding"))
 
 
 @pytest.mark.parametrize("accepted", ["gzip", "deflate, gzip", "gzip,br"])
 def test_large_answers_are_compressed(accepted: str) -> None:
-    """With `Content-Encoding` and, for caches, `Vary`."""
+    """They carry `Content-Encoding` and, for caches, `Vary`."""
     found = compressed(TEXT, accepted, Vary="Accept")
     assert isinstance(found.body, bytes)
     assert (TEXT, len(found.body)) == (gzip.decompress(found.body), found.content_length)

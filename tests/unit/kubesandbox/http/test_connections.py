@@ -1,4 +1,4 @@
-"""Connections: what clients do to them, and what is answered to what is no request."""
+"""Connections: slow and broken clients, and the answers to malformed requests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def get(path: str) -> bytes:
 
 
 def test_slow_readers_wait_for_themselves() -> None:
-    """The server does not keep what they have not read, and answers others meanwhile."""
+    """The server buffers little for a slow client and meanwhile answers the others."""
 
     async def talk(seen: Served, port: int) -> None:
         async with connection(port, get("/stream")) as (reader, _):
@@ -119,7 +119,7 @@ def test_slow_readers_wait_for_themselves() -> None:
 
 @pytest.mark.parametrize("path", ["/stream", "/wait"])
 def test_clients_that_go_away_end_their_requests(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a word in the log."""
+    """The server logs nothing when a client disconnects."""
 
     async def talk(seen: Served, port: int) -> None:
         async with connection(port, get(path)):
@@ -148,7 +148,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n\r\n"])
 def test_connections_without_a_whole_handshake_hold_up_nobody(sent: bytes) -> None:
-    """Neither other clients nor the end of the server."""
+    """An unfinished handshake delays neither other clients nor the shutdown."""
     server, client = contexts()
 
     async def talk(_seen: Served, port: int) -> None:
@@ -162,7 +162,7 @@ def test_connections_without_a_whole_handshake_hold_up_nobody(sent: bytes) -> No
 
 
 def test_encrypted_connections_may_break_off() -> None:
-    """In the middle of an answer."""
+    """A TLS connection may break in the middle of an answer."""
     server, client = contexts()
 
     async def talk(seen: Served, port: int) -> None:
@@ -188,7 +188,7 @@ def test_encrypted_connections_may_break_off() -> None:
     ],
 )
 def test_what_is_no_request_is_answered_by_a_text(sent: bytes, status: bytes) -> None:
-    """As Go's server does it, and the connection is closed."""
+    """As in Go's server, the answer is plain text and the connection is closed."""
 
     async def talk(_seen: Served, port: int) -> None:
         found = await told(port, sent)
@@ -199,7 +199,7 @@ def test_what_is_no_request_is_answered_by_a_text(sent: bytes, status: bytes) ->
 
 @pytest.mark.parametrize("method", ["FOO", "get", "BREW-COFFEE"])
 def test_methods_that_nobody_knows_are_refused(method: str) -> None:
-    """By a Status, as those that are known and do not fit."""
+    """The answer is a Status, as for known methods that do not fit."""
 
     async def talk(_seen: Served, port: int) -> None:
         found = await told(port, f"{method} /api/v1/pods?x=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -214,7 +214,7 @@ def test_methods_that_nobody_knows_are_refused(method: str) -> None:
 
 
 def test_compressed_bodies_stay_as_they_are() -> None:
-    """An API server opens none."""
+    """An API server does not decompress request bodies."""
 
     async def talk(_seen: Served, port: int) -> None:
         head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n"
@@ -234,6 +234,6 @@ def test_compressed_bodies_stay_as_they_are() -> None:
     ],
 )
 def test_bodies_are_handled_in_known_ways_only(headers: dict[str, str], status: int | None) -> None:
-    """What else a client wants is refused before anything is read."""
+    """Other encodings and expectations are refused before the body is read."""
     found = unmet(make_mocked_request("POST", "/", headers=headers))
     assert status == (found and found.status)

@@ -1,4 +1,4 @@
-"""Forms of answers: what a client accepts, and the bytes it gets."""
+"""Content negotiation: accepted media types and the bytes that the client gets."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def written(type: ResourceType, form: Form, states: list[Stored]) -> JSONObject:
     ],
 )
 def test_the_first_form_that_can_be_written_is_taken(accept: str, expected: Form) -> None:
-    """Protobuf never is."""
+    """The server never writes protobuf."""
     assert expected == accepted_form({"Accept": accept}, {})
 
 
 def test_forms_that_can_not_be_written_are_not_acceptable() -> None:
-    """406, in two wordings, as upstream."""
+    """The answer is 406, in the two wordings of Kubernetes."""
     for accept, begins in (
         ("text/plain", "406: Not Acceptable\n\nAvailable representations: application/json"),
         ("application/json;as=Foo;v=v1;g=meta.k8s.io", "only the following media types are accepted: "),
@@ -67,14 +67,14 @@ def test_forms_that_can_not_be_written_are_not_acceptable() -> None:
 
 
 def test_people_get_indented_json() -> None:
-    """By their program, or because they ask for it."""
+    """JSON is indented for known interactive programs, or on request."""
     assert accepted_form({"User-Agent": "curl/8"}, {}).is_pretty
     assert not accepted_form({"User-Agent": "curl/8"}, {"pretty": "false"}).is_pretty
     assert accepted_form({}, {"pretty": "true"}).is_pretty
 
 
 def test_discovery_is_aggregated_for_those_who_ask() -> None:
-    """In the version that they like best."""
+    """The version is the client's first choice."""
     head = "application/json;g=apidiscovery.k8s.io;as=APIGroupDiscoveryList;v="
     assert ["v2", "v2beta1", "", ""] == [
         discovery_version({"Accept": accept})
@@ -83,7 +83,7 @@ def test_discovery_is_aggregated_for_those_who_ask() -> None:
 
 
 def test_items_of_built_in_lists_do_not_repeat_their_kind() -> None:
-    """Those of custom ones do, and their lists always have a token."""
+    """Items of custom lists repeat theirs, and such lists always have a `continue` field."""
     plain = written(MAPS, Form(), [state("v1", "ConfigMap")])
     assert ("ConfigMapList", "v1", {"resourceVersion": "9"}) == (plain["kind"], plain["apiVersion"], plain["metadata"])
     assert [["metadata", "data"]] == [list(item) for item in plain["items"]]
@@ -93,7 +93,7 @@ def test_items_of_built_in_lists_do_not_repeat_their_kind() -> None:
 
 
 def test_objects_of_another_stored_version_are_converted() -> None:
-    """In lists as well."""
+    """Objects in lists are converted as well."""
     old = TABLE.find("autoscaling", "v1", "horizontalpodautoscalers")
     assert old is not None
     body = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"}, "spec": {}}
@@ -104,7 +104,7 @@ def test_objects_of_another_stored_version_are_converted() -> None:
 
 
 def test_tables_and_partial_objects_are_written() -> None:
-    """Of lists and of single objects."""
+    """Both forms exist for lists and for single objects."""
     maps = state("v1", "ConfigMap")
     table = written(MAPS, Form(shape=Shape.TABLE), [maps])
     assert ("Table", [["a", 1, "9s"]]) == (table["kind"], [row["cells"] for row in table["rows"]])
@@ -118,19 +118,19 @@ def test_tables_and_partial_objects_are_written() -> None:
 
 
 def test_the_bytes_of_the_store_are_used_again() -> None:
-    """The same text, without writing it anew."""
+    """The stored JSON is sent without encoding the object again."""
     maps = state("v1", "ConfigMap")
     assert maps.json + b"\n" == Writer(MAPS, Form(), NOW).one(maps.body, maps)
 
 
 def test_yaml_is_written_for_those_who_ask() -> None:
-    """As people read it."""
+    """Clients that accept YAML get readable YAML."""
     text = Writer(MAPS, Form("application/yaml"), NOW).one({"kind": "ConfigMap", "metadata": {"name": "a"}})
     assert b"kind: ConfigMap\nmetadata:\n  name: a\n" == text
 
 
 def test_events_are_lines() -> None:
-    """The first table names its columns, errors stay a Status."""
+    """Each event is one line; only the first table names its columns, and errors stay a Status."""
     maps = state("v1", "ConfigMap")
     events = [Event("ADDED", maps.body, maps), Event("MODIFIED", {**maps.body, "data": {}})]
     lines = Writer(MAPS, Form(), NOW).events(events, is_first=True).splitlines()

@@ -1,4 +1,4 @@
-"""A server that stops leaves no connection behind, also none that was in its TLS handshake."""
+"""A server that stops closes every connection, even one in its TLS handshake."""
 
 from __future__ import annotations
 

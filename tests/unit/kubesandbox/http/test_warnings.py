@@ -6,7 +6,7 @@ from kubesandbox.http.warnings import warning_headers
 
 
 def test_texts_that_no_header_can_hold_are_left_out() -> None:
-    """As upstream, which drops them silently."""
+    """Kubernetes drops them silently, too."""
     assert ['299 - "a"', '299 - "b \\"q\\" \\\\"'] == warning_headers(["a", "", "two\nlines", 'b "q" \\', "\x7f", "a"])
 
 

@@ -18,7 +18,7 @@ def service(name: str, address: str = "", node_port: int = 0) -> JSONObject:
 
 
 def test_an_address_is_always_the_same_unless_it_is_taken() -> None:
-    """And then the next one."""
+    """The address follows from the name; if it is taken, the next free one is used."""
     free = Allocator()
     first = free.address("a/web")
     assert first == free.address("a/web")
@@ -27,7 +27,7 @@ def test_an_address_is_always_the_same_unless_it_is_taken() -> None:
 
 
 def test_addresses_are_those_of_services() -> None:
-    """Not those of the API server and of the cluster's DNS."""
+    """The addresses of the API server and of the cluster's DNS are reserved."""
     for number in range(200):
         address = Allocator().address(f"a/{number}")
         assert ip_address(address) in SERVICE_RANGE
@@ -35,7 +35,7 @@ def test_addresses_are_those_of_services() -> None:
 
 
 def test_a_port_of_the_nodes_is_given_once() -> None:
-    """Neither one of another service nor one of the same."""
+    """A node port is given neither to two services nor twice to one."""
     free = Allocator()
     first = free.node_port("a/web:80")
     assert 30000 <= first < 32768

@@ -1,4 +1,4 @@
-"""Deletions: gone at once, or marked and waiting."""
+"""Deletions: immediate, or marked and waiting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pod(**spec: object) -> JSONObject:
 
 
 def test_objects_go_at_once_where_nothing_holds_them() -> None:
-    """Pods that run nowhere or have ended do as well."""
+    """Pods that are not scheduled or have ended are deleted at once as well."""
     secret = {"metadata": {"name": "s"}}
     for key, body in (
         ("secrets", secret),
@@ -42,7 +42,7 @@ def test_objects_go_at_once_where_nothing_holds_them() -> None:
 
 
 def test_finalizers_hold_an_object() -> None:
-    """It is marked, and its generation counts on."""
+    """The object gets a deletion timestamp, and its generation rises."""
     body = {"metadata": {"name": "d", "finalizers": ["a/b"], "generation": 3}}
     outcome = deleted(type_of("deployments.apps"), body, DeleteOptions(), NOW)
     assert not outcome.is_gone
@@ -74,7 +74,7 @@ def test_the_propagation_policy_becomes_a_finalizer(options: DeleteOptions, expe
 
 
 def test_a_running_pod_has_its_grace_period() -> None:
-    """Its own, that of the request, or 30 seconds; the timestamp is when it ends."""
+    """The period is that of the request or of the pod, else 30 seconds; the timestamp is its end."""
     for body, options, seconds in (
         (pod(), DeleteOptions(), 30),
         (pod(terminationGracePeriodSeconds=5), DeleteOptions(), 5),
@@ -90,7 +90,7 @@ def test_a_running_pod_has_its_grace_period() -> None:
 
 
 def test_a_second_delete_can_only_shorten_the_grace_period() -> None:
-    """And ends it with zero."""
+    """A period of zero deletes the pod at once."""
     pods = type_of("pods")
     once = deleted(pods, pod(), DeleteOptions(), NOW).body
     again = deleted(pods, once, DeleteOptions(), NOW)
@@ -128,7 +128,7 @@ def test_namespaces_terminate_until_their_spec_is_empty() -> None:
     ],
 )
 def test_preconditions_must_hold(options: DeleteOptions, message: str) -> None:
-    """409 otherwise, which names the kind."""
+    """Otherwise the answer is 409 and names the kind."""
     body = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}}
     with pytest.raises(StatusError) as caught:
         check_preconditions(type_of("configmaps"), body, options)
@@ -140,7 +140,7 @@ def test_preconditions_must_hold(options: DeleteOptions, message: str) -> None:
 
 
 def test_some_kinds_answer_with_the_object_and_most_with_a_status() -> None:
-    """As their storage does upstream."""
+    """The form of the answer is that of Kubernetes for each kind."""
     body = {"kind": "X", "metadata": {"name": "a", "uid": "u"}}
     assert body == gone(type_of("services"), body)
     status = gone(type_of("deployments.apps"), body)

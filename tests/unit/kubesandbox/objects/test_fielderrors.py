@@ -38,7 +38,7 @@ from pyverno.kube.status import FieldError
     ],
 )
 def test_an_error_reads_as_in_kubernetes(error: FieldError, text: str, reason: str, blocks: bool) -> None:
-    """Text, reason, and whether rules in CEL wait for it."""
+    """It has a text and a reason, and may keep CEL rules from running."""
     assert (text, reason, blocks) == (str(error), error.cause.reason, is_blocking(error))
 
 

@@ -1,4 +1,4 @@
-"""Which object a body claims to be."""
+"""Identity of the object in a request body."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_built_in_kinds_may_leave_out_what_the_path_says() -> None:
 
 
 def test_another_version_of_the_kind_is_told_apart_from_another_kind() -> None:
-    """Both are bad requests."""
+    """Both are bad requests, with different messages."""
     scalers = TABLE.find("autoscaling", "v2", "horizontalpodautoscalers")
     assert scalers is not None
     body = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
@@ -59,7 +59,7 @@ def test_another_version_of_the_kind_is_told_apart_from_another_kind() -> None:
     ],
 )
 def test_custom_kinds_must_say_what_they_are(body: JSONObject, status: int, message: str) -> None:
-    """As an API server words it."""
+    """The error has the text of the API server."""
     assert (status, message) == refusal(WIDGETS, body)
 
 

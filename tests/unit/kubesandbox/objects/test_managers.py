@@ -1,4 +1,4 @@
-"""Managed fields: with which schema they are kept."""
+"""Managed fields of built-in and custom resources."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_lists_of_custom_resources_merge_as_their_definition_says() -> None:
 
 
 def test_a_changed_definition_changes_how_lists_merge() -> None:
-    """At the next write."""
+    """The changed definition applies from the next write on."""
     server = api_server()
     made = run(server.create(write(server, CRDS, ""), listing("atomic"))).body
     applied(server, [{"name": "a", "value": "1"}], "one")
@@ -82,7 +82,7 @@ def test_nobody_manages_what_a_new_object_has_of_itself() -> None:
 
 
 def test_the_spec_of_a_signing_request_is_the_servers() -> None:
-    """The client that sends one manages nothing of it."""
+    """The client that creates one manages no field of its spec."""
     server = api_server()
     spec = {"signerName": "example.com/x", "usages": ["client auth"], "request": "LS0="}
     requests = write(server, "certificatesigningrequests.certificates.k8s.io", "")

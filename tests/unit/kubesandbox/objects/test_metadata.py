@@ -49,13 +49,13 @@ def test_generated_names_have_room_for_their_letters() -> None:
     ],
 )
 def test_wrong_metadata_is_told_in_the_api_servers_words(metadata: JSONObject, begins: str) -> None:
-    """One error each."""
+    """Each mistake gives one error."""
     (found,) = problems(**metadata)
     assert found.startswith(begins)
 
 
 def test_annotation_keys_may_have_capitals_in_their_domain() -> None:
-    """They are judged in small letters."""
+    """The key is validated in lower case."""
     assert [] == problems(annotations={"Example.COM/x": "1"})
 
 
@@ -86,7 +86,7 @@ def test_metadata_of_the_server_can_not_be_changed() -> None:
 
 
 def test_lists_rely_on_the_first_fields() -> None:
-    """Whatever order the client wrote."""
+    """The order in which the client wrote the fields does not matter."""
     body = ordered({"z": 1, "kind": "Old", "metadata": {"name": "a"}}, "v1", "New")
     assert ["apiVersion", "kind", "metadata", "z"] == list(body)
     assert "New" == body["kind"]
@@ -116,6 +116,6 @@ def test_causes_of_updates_are_told_as_often_as_upstream_finds_them(kind: str, c
     ],
 )
 def test_finalizers_of_built_in_kinds_need_a_domain(version: str, name: str, fields: list[str]) -> None:
-    """Those of others only a form."""
+    """Finalizers of custom kinds need only a valid form."""
     body = {"apiVersion": version, "kind": "Any", "metadata": {"name": "a", "finalizers": [name]}}
     assert fields == [error.field for error in metadata_errors(body)]

@@ -57,19 +57,19 @@ def refused(data: bytes, media_type: str, *, is_custom: bool = False) -> tuple[i
     ],
 )
 def test_what_is_no_patch_is_refused(data: bytes, media_type: str, expected: tuple[int, str]) -> None:
-    """With the API server's texts."""
+    """The errors have the texts of the API server."""
     assert expected == refused(data, media_type)
 
 
 def test_custom_resources_have_no_strategic_merge() -> None:
-    """415 names what they have; kubectl falls back by it."""
+    """The 415 lists the supported patch types, which kubectl uses for its fallback."""
     status, message = refused(b"{}", STRATEGIC_PATCH, is_custom=True)
     assert 415 == status
     assert message.endswith("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
 
 
 def test_applied_configurations_may_be_yaml() -> None:
-    """Fields that are named twice are not guessed at."""
+    """A duplicate field is an error."""
     assert {"a": {"b": 1}} == read_patch(b"a: {b: 1}", APPLY_PATCH, is_custom=True).value
     assert 400 == refused(b"a: 1\na: 2", APPLY_PATCH)[0]
 

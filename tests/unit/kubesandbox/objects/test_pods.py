@@ -49,7 +49,7 @@ def state(server: ApiServer, key: str = "pods", name: str = "p") -> JSONObject |
 
 
 def test_an_eviction_deletes_the_pod() -> None:
-    """With its grace period, or the one of the request."""
+    """The grace period is that of the pod or of the request."""
     server = running()
     assert "Success" == evicted(server)["status"]
     body = state(server)
@@ -62,7 +62,7 @@ def test_an_eviction_deletes_the_pod() -> None:
 
 
 def test_a_budget_is_spent() -> None:
-    """One disruption less, and the pod is written down."""
+    """The budget allows one disruption less, and its status lists the pod."""
     server = running(1)
     evicted(server)
     budget = state(server, "poddisruptionbudgets.policy", "b")
@@ -74,7 +74,7 @@ def test_a_budget_is_spent() -> None:
 
 
 def test_a_budget_that_is_spent_refuses() -> None:
-    """429, with the cause that kubectl drain shows."""
+    """The answer is The answer is 429, with the cause that kubectl drain shows."""
     server = running(0)
     with pytest.raises(StatusError) as caught:
         evicted(server)
@@ -91,14 +91,14 @@ def test_a_budget_that_is_spent_refuses() -> None:
 
 
 def test_a_budget_that_nobody_has_looked_at_refuses() -> None:
-    """Its numbers are not known yet."""
+    """Until the controller has set its status, a budget allows no disruption."""
     with pytest.raises(StatusError) as caught:
         evicted(running(1, observedGeneration=0))
     assert (429, 10) == (caught.value.status, caught.value.retry_after)
 
 
 def test_two_budgets_are_an_error() -> None:
-    """Which one counts is undefined."""
+    """Kubernetes does not define which of two budgets applies."""
     server = running(1)
     add_budget(server, "c", 1)
     with pytest.raises(StatusError, match="This pod has more than one PodDisruptionBudget"):
@@ -106,7 +106,7 @@ def test_two_budgets_are_an_error() -> None:
 
 
 def test_dry_run_spends_nothing() -> None:
-    """Neither pod nor budget."""
+    """A dry run changes neither pod nor budget."""
     server = running(1)
     before = state(server, "poddisruptionbudgets.policy", "b")
     evicted(server, dryRun=["All"])

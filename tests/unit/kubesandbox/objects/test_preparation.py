@@ -18,7 +18,7 @@ def test_a_new_object_has_no_status() -> None:
 
 
 def test_an_update_keeps_the_status() -> None:
-    """It has a path of its own."""
+    """The status is changed only by its subresource."""
     old = {"spec": {"a": 1}, "status": {"b": 1}}
     assert {"spec": {"a": 2}, "status": {"b": 1}} == PREPARATION.update("deployments.apps", {"spec": {"a": 2}}, old)
 
@@ -34,7 +34,7 @@ def test_an_update_of_the_status_keeps_the_rest() -> None:
 
 
 def test_a_pod_begins_pending() -> None:
-    """With its class of service; a negative time to end is a second."""
+    """Its QoS class is set; a negative grace period becomes one second."""
     spec = {"containers": [{}], "terminationGracePeriodSeconds": -5}
     body = PREPARATION.create("pods", {"spec": spec})
     assert {"phase": "Pending", "qosClass": "BestEffort"} == body["status"]
@@ -49,7 +49,7 @@ def test_a_namespace_has_a_finalizer() -> None:
 
 
 def test_a_job_selects_its_pods_by_its_uid() -> None:
-    """Unless it selects by itself."""
+    """A job with `manualSelector` gets no selector."""
     job: JSONObject = {"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {"spec": {}}}}
     body = PREPARATION.create("jobs.batch", job)
     assert {"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}} == body["spec"]["selector"]
@@ -60,7 +60,7 @@ def test_a_job_selects_its_pods_by_its_uid() -> None:
 
 
 def test_a_daemon_set_counts_its_templates() -> None:
-    """In an annotation that goes up when the template changes."""
+    """An annotation holds a number that rises when the template changes."""
     first = PREPARATION.create("daemonsets.apps", {"spec": {"template": {"a": 1}}})
     same = PREPARATION.update("daemonsets.apps", {"spec": {"template": {"a": 1}, "minReadySeconds": 1}}, first)
     other = PREPARATION.update("daemonsets.apps", {"spec": {"template": {"a": 2}}}, same)
@@ -108,7 +108,7 @@ def test_ports_of_the_nodes_come_and_go_with_the_type() -> None:
 
 
 def test_a_claim_names_its_source_twice() -> None:
-    """One field is older than the other."""
+    """`dataSource` and `dataSourceRef` name the same source."""
     source = {"kind": "PersistentVolumeClaim", "name": "x"}
     for given in ("dataSource", "dataSourceRef"):
         spec = PREPARATION.create("persistentvolumeclaims", {"spec": {given: source}})["spec"]

@@ -24,10 +24,10 @@ FULL = {"cpu": "1", "memory": "1Gi"}
     ],
 )
 def test_the_class_follows_from_what_is_asked_for(resources: list[JSONObject], expected: str) -> None:
-    """Only processor and memory count, by value."""
+    """Only CPU and memory count, compared by value."""
     assert expected == qos_class({"containers": [{"resources": each} for each in resources]})
 
 
 def test_what_the_pod_asks_for_counts_first() -> None:
-    """Where it has resources of its own."""
+    """Resources of the pod itself precede those of its containers."""
     assert "Guaranteed" == qos_class({"resources": {"limits": FULL}, "containers": [{}]})

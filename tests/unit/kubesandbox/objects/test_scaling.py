@@ -29,7 +29,7 @@ def scale(server: ApiServer, key: str, name: str, patch: JSONObject) -> JSONObje
 
 
 def test_a_scale_shows_what_is_wanted_and_what_is_there() -> None:
-    """With the selector as text."""
+    """The selector is written as text."""
     server = serving()
     body = run(get_scale(server, type_of(server, "deployments.apps"), "default", "d"))
     assert ("Scale", "autoscaling/v1", {"replicas": 2}, {"replicas": 0, "selector": "app=d"}) == (
@@ -44,7 +44,7 @@ def test_a_scale_shows_what_is_wanted_and_what_is_there() -> None:
 
 @pytest.mark.parametrize(("key", "name"), [("deployments.apps", "d"), ("widgets.example.com", "w")])
 def test_scaling_changes_the_number_of_replicas(key: str, name: str) -> None:
-    """And counts the generation on."""
+    """The generation rises, too."""
     server = serving()
     assert {"replicas": 5} == scale(server, key, name, {"spec": {"replicas": 5}})["spec"]
     state = server.get(type_of(server, key), "default", name)
@@ -52,7 +52,7 @@ def test_scaling_changes_the_number_of_replicas(key: str, name: str) -> None:
 
 
 def test_what_is_no_scale_is_refused() -> None:
-    """Negative numbers, old versions, absent objects."""
+    """Negative numbers, stale versions and missing objects are refused."""
     server = serving()
     with pytest.raises(StatusError) as caught:
         scale(server, "deployments.apps", "d", {"spec": {"replicas": -4}})

@@ -1,4 +1,4 @@
-"""What subresources may change."""
+"""Fields that a subresource may change."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def test_ephemeral_containers_are_all_that_their_subresource_adds() -> None:
 
 
 def test_resizing_changes_resources_only() -> None:
-    """By the names of containers."""
+    """Containers are matched by name."""
     after = only_allowed(type_of("pods"), "resize", pod(image="y", resources={"limits": {"cpu": "2"}}), pod())
     assert pod(resources={"limits": {"cpu": "2"}}) == after
 
 
 def test_an_approval_changes_conditions_only() -> None:
-    """Neither the request nor the certificate."""
+    """An approval changes neither the request nor the certificate."""
     old = {"metadata": {}, "spec": {"request": "r"}, "status": {"certificate": "c"}}
     new = {"metadata": {}, "spec": {}, "status": {"certificate": "d", "conditions": [{"type": "Approved"}]}}
     csrs = type_of("certificatesigningrequests.certificates.k8s.io")
@@ -43,7 +43,7 @@ def test_an_approval_changes_conditions_only() -> None:
 
 
 def test_the_status_is_a_matter_of_the_schemas() -> None:
-    """All types have it alike."""
+    """Schemas select the fields of a status; only subresources such as `resize` of pods have rules here."""
     assert (False, True, False) == (
         is_partial(type_of("pods"), "status"),
         is_partial(type_of("pods"), "resize"),
@@ -52,7 +52,7 @@ def test_the_status_is_a_matter_of_the_schemas() -> None:
 
 
 def test_selectors_are_written_as_text() -> None:
-    """Maps, expressions and texts."""
+    """Maps, expressions and texts are accepted."""
     sets = type_of("replicasets.apps")
     terms = [
         {"key": "a", "operator": "In", "values": ["y", "x"]},
@@ -68,7 +68,7 @@ def test_selectors_are_written_as_text() -> None:
 
 
 def test_scaling_follows_the_paths_of_a_definition() -> None:
-    """Also where nothing stands yet."""
+    """The paths work even where the object has no value yet."""
     paths = {"specReplicasPath": ".spec.size.wanted", "statusReplicasPath": ".status.size"}
     body = scaled({"metadata": {}, "spec": {"x": 1}}, {"spec": {"replicas": 4}}, paths)
     assert {"x": 1, "size": {"wanted": 4}} == body["spec"]

@@ -1,4 +1,4 @@
-"""Bodies of requests: forms, duplicates, and what cannot be read."""
+"""Request bodies: media types, duplicate fields and malformed input."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def refused(data: bytes, content_type: str = "application/json") -> StatusError:
     ],
 )
 def test_json_and_yaml_are_read(data: bytes, content_type: str) -> None:
-    """JSON is what a body without a type is."""
+    """A body without a media type is read as JSON."""
     assert {"kind": "ConfigMap"} == read_body(data, content_type, kind="ConfigMap").value
 
 
 def test_fields_that_are_named_twice_are_told_with_their_path() -> None:
-    """The last one counts."""
+    """The last value is used, and a warning has the path."""
     data = b'{"spec": {"y": 1, "list": [{"a": 1, "a": 2}], "y": 2}, "kind": "x", "kind": "z"}'
     body = read_body(data, "application/json", kind="Foo")
     assert ('duplicate field "kind"', 'duplicate field "spec.y"', 'duplicate field "spec.list[0].a"') == body.duplicates
@@ -43,7 +43,7 @@ def test_texts_that_look_like_keys_are_no_duplicates() -> None:
 
 
 def test_yaml_keys_that_are_named_twice_are_told() -> None:
-    """With the line, as the API server's YAML reader does."""
+    """The warning has the line, as that of the API server has."""
     body = read_body(b"a: 1\na: 2\n", "application/yaml", kind="Foo")
     assert {"a": 2} == body.value
     assert body.duplicates[0].startswith("yaml: unmarshal errors:\n  line 2:")
@@ -75,13 +75,13 @@ def test_what_can_not_be_read_is_a_bad_request(data: bytes, message: str) -> Non
 
 
 def test_other_media_types_are_unsupported() -> None:
-    """The text names those that are."""
+    """The error lists the supported media types."""
     error = refused(b"a: b", "text/plain")
     assert (415, "UnsupportedMediaType") == (error.status, error.reason)
     assert error.message.endswith("application/json, application/yaml, application/vnd.kubernetes.protobuf")
 
 
 def test_random_bytes_are_refused_with_a_status() -> None:
-    """Whatever they are."""
+    """Any bytes give a Status, never an internal error."""
     for data in (b"\xff\xfe\x00", b"\x00" * 50, b"{" * 5000, b"[" * 100_000, b"nul", b"1e999x", b'"x'):
         assert 400 == refused(data).status

@@ -68,7 +68,7 @@ def test_what_follows_a_subresource_is_kept() -> None:
     ],
 )
 def test_options_of_writes_that_can_not_be_are_invalid(query: dict[str, str], kind: str, message: str) -> None:
-    """422 with the texts of meta.k8s.io."""
+    """The answer is 422 with the texts of meta.k8s.io."""
     with pytest.raises(StatusError) as caught:
         WriteOptions.from_query(query, kind)
     assert 422 == caught.value.status
@@ -76,7 +76,7 @@ def test_options_of_writes_that_can_not_be_are_invalid(query: dict[str, str], ki
 
 
 def test_dry_runs_may_be_asked_for_twice() -> None:
-    """And are one."""
+    """A repeated `dryRun=All` counts once."""
     assert WriteOptions.from_query(Query.parse("dryRun=All&dryRun=All"), "CreateOptions").dry_run
 
 
@@ -99,7 +99,7 @@ def test_only_lists_can_be_watched() -> None:
     ],
 )
 def test_options_of_deletions_have_types(body: JSONObject, message: str) -> None:
-    """With the texts of Go's decoder."""
+    """The errors have the texts of Go's decoder."""
     with pytest.raises(StatusError) as caught:
         DeleteOptions.from_json(body)
     assert (400, f"json: cannot unmarshal {message}") == (caught.value.status, caught.value.message)
@@ -140,7 +140,7 @@ def test_options_that_were_not_given_are_not_shown() -> None:
     ],
 )
 def test_options_of_lists_that_can_not_be_are_refused(query: dict[str, str], message: str) -> None:
-    """With the texts of an API server."""
+    """The errors have the texts of an API server."""
     with pytest.raises(StatusError) as caught:
         ListOptions.from_query(query, is_watch=False)
     assert message in caught.value.message
@@ -164,14 +164,14 @@ def test_options_of_lists_that_can_not_be_are_refused(query: dict[str, str], mes
     ],
 )
 def test_options_of_watches_that_can_not_be_are_refused(query: dict[str, str], message: str) -> None:
-    """With the texts of an API server."""
+    """The errors have the texts of an API server."""
     with pytest.raises(StatusError) as caught:
         ListOptions.from_query(query, is_watch=True)
     assert message in caught.value.message
 
 
 def test_everything_but_false_and_zero_is_true() -> None:
-    """As the API machinery reads booleans of a query."""
+    """The API machinery of Kubernetes reads booleans in queries this way."""
     read = [
         ListOptions.from_query({"allowWatchBookmarks": text}, is_watch=True).bookmarks
         for text in ("true", "1", "", "yes", "false", "0")

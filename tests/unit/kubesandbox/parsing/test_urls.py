@@ -22,13 +22,13 @@ from pyverno.errors import ValueSyntaxError
     ],
 )
 def test_request_lines_have_a_path_and_a_query(raw: str, path: str, query: dict[str, str]) -> None:
-    """Without their escapes; parts of the query that cannot be read are left out."""
+    """Escapes are decoded; malformed parts of the query are left out."""
     assert (path, query) == parse_url(raw)
 
 
 @pytest.mark.parametrize("raw", ["/a/%", "/a%2", "/%zz?x=1"])
 def test_paths_with_bad_escapes_are_none(raw: str) -> None:
-    """They have no meaning."""
+    """A path with a malformed escape is refused."""
     with pytest.raises(ValueSyntaxError):
         parse_url(raw)
 

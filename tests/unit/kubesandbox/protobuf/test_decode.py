@@ -120,7 +120,7 @@ def test_special_types_are_written_as_json_has_them() -> None:
 
 
 def test_bare_lists_have_no_name() -> None:
-    """The extras of a user."""
+    """The extras of a user are such lists."""
     extra = field(5, field(1, "scopes") + field(2, field(1, "a") + field(1, "b")))
     assert {"spec": {"user": "u", "extra": {"scopes": ["a", "b"]}}} == body(
         "authorization.k8s.io/v1", "SubjectAccessReview", field(2, field(3, "u") + extra)
@@ -133,7 +133,7 @@ def test_numbers_have_signs() -> None:
 
 
 def test_a_list_of_numbers_may_be_packed() -> None:
-    """Both forms mean the same."""
+    """The packed and the unpacked form decode alike."""
     loose = field(2, field(14, field(4, 1) + field(4, 2)))
     packed = field(2, field(14, field(4, b"\x01\x02")))
     assert body("v1", "Pod", loose) == body("v1", "Pod", packed)
@@ -148,7 +148,7 @@ def test_options_have_the_version_of_what_they_are_about() -> None:
 
 
 def test_a_message_that_comes_in_parts_is_one() -> None:
-    """Protobuf's own rule."""
+    """Protobuf merges the parts of a repeated message field."""
     assert {"metadata": {"name": "a", "namespace": "b"}} == body(
         "v1", "ConfigMap", field(1, field(1, "a")), field(1, field(3, "b"))
     )
@@ -178,7 +178,7 @@ def test_json_in_an_envelope_is_json() -> None:
     ],
 )
 def test_what_can_not_be_read_is_refused(data: bytes, status: int, text: str) -> None:
-    """With a code and a word; nothing is dropped."""
+    """The error has a code and a reason; no part of a body is dropped silently."""
     with pytest.raises(StatusError) as caught:
         decode(data)
     assert status == caught.value.status
@@ -186,7 +186,7 @@ def test_what_can_not_be_read_is_refused(data: bytes, status: int, text: str) ->
 
 
 def test_a_time_far_away_is_refused() -> None:
-    """No calendar has it."""
+    """Times beyond the supported years are errors."""
     meta = field(1, field(9, field(1, 2**60)))
     with pytest.raises(StatusError, match="a time lies outside"):
         decode(envelope("v1", "Pod", meta))
@@ -198,7 +198,7 @@ KINDS = st.sampled_from([("v1", "Pod"), ("apps/v1", "Deployment"), ("v1", "Secre
 @settings(max_examples=examples(300), deadline=None)
 @given(KINDS, st.binary(max_size=200))
 def test_random_bytes_are_read_or_refused(kind: tuple[str, str], raw: bytes) -> None:
-    """Nothing else happens."""
+    """Random bytes give an object or the typed error."""
     for data in (raw, b"k8s\0" + raw, envelope(*kind, raw)):
         try:
             assert isinstance(decode(data), dict)

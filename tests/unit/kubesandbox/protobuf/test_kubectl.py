@@ -1,4 +1,4 @@
-"""What real kubectl sends in protobuf is what it shows as JSON, for every generator that it has."""
+"""The protobuf that kubectl sends equals the JSON that it prints, for each of its generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of messages holds together."""
+"""The table of messages is consistent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reached(name: str, seen: set[str]) -> None:
 
 @pytest.mark.parametrize("type", TYPES, ids=lambda type: f"{type.group}-{type.version}-{type.kind}")
 def test_every_built_in_kind_has_its_message(type: ResourceType) -> None:
-    """And every message that it refers to is there."""
+    """Every message that it refers to is in the table, too."""
     name = message_of(type.gvk)
     assert name is not None
     seen: set[str] = set()
@@ -46,10 +46,10 @@ def test_every_built_in_kind_has_its_message(type: ResourceType) -> None:
     ],
 )
 def test_subresources_and_options_have_theirs(kind: GVK) -> None:
-    """What clients send beside objects."""
+    """Subresources and options, which clients send beside objects, have messages."""
     assert None is not message_of(kind)
 
 
 def test_custom_resources_have_none() -> None:
-    """They have no protobuf form."""
+    """Custom resources have no protobuf form."""
     assert None is message_of(GVK("x.io", "v1", "Widget"))

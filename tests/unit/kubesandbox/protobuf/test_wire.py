@@ -21,16 +21,16 @@ def test_fields_are_read_in_order() -> None:
 
 @pytest.mark.parametrize("data", [b"\x08", b"\x12\x05hi", b"\x19\x01", b"\x0b", b"\x00", b"\xff" * 11])
 def test_what_ends_too_early_or_makes_no_sense_is_an_error(data: bytes) -> None:
-    """Nothing is read beyond the end."""
+    """Truncated or malformed input raises an error."""
     with pytest.raises(DocumentError):
         list(fields(data))
 
 
 def test_numbers_may_be_packed() -> None:
-    """One after the other, without tags."""
+    """Packed numbers follow each other without tags."""
     assert [1, 150, 2] == list(packed(b"\x01\x96\x01\x02"))
 
 
 def test_numbers_have_signs() -> None:
-    """64 bits, two's complement."""
+    """Numbers are 64-bit two's complement."""
     assert [-1, 0, 2**63 - 1, -(2**63)] == [signed(value) for value in (2**64 - 1, 0, 2**63 - 1, 2**63)]

@@ -65,7 +65,7 @@ def said(schema: JSONObject, value: JSON, old: JSON = UNRELATED) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_value_is_judged_in_the_words_of_an_api_server(schema: JSONObject, value: JSON, expected: list[str]) -> None:
-    """Type, limits, enum, fields."""
+    """Errors for type, limits, enum and fields have the API server's texts."""
     assert expected == said(schema, value)
 
 

@@ -44,7 +44,7 @@ def test_what_was_found_before_counts() -> None:
     ],
 )
 def test_everything_is_judged(spec: JSONObject, error: str) -> None:
-    """Rules, lists, objects inside."""
+    """Rules, lists and nested objects are validated."""
     assert error in said(version("v1"), widget(spec))
 
 
@@ -56,6 +56,6 @@ def test_a_status_is_judged_by_itself() -> None:
 
 
 def test_replicas_are_counted_in_32_bits() -> None:
-    """At every path that the definition names."""
+    """The check applies to every path that the definition names."""
     expected = ".spec.size: Invalid value: 3000000000: should be less than or equal to 2147483647"
     assert expected in said(SCALED, widget({"size": 3_000_000_000}))

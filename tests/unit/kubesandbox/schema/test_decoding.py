@@ -78,7 +78,7 @@ def test_a_wrong_type_is_a_bad_request(kind: str, body: JSONObject, text: str) -
 
 
 def test_unknown_fields_are_dropped_and_told() -> None:
-    """In the order in which they stand there."""
+    """The warnings are in the order of the document."""
     body = {"metadata": {"name": "x", "a": 1, "ownerReferences": [{"b": 1}]}, "foo": {"a": {}}}
     found = decode("ConfigMap", body)
     fields = ("metadata.a", "metadata.ownerReferences[0].b", "foo")

@@ -21,7 +21,7 @@ SCHEMA: JSONObject = {"items": {"x-kubernetes-embedded-resource": True}}
     ],
 )  # fmt: skip
 def test_an_object_inside_says_what_it_is(value: JSONObject, expected: list[str]) -> None:
-    """Version and kind, as texts that are not empty."""
+    """An embedded resource needs apiVersion and kind as texts that are not empty."""
     check = compile_embedded(SCHEMA)
     assert check is not None
     errors: list[FieldError] = []

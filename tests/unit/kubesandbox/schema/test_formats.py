@@ -29,7 +29,7 @@ from kubesandbox.schema.formats import format_test
     ],
 )
 def test_a_format_tells_good_from_bad(name: str, good: str, bad: str) -> None:
-    """One of each."""
+    """Each format has a valid and an invalid value."""
     test = format_test(name)
     assert test is not None
     assert (True, False) == (test(good), test(bad))

@@ -36,5 +36,5 @@ def test_nothing_stands_twice_in_a_set_or_map(schema: JSONObject, value: JSON, e
 
 
 def test_a_schema_without_sets_needs_no_check() -> None:
-    """Plain lists may hold anything twice."""
+    """Plain lists may repeat values."""
     assert compile_list_types({"properties": {"a": {"items": {"type": "string"}}}}) is None

@@ -89,12 +89,12 @@ def of(**properties: JSONObject) -> JSONObject:
     ],
 )
 def test_a_rule_that_fails_is_told(schema: JSONObject, value: JSON, expected: list[str]) -> None:
-    """With its message, at its place; values of objects and lists are not shown."""
+    """The error has the rule's message and path; values of objects and lists are not shown."""
     assert expected == said(schema, value)
 
 
 def test_a_transition_needs_an_older_value() -> None:
-    """Unless it takes an optional one."""
+    """A rule with `optionalOldSelf` also runs without an old value."""
     fixed = of(a=with_rule(TEXT, "self == oldSelf", message="fixed"))
     assert [] == said(fixed, {"a": "x"})
     assert [] == said(fixed, {"a": "x"}, {"a": "x"})
@@ -105,7 +105,7 @@ def test_a_transition_needs_an_older_value() -> None:
 
 
 def test_what_was_wrong_before_and_did_not_change_is_let_through() -> None:
-    """But a transition is always judged."""
+    """Transition rules always run."""
     assert [] == said(with_rule(of(n=INT), "self.n > 1"), {"n": 1}, {"n": 1})
 
 
@@ -120,6 +120,6 @@ def test_a_rule_that_costs_too_much_ends_the_evaluation() -> None:
 
 
 def test_rules_that_do_not_compile_are_found_before_any_object() -> None:
-    """With their index."""
+    """The error has the index of the rule."""
     schema = of(n=INT) | {"x-kubernetes-validations": [{"rule": "self.n > 1"}, {"rule": "self.n"}]}
     assert [1] == [index for index, _ in rule_problems(schema, (1, 35))]

@@ -47,7 +47,7 @@ def test_a_wrong_type_is_named_as_go_names_it(kind: str, form: str, value: JSON,
     ],
 )
 def test_values_come_back_in_canonical_form(name: str, value: JSON, read: JSON) -> None:
-    """As Go writes them."""
+    """The canonical form is the one that Go writes."""
     assert read == SPECIAL_TYPES[name](value)
 
 
@@ -60,7 +60,7 @@ def test_values_come_back_in_canonical_form(name: str, value: JSON, read: JSON) 
     ],
 )
 def test_what_can_not_be_read_is_said_in_the_words_of_go(name: str, value: JSON, text: str) -> None:
-    """Without a field, as there."""
+    """As in Go, the error names no field."""
     with pytest.raises(UnreadableError) as caught:
         SPECIAL_TYPES[name](value)
     assert str(caught.value).startswith(text)
@@ -70,12 +70,12 @@ def test_what_can_not_be_read_is_said_in_the_words_of_go(name: str, value: JSON,
     ("text", "offset"), [("%%", 0), ("YQ", 0), ("YWI", 0), ("YQ=x", 2), ("YQ==x", 4), ("YQ=", 3), ("a=", 1)]
 )
 def test_bad_base64_is_located(text: str, offset: int) -> None:
-    """Where Go's decoder gives up."""
+    """The error has the offset at which Go's decoder stops."""
     with pytest.raises(UnreadableError) as caught:
         read_bytes(text)
     assert f"illegal base64 data at input byte {offset}" == str(caught.value)
 
 
 def test_line_breaks_in_base64_are_dropped() -> None:
-    """They are allowed everywhere."""
+    """Line breaks are allowed anywhere in base64."""
     assert "YWJj" == read_bytes("YW\r\nJj\n")

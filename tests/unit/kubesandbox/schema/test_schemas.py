@@ -41,7 +41,7 @@ def test_wrong_metadata_of_a_custom_resource_is_a_bad_request() -> None:
 
 
 def test_a_custom_resource_gets_defaults_and_is_judged() -> None:
-    """Name included."""
+    """Validation covers the name as well."""
     filled = CUSTOM.default(WIDGETS, widget())
     assert "red" == filled["spec"]["color"]
     assert [] == CUSTOM.validate(WIDGETS, filled)
@@ -50,7 +50,7 @@ def test_a_custom_resource_gets_defaults_and_is_judged() -> None:
 
 
 def test_a_transition_is_judged_against_the_stored_object() -> None:
-    """Nothing of that on create."""
+    """Transition rules do not run on create."""
     new, old = widget({"size": 1, "fixed": "b"}), widget({"size": 1, "fixed": "a"})
     assert [] == CUSTOM.validate(WIDGETS, new)
     assert ['spec.fixed: Invalid value: "b": fixed is immutable'] == list(map(str, CUSTOM.validate(WIDGETS, new, old)))
@@ -65,7 +65,7 @@ def test_a_status_of_its_own_is_written_by_itself() -> None:
 
 
 def test_without_the_subresource_the_status_is_a_field() -> None:
-    """Whoever writes the object writes it."""
+    """Writing the object writes its status, too."""
     crd = widgets(version("v1", storage=True))
     body = widget(status={"n": 2})
     assert body == SCHEMAS.with_crd(crd).normalize(types_of(crd)[0], body)
@@ -75,7 +75,7 @@ def test_without_the_subresource_the_status_is_a_field() -> None:
     ("plural", "subresource", "kind"), [("deployments", "scale", "Scale"), ("pods", "eviction", "Eviction")]
 )
 def test_a_subresource_has_its_own_kind(plural: str, subresource: str, kind: str) -> None:
-    """Unknown fields are those of that kind."""
+    """Unknown fields are judged by the schema of that kind."""
     type_ = TABLE.find("apps" if plural == "deployments" else "", "v1", plural)
     assert type_ is not None
     decoded = SCHEMAS.decode(type_, {"kind": kind, "zz": 1}, subresource=subresource)
@@ -83,7 +83,7 @@ def test_a_subresource_has_its_own_kind(plural: str, subresource: str, kind: str
 
 
 def test_the_status_of_a_built_in_object_is_reset_on_create() -> None:
-    """To what Go writes for an empty one."""
+    """The status becomes the one that Go writes for an empty struct."""
     type_ = TABLE.find("apps", "v1", "replicasets")
     assert type_ is not None
     assert {"replicas": 0} == SCHEMAS.normalize(type_, {"metadata": {}, "status": {"replicas": 7}})["status"]

@@ -63,6 +63,6 @@ def test_a_structural_schema_is_taken(schema: JSONObject) -> None:
     ],
 )
 def test_a_schema_that_is_not_structural_is_refused(schema: JSONObject, error: str) -> None:
-    """With the path of the part."""
+    """The error has the path of the offending part."""
     whole = {"type": "object", "properties": {"a": schema}}
     assert error in list(map(str, schema_errors(whole, "s", (1, 35))))

@@ -1,4 +1,4 @@
-"""A definition with a bit of everything, for tests."""
+"""A definition for tests that uses every feature of schemas."""
 
 from __future__ import annotations
 

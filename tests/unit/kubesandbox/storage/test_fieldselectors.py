@@ -72,7 +72,7 @@ def test_pods_are_selected_by_their_fields(text: str, expected: bool) -> None:
     ],
 )
 def test_what_can_not_be_selected_by_is_refused(group: str, plural: str, text: str, message: str) -> None:
-    """The API server's words, 400."""
+    """The answer is 400 with the API server's text."""
     with pytest.raises(StatusError) as caught:
         compile_field_selector(text, type_of(group, plural))
     assert (400, "BadRequest", message) == (caught.value.status, caught.value.reason, str(caught.value))

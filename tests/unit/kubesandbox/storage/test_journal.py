@@ -1,4 +1,4 @@
-"""The journal: what was recorded is there again, exactly."""
+"""The journal: every recorded object survives a restart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def opened(path: Path) -> tuple[Store, SqliteJournal]:
 
 
 def test_deep_objects_come_back(tmp_path: Path) -> None:
-    """However deep a client's own are."""
+    """Objects may be nested as deeply as requests allow."""
     deep: object = 1
     for _ in range(5000):
         deep = {"a": deep}
@@ -91,7 +91,7 @@ def test_two_processes_can_not_share_a_journal(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
-    """A text is no journal, nor is one of another format."""
+    """A text file, or a journal of another format, is refused."""
     (tmp_path / "text").write_text("hello " * 1000)
     with pytest.raises(UsageError, match="file is not a database"):
         opened(tmp_path / "text")
@@ -104,7 +104,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
 
 
 def test_room_of_removed_objects_is_given_back(tmp_path: Path) -> None:
-    """At the next start."""
+    """The next start compacts the journal."""
     store, journal = opened(tmp_path / "j")
     for number in range(200):
         store.put(Key("pods", "one", f"p{number}"), {"metadata": {"name": "p"}, "text": "x" * 5000})
@@ -118,7 +118,7 @@ def test_room_of_removed_objects_is_given_back(tmp_path: Path) -> None:
 
 
 def test_a_server_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Uids and versions are those of before."""
+    """Uids and versions are the same as before the restart."""
     store, journal = opened(tmp_path / "j")
     server = api_server(store)
     made = run(server.create(write(server, "configmaps"), config_map("a", {"x": "y"}))).body

@@ -45,7 +45,7 @@ def names(page: Page) -> list[str]:
 
 
 def test_selectors_choose() -> None:
-    """Labels and fields, both must fit."""
+    """Label and field selectors must both match."""
     store = filled("x", "y", "z")
     assert ["a/x", "a/y", "b/x", "b/y"] == names(listed(store, label_selector="name in (x,y)"))
     assert ["b/z"] == names(listed(store, "b", field_selector="spec.nodeName=on-z"))
@@ -53,7 +53,7 @@ def test_selectors_choose() -> None:
 
 
 def test_pages_show_the_version_of_the_first_one() -> None:
-    """Whatever is written in between."""
+    """Writes between two pages do not change the version of the list."""
     store = filled("x", "y", "z")
     first = listed(store, limit=2)
     assert (["a/x", "a/y"], 4) == (names(first), first.remaining)
@@ -66,20 +66,20 @@ def test_pages_show_the_version_of_the_first_one() -> None:
 
 
 def test_a_last_page_that_is_full_has_no_token() -> None:
-    """There is nothing to come."""
+    """A full last page has no items after it."""
     store = filled("x")
     assert "" == listed(store, limit=2).token
     assert "" == listed(store, limit=1, label_selector="name=x", field_selector="metadata.namespace=b").token
 
 
 def test_what_remains_is_only_counted_without_selectors() -> None:
-    """As upstream."""
+    """Kubernetes also omits `remainingItemCount` for lists with a selector."""
     page = listed(filled("x", "y"), limit=1, label_selector="name")
     assert (None, True) == (page.remaining, bool(page.token))
 
 
 def test_versions_choose_between_now_and_then() -> None:
-    """`Exact` and a version with a limit are that very version, everything else is what there is now."""
+    """`Exact`, or a version with a limit, selects that very version; any other list shows the present state."""
     store = Store()
     store.put(Key("pods", "a", "x"), pod("x"))
     then = str(store.revision)
@@ -92,7 +92,7 @@ def test_versions_choose_between_now_and_then() -> None:
 
 
 def test_versions_that_are_not_there_are_refused() -> None:
-    """Those to come are 504, those gone 410, texts 400."""
+    """A future version gives 504, an expired one 410, and a text 400."""
     store = Store(kept_changes=2)
     for number in range(5):
         store.put(Key("pods", "a", f"p{number}"), pod(f"p{number}"))
@@ -125,12 +125,12 @@ def test_a_token_outlives_its_version() -> None:
 
 
 def test_the_metadata_of_a_list_says_how_to_go_on() -> None:
-    """Version, token and what remains."""
+    """The metadata holds version, token and the number of remaining items."""
     page = listed(filled("x", "y"), limit=1)
     assert {"resourceVersion": "5", "continue": page.token, "remainingItemCount": 3} == page.metadata
 
 
 def test_a_wrong_selector_is_a_bad_request() -> None:
-    """With the text of the parser."""
+    """The error has the text of the selector parser."""
     with pytest.raises(StatusError, match="found ',', expected: identifier after ','"):
         selection(PODS, ListOptions(label_selector="a==,,"))

@@ -44,7 +44,7 @@ def test_every_write_has_the_next_version() -> None:
 
 
 def test_lists_stand_in_order_of_namespace_and_name() -> None:
-    """Whatever the order of creation was."""
+    """The order of creation does not matter."""
     store = Store()
     for key in (C, B, A):
         store.put(key, body(key.name))
@@ -54,7 +54,7 @@ def test_lists_stand_in_order_of_namespace_and_name() -> None:
 
 
 def test_the_past_can_be_listed() -> None:
-    """Changes are taken back, deletions included."""
+    """A list at an older version undoes later changes, deletions included."""
     store = Store()
     store.put(A, body("a"))
     store.put(B, body("b"))
@@ -99,7 +99,7 @@ def test_what_is_no_longer_kept_is_an_error() -> None:
 
 
 def test_a_watcher_waits_and_then_sees_everything_in_order() -> None:
-    """Changes between two looks come together."""
+    """Changes between two reads arrive together."""
 
     async def watch() -> list[tuple[str, str, int]]:
         store = Store()

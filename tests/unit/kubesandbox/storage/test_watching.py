@@ -59,7 +59,7 @@ def test_a_watch_without_a_version_begins_with_what_is_there() -> None:
 
 
 def test_a_watch_from_a_version_tells_what_happened_since() -> None:
-    """And nothing before."""
+    """Earlier changes are not sent."""
     store = Store()
     store.put(A, pod(A))
     version = str(store.revision)
@@ -83,7 +83,7 @@ def test_selectors_turn_changes_into_comings_and_goings() -> None:
 
 
 def test_a_going_object_has_the_version_of_the_change() -> None:
-    """So that the client can resume there."""
+    """The client can resume from that version."""
     store = Store()
     store.put(A, pod(A, app="x"))
     chosen = ListOptions(label_selector="app=x", timeout=1)
@@ -99,7 +99,7 @@ def test_a_going_object_has_the_version_of_the_change() -> None:
 
 
 def test_a_namespace_limits_what_is_seen() -> None:
-    """Changes elsewhere are passed over."""
+    """Changes in other namespaces are not sent."""
     store = Store()
     assert [("ADDED", "b")] == watched(
         store, lambda: (store.put(A, pod(A)), store.put(B, pod(B)), None)[2], namespace="two"
@@ -120,7 +120,7 @@ def test_initial_events_end_with_their_bookmark() -> None:
 
 
 def test_no_initial_events_when_they_are_not_wanted() -> None:
-    """Only what happens from now on."""
+    """The watch sends only later changes."""
     store = Store()
     store.put(A, pod(A))
     assert [] == watched(store, nothing, initial_events=False, match="NotOlderThan")
@@ -141,7 +141,7 @@ def test_a_watch_ends_with_a_bookmark() -> None:
 
 
 def test_a_version_that_is_gone_is_an_error_event() -> None:
-    """410 Expired in a Status, and the end."""
+    """The event holds a Status 410 Expired, and the watch ends."""
     store = Store(kept_changes=1)
     for _ in range(3):
         store.put(A, pod(A))
@@ -159,7 +159,7 @@ def test_a_version_that_is_gone_is_an_error_event() -> None:
 
 
 def test_the_time_of_a_watch_ends_it() -> None:
-    """Without an error."""
+    """The watch ends without an error event."""
     chosen = ListOptions(timeout=0)
 
     async def work() -> int:

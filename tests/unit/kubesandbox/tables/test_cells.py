@@ -1,4 +1,4 @@
-"""What cells of many kinds have in common."""
+"""Cells that tables of many kinds share."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def test_ages_count_from_the_creation() -> None:
     ],
 )
 def test_selectors_read_as_on_the_command_line(selector: JSON, expected: str) -> None:
-    """In order of their keys."""
+    """Terms are sorted by key."""
     assert expected == selector_text(selector)
 
 
 def test_parts_that_are_not_there_are_nothing() -> None:
-    """Nor are parts of another shape."""
+    """Missing parts, and parts of another type, give no value."""
     body = {"a": {"b": ["x", {"c": 1}]}, "n": 3, "t": True}
     assert (None, "", []) == (part(body, "a", "b", "c"), text(body, "n"), objects(body, "n"))
     assert [{"c": 1}] == objects(body, "a", "b")
@@ -90,7 +90,7 @@ def test_parts_that_are_not_there_are_nothing() -> None:
 
 
 def test_lists_are_cut_short() -> None:
-    """With a word for how much is missing."""
+    """The cell ends with the number of omitted items."""
     assert ("<none>", "a,b", "a,b + 1 more...") == tuple(
         shortened(parts, 2) for parts in ([], ["a", "b"], ["a", "b", "c"])
     )

@@ -62,6 +62,6 @@ def test_a_value_of_another_shape_is_an_error(path: str) -> None:
 
 @pytest.mark.parametrize("path", [".items[", ".items[0", ".a]b", ".items[x]", ".a{b}", ".a[?(@.b==c)]", ".items[]"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    """When the table is made, not when a row is."""
+    """The error is raised when the table is built, not for each row."""
     with pytest.raises(JSONPathError):
         compile_path(path)

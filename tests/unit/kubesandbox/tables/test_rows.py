@@ -36,14 +36,14 @@ def test_a_row_is_that_of_a_cluster(row: dict[str, JSON]) -> None:
 
 @pytest.mark.parametrize("type", list(TABLE), ids=lambda type: f"{type.group}-{type.version}-{type.plural}")
 def test_an_empty_object_has_a_row_of_every_kind(type: ResourceType) -> None:
-    """No printer stumbles over what is missing, and no row is longer or shorter than its columns."""
+    """Missing fields cause no error, and every row has as many cells as its kind has columns."""
     body: JSONObject = {"metadata": {}, "spec": {}, "status": {}}
     printer = printer_of(type)
     assert len(printer.columns) == len(list(printer.cells(body, NOW)))
 
 
 def test_a_finished_pod_says_so() -> None:
-    """Clients dim such rows."""
+    """The row carries the condition by which clients dim finished pods."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": "Succeeded"}}
     (row,) = to_table(type_of(pod), [pod], now=NOW)["rows"]
     assert [("Completed", "True", "Succeeded")] == [
@@ -61,7 +61,7 @@ def test_a_finished_pod_says_so() -> None:
     ],
 )
 def test_a_signing_request_shows_how_far_it_came(conditions: list[str], certificate: str, expected: str) -> None:
-    """Denied counts more than approved."""
+    """A denied condition takes precedence over an approved one."""
     body: JSONObject = {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",

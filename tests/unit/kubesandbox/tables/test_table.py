@@ -29,13 +29,13 @@ BODY = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid"
     ],
 )
 def test_a_row_carries_what_is_asked_for(include: str, expected: JSON) -> None:
-    """The object, its metadata, or nothing."""
+    """`includeObject` selects the object, its metadata, or nothing."""
     assert MAPS is not None
     assert expected == to_table(MAPS, [BODY], now=NOW, include_object=include)["rows"][0]["object"]
 
 
 def test_anything_else_can_not_be_included() -> None:
-    """400 with the API server's text."""
+    """The answer is 400 with the API server's text."""
     assert MAPS is not None
     with pytest.raises(StatusError, match="must be 'Metadata', 'Object', 'None', or empty"):
         to_table(MAPS, [BODY], now=NOW, include_object="Foo")
@@ -100,7 +100,7 @@ def test_custom_resources_have_the_columns_of_their_definition(body: dict[str, J
 
 
 def test_columns_of_a_definition_are_described() -> None:
-    """By their own words, or by their path."""
+    """A column without a description is described by its path."""
     table = to_table(WIDGETS, [], now=NOW, columns=COLUMNS)
     found = {column["name"]: column for column in table["columnDefinitions"]}
     assert "Custom resource definition column (in JSONPath format): .spec.color" == found["Color"]["description"]

@@ -123,7 +123,7 @@ def test_an_annotation_that_is_no_json_is_dropped() -> None:
 
 
 def test_events_have_other_names_in_their_group() -> None:
-    """Both ways, and the core group writes fields that are empty."""
+    """Field names are converted both ways, and the core group writes empty fields, too."""
     core, new = type_of("", "v1", "events"), type_of("events.k8s.io", "v1", "events")
     body = {
         "apiVersion": "v1",

@@ -107,7 +107,7 @@ def test_objects_are_kept_in_one_version_and_shown_in_all(tmp_path):
 
 
 def test_a_storage_version_need_not_be_served(tmp_path):
-    """It is where objects are kept all the same."""
+    """Objects are stored in that version even if it is not served."""
 
     async def use(server, _):
         await server.create(through(server, "v2"), in_v2("w", paint="red"))
@@ -137,7 +137,7 @@ def test_lists_are_converted_in_one_call_and_selected_as_they_are_shown(tmp_path
 
 
 def test_watches_show_changes_in_their_version(tmp_path):
-    """Those there are already and those to come."""
+    """Present objects and later changes are both converted."""
 
     async def use(server, _):
         await server.create(through(server, "v1"), widget("a", color="red"))
@@ -265,7 +265,7 @@ SINGLE = "conversion webhook for example.com/v1, Kind=Widget"
     ],
 )  # fmt: skip
 def test_answers_that_no_webhook_may_give_are_told(tmp_path, fields, change, text):
-    """Every read and write fails with Kubernetes' text and code 500."""
+    """An invalid ConversionReview fails every read and write with Kubernetes' text and code 500."""
 
     async def use(server, _):
         await server.create(through(server, "v1"), widget("a", color="red"))
@@ -299,7 +299,7 @@ def test_other_metadata_is_that_of_the_original(tmp_path):
 
 
 def test_a_webhook_that_can_not_be_called_is_told_in_go_words(tmp_path):
-    """The address, how long it was waited for at most, and why."""
+    """The error has the address, the timeout and the cause."""
     server = api_server()
 
     async def main():
@@ -359,7 +359,7 @@ def test_answers_that_are_no_reviews_are_told(tmp_path, change, text):
 
 
 def test_controllers_work_in_the_version_that_is_kept(tmp_path):
-    """They read what is stored, and write it back without asking the webhook."""
+    """Controllers read and write the storage version without calling the conversion webhook."""
 
     async def use(server, served):
         await server.create(through(server, "v1"), widget("a", color="red"))

@@ -34,7 +34,7 @@ def test_a_wrong_definition_is_refused_in_the_words_of_an_api_server(body: JSONO
 
 
 def test_served_versions_become_types() -> None:
-    """The preferred one first; what is not served is not there."""
+    """The preferred version comes first; versions that are not served are left out."""
     crd = widgets(
         version("v1beta1"),
         version("v2", served=False),
@@ -76,7 +76,7 @@ def test_a_definition_with_free_names_is_established() -> None:
     ],
 )
 def test_names_of_others_are_not_accepted(names: JSONObject, reason: str) -> None:
-    """Nothing is served then."""
+    """A definition whose names are taken is not served."""
     other = widgets(names=names) | {"metadata": {"name": "gadgets.ex.io"}}
     crd = accepted(other, TABLE.with_types(types_of(widgets())), now="T")
     conditions = {condition["type"]: condition for condition in crd["status"]["conditions"]}
@@ -87,7 +87,7 @@ def test_names_of_others_are_not_accepted(names: JSONObject, reason: str) -> Non
 
 
 def test_a_new_storage_version_is_remembered_beside_the_old_one() -> None:
-    """Objects of the old one may still be there."""
+    """Objects of the old version may still exist."""
     crd = accepted(widgets(), TABLE)
     crd["spec"]["versions"] = [version("v1"), version("v2", storage=True)]
     assert ["v1", "v2"] == accepted(crd, TABLE)["status"]["storedVersions"]
@@ -100,13 +100,13 @@ def test_fields_of_selectors_are_those_of_a_version() -> None:
 
 
 def test_a_good_definition_is_taken() -> None:
-    """With rules, lists, and several versions."""
+    """A definition may have rules, list types and several versions."""
     assert [] == validate_definition(widgets())
     assert [] == validate_definition(widgets(version("v1", storage=True), version("v2")))
 
 
 def test_an_established_definition_keeps_its_scope_and_kind() -> None:
-    """And a version in which objects are stored cannot go."""
+    """A version in which objects are stored cannot be removed."""
     old = accepted(widgets(), TABLE)
     new = widgets(version("v2", storage=True), scope="Cluster", names={**NAMES, "kind": "Gadget"})
     errors = definition_update_errors(new, old)
@@ -151,14 +151,14 @@ def test_an_established_definition_keeps_its_scope_and_kind() -> None:
     ],
 )
 def test_a_conversion_says_who_converts(conversion: JSONObject, expected: list[str]) -> None:
-    """Upstream names the fields as its internal form does."""
+    """Errors name the fields as in Kubernetes' internal type."""
     crd = widgets(version("v1", storage=True))
     crd = {**crd, "spec": {**crd["spec"], "conversion": conversion}}
     assert [f"spec.conversion.{text}" for text in expected] == list(map(str, validate_definition(crd)))
 
 
 def test_types_know_where_they_are_kept_and_who_converts_them() -> None:
-    """Whatever is served."""
+    """Storage version and conversion do not depend on the served version."""
     crd = widgets(version("v1"), version("v2", served=False, storage=True))
     crd["spec"]["versions"][0]["storage"] = False
     (found,) = types_of(crd)

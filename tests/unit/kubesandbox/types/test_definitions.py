@@ -1,4 +1,4 @@
-"""What is served follows the definitions."""
+"""Served types follow the definitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def served() -> tuple[Store, Served]:
 
 
 def test_an_accepted_definition_is_served_and_says_so() -> None:
-    """With the time at which that was decided."""
+    """The conditions have the time at which they changed."""
     store, made = served()
     state = store.get(KEY)
     assert state is not None
@@ -43,7 +43,7 @@ def test_a_withdrawn_definition_is_not() -> None:
 
 
 def test_a_definition_is_leaving_once_it_is_marked() -> None:
-    """And waits for nothing when its finalizer is taken away."""
+    """Once its finalizer is removed, the definition does not wait any longer."""
     store, made = served()
     assert made.leaving(NAME) is None
     state = store.get(KEY)

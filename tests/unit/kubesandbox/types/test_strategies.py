@@ -1,4 +1,4 @@
-"""How resources differ."""
+"""Strategies: differences between resources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_only_resources_that_exist_are_named(resources: frozenset[str]) -> None:
 
 
 def test_generation_is_counted_where_something_is_wanted() -> None:
-    """Of custom resources always."""
+    """Custom resources always count their generation."""
     assert [True, True, True, False, False] == [
         strategies.has_generation(key)
         for key in ("pods", "deployments.apps", "widgets.example.com", "configmaps", "services")

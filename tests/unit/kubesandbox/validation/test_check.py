@@ -70,7 +70,7 @@ def said(check: Check, value: JSON) -> list[str]:
     ],
 )
 def test_a_check_says_what_is_wrong(check: Check, value: JSON, expected: list[str]) -> None:
-    """And nothing about what is right."""
+    """A valid value gives no error."""
     assert expected == said(check, value)
 
 

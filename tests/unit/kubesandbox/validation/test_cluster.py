@@ -27,14 +27,14 @@ def found(check: object, body: JSONObject) -> list[str]:
     ],
 )
 def test_events_stand_beside_their_objects(place: str, about: JSONObject, is_right: bool) -> None:
-    """Those of cluster-wide objects in the default namespace."""
+    """Events of cluster-scoped objects are in the default namespace."""
     texts = found(event, {"metadata": {"namespace": place}, **about})
     assert is_right == (texts == [])
     assert all(text.endswith("does not match event.namespace") for text in texts)
 
 
 def test_finalizers_of_namespaces_need_a_domain() -> None:
-    """But for those that Kubernetes knows."""
+    """Finalizers that Kubernetes itself defines need none."""
     expected = "name is neither a standard finalizer name nor is it fully qualified"
     assert [f'spec.finalizers: Invalid value: "mine": {expected}'] == found(
         namespace, {"spec": {"finalizers": ["kubernetes", "example.com/mine", "mine"]}}

@@ -8,7 +8,7 @@ from pyverno.kube.status import FieldError
 
 
 def test_a_variable_is_known_to_what_comes_after() -> None:
-    """And not before."""
+    """A variable cannot refer to a later one."""
     expressions = Expressions((1, 35))
     errors: list[FieldError] = []
     expressions.check("variables.x > 1", "e", errors, expected=Result.CONDITION)

@@ -18,12 +18,12 @@ def missing(body: JSONObject) -> list[str]:
 
 
 def test_a_required_field_must_be_there() -> None:
-    """Deep inside as well, and an empty text is as good as none."""
+    """Nested required fields count as well, and an empty text counts as missing."""
     assert [] == missing({"spec": {"priorityLevelConfiguration": {"name": "x"}}})
     expected = ["spec.priorityLevelConfiguration.name: Required value"]
     assert expected == missing({"spec": {"priorityLevelConfiguration": {"name": ""}}})
 
 
 def test_metadata_and_status_are_not_looked_at() -> None:
-    """They are judged elsewhere."""
+    """Other checks cover metadata and status."""
     assert [] == missing({"status": {"conditions": [{}]}})

@@ -29,7 +29,7 @@ def test_a_service_keeps_its_address() -> None:
 
 
 def test_a_service_can_become_a_name() -> None:
-    """Its address is given back then."""
+    """Its cluster address is released then."""
     old = prepared(_service())
     new = _service(type="ExternalName", externalName="a.example.com")
     assert [] == errors_of(new, old)

@@ -1,4 +1,4 @@
-"""Where webhooks are."""
+"""Addresses of webhooks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pyverno.kube.status import FieldError
     ],
 )
 def test_a_client_is_a_url_or_a_service(config, expected):
-    """With nothing in it that could not be called."""
+    """A URL or service that cannot be called is refused."""
     errors: list[FieldError] = []
     client_config(config, "c", errors)
     assert expected == list(map(str, errors))
@@ -61,7 +61,7 @@ def test_a_client_is_a_url_or_a_service(config, expected):
     ],
 )
 def test_a_known_version_is_among_those_that_are_taken(versions, expected):
-    """Others may be there too."""
+    """Unknown review versions may be listed beside a known one."""
     errors: list[FieldError] = []
     review_versions(versions, "v", errors, missing="some")
     assert expected == list(map(str, errors))

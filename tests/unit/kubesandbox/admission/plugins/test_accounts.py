@@ -50,7 +50,7 @@ def test_pods_run_as_the_default_account_and_find_its_token():
     ],
 )
 def test_tokens_can_be_declined(spec, fields):
-    """The pod's word counts before the account's."""
+    """The setting of the pod takes precedence over that of the account."""
     found = admitted(pod(serviceAccountName="sa", **spec), account("sa", **fields))["spec"]
     assert "volumes" not in found
     assert "volumeMounts" not in found["containers"][0]
@@ -78,7 +78,7 @@ def test_pull_secrets_of_the_account_are_taken_over():
 
 
 def test_an_account_that_does_not_exist_refuses_the_pod():
-    """The text names namespace and account."""
+    """The error names namespace and account."""
     with pytest.raises(StatusError) as refused:
         admitted(pod(serviceAccountName="nope"))
     why = 'error looking up service account x/nope: serviceaccount "nope" not found'

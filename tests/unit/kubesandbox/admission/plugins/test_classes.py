@@ -85,7 +85,7 @@ def test_runtime_classes_bring_their_surroundings():
     ],
 )
 def test_pods_that_contradict_their_class_are_refused(spec, why):
-    """The texts are Kubernetes' own."""
+    """The errors have the texts of Kubernetes."""
     _, view = cluster(runtime_class(overhead={"podFixed": {"cpu": "10m"}}, scheduling={"nodeSelector": {"a": "1"}}))
     with pytest.raises(StatusError) as refused:
         admit_runtime_class(request(pod(**spec)), view)

@@ -33,7 +33,7 @@ def test_other_namespaces_may_be_deleted():
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])
 def test_objects_need_a_namespace_that_exists(operation):
-    """Writing into a namespace that is not there is 404 about the namespace."""
+    """A write into a missing namespace gives 404 for the namespace."""
     body = config_map()
     body["metadata"]["namespace"] = "nowhere"
     error = refusal(request(body, operation=operation))
@@ -41,7 +41,7 @@ def test_objects_need_a_namespace_that_exists(operation):
 
 
 def test_deletions_need_no_namespace():
-    """What is left of a namespace that is gone can be deleted."""
+    """Objects left over in a deleted namespace can be deleted."""
     body = config_map()
     body["metadata"]["namespace"] = "nowhere"
     _, view = cluster()

@@ -77,7 +77,7 @@ def test_pods_that_say_everything_are_left_alone():
     ],
 )
 def test_containers_stay_within_bounds(limit, resources, expected):
-    """Each bound has its own sentence."""
+    """Each bound has its own error text."""
     assert expected == refusal(pod(container(**resources)), {"type": "Container", **limit})
 
 

@@ -113,7 +113,7 @@ def test_updates_are_judged_when_images_change(new, subresource, is_refused):
 
 
 def test_labels_that_mean_nothing_are_invalid():
-    """A namespace is not made with them; the values and what is allowed are named."""
+    """Creating such a namespace fails; the error names the values and those allowed."""
     _, view = cluster()
     body = labelled(enforce="strict", warn_version="new")
     with pytest.raises(StatusError) as refused:

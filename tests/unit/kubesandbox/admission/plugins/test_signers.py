@@ -65,7 +65,7 @@ def test_signers_have_permissions_of_their_own(subresource, status, verb, why):
 
 
 def test_requests_say_who_really_asks():
-    """What a client writes about itself is replaced by what the server knows."""
+    """The server replaces the user that a client writes into the request by the authenticated one."""
     body = signing()
     body["spec"] |= {"username": "root", "groups": ["system:masters"], "uid": "0"}
     spec = admit_requestor(request(body)).object["spec"]
@@ -88,7 +88,7 @@ def test_nobody_asks_to_be_a_master():
 
 
 def test_a_request_that_can_not_be_read_is_refused():
-    """Its subject is unknown."""
+    """The subject of such a request cannot be checked."""
     body = signing()
     body["spec"]["request"] = "AAAA"
     with pytest.raises(StatusError, match="failed to parse CSR"):

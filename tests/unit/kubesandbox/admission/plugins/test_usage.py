@@ -1,4 +1,4 @@
-"""How much objects take."""
+"""Resource usage of objects, as quotas count it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of expressions inside the server."""
+"""The functions that expressions inside the server can use."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from tests.unit.kubesandbox.admission.policies.test_plugin import binding, polic
 
 
 def test_policies_and_bindings_stand_in_order_of_their_names():
-    """Those that nothing binds are left out, and so are bindings of policies that are not there."""
+    """Policies without binding and bindings without policy are left out."""
     names = ("p2", "p1", "alone")
     bindings = (binding("b2", "p1"), binding("b1", "p1", ("Warn",)), binding("b3", "p2"), binding("b4", "none"))
     _, view = cluster(*(policy({"expression": "true"}, name=name) for name in names), *bindings)
@@ -20,7 +20,7 @@ def test_policies_and_bindings_stand_in_order_of_their_names():
 
 
 def test_policies_are_compiled_when_something_changes():
-    """Otherwise what was compiled is used again."""
+    """Without a change the compiled policies are used again."""
     store, view = cluster(policy({"expression": "true"}), binding())
     policies = BoundPolicies("validatingadmission", view)
     first = policies.current()

@@ -1,4 +1,4 @@
-"""The world of the server's own policies."""
+"""Lookups that the server's own policies use."""
 
 from __future__ import annotations
 

@@ -304,7 +304,7 @@ def test_a_mutation_that_fails_refuses_the_request():
 
 
 def test_policies_are_not_about_policies():
-    """No policy can lock out the users who would repair it."""
+    """Policies never judge policies, so that a broken one can always be repaired."""
     rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     everything = policy({"expression": "false"}, matchConstraints={"resourceRules": [rule]})
     body = policy({"expression": "true"}, name="other")

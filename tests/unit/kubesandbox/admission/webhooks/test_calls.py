@@ -143,7 +143,7 @@ def test_warnings_and_annotations_reach_the_notes(tmp_path):
 
 
 def test_mutating_webhooks_see_what_those_before_them_changed(tmp_path):
-    """Configurations are called by name, webhooks in their order; each patch applies on top of the one before."""
+    """Configurations are called by name, their webhooks in order; each patch applies to the previous result."""
 
     async def main():
         first = patching({"op": "add", "path": "/data", "value": {"one": "1"}})
@@ -584,7 +584,7 @@ def test_equivalent_webhooks_get_the_version_they_ask_for(tmp_path):
     ],
 )
 def test_configurations_of_admission_are_never_shown(tmp_path, kind, exempt):
-    """No webhook can lock out the users who would repair it."""
+    """Webhooks never receive admission configurations, so that a broken one can always be repaired."""
 
     async def main():
         rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}

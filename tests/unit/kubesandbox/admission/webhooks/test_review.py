@@ -22,7 +22,7 @@ def read(response, *, version="v1", is_mutating=True):
 
 
 def test_allowed_must_be_true():
-    """What is not there is a refusal."""
+    """A missing `allowed` is a refusal."""
     for value in (False, None):
         assert read({"uid": "u", "allowed": value}).allowed is False
     assert read({"uid": "u"}).allowed is False

@@ -6,7 +6,7 @@ from kubesandbox.admission.webhooks.rounds import Rounds
 
 
 def test_those_who_were_asked_before_a_change_are_due():
-    """Whoever comes first in the second round is passed over."""
+    """Webhooks that ran after the last change, or not in the first round, are skipped."""
     rounds = Rounds()
     rounds.begin(rounds.webhooks, {"a": 1})
     assert not rounds.is_skipped(rounds.webhooks, "first")

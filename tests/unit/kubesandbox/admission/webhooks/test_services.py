@@ -65,7 +65,7 @@ def test_endpoints_come_before_the_map(bodies, mapped, expected):
     ],
 )
 def test_services_without_an_address_are_errors(bodies, why):
-    """The words are the API server's."""
+    """The errors have the texts of the API server."""
     _, view = cluster(*bodies)
     with pytest.raises(ServiceError) as error:
         resolve_service(CLIENT, view, {})

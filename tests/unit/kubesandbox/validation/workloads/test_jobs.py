@@ -22,5 +22,5 @@ def job(**spec: JSON) -> JSONObject:
     ],
 )
 def test_good_jobs_are_accepted(spec: JSONObject) -> None:
-    """As a cluster accepts them."""
+    """Jobs that a cluster accepts pass validation."""
     assert [] == errors_of(job(**spec))

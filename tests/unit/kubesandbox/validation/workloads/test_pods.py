@@ -58,7 +58,7 @@ def test_a_toleration_stays() -> None:
 
 
 def test_a_deadline_only_comes_nearer() -> None:
-    """Neither later nor away."""
+    """The deadline can be neither extended nor removed."""
     old = prepared(_pod(activeDeadlineSeconds=5))
     assert [] == errors_of(_pod(activeDeadlineSeconds=4), old)
     later = "spec.activeDeadlineSeconds: Invalid value: 6: must be less than or equal to previous value"
@@ -66,5 +66,5 @@ def test_a_deadline_only_comes_nearer() -> None:
 
 
 def test_a_pod_may_end_at_once() -> None:
-    """Zero seconds are a value, and no missing field."""
+    """A grace period of zero is a value, not a missing field."""
     assert [] == errors_of(_pod(terminationGracePeriodSeconds=0))
