@@ -33,7 +33,7 @@ POD: JSONObject = {
 
 
 def compiled(text: str) -> Compilation:
-    """Compile policies; whoever expects errors looks at them."""
+    """Compile policies; errors are in the returned compilation."""
     return compile_documents(expand_lists(load_documents(text.encode(), file="policy.yaml")))
 
 

@@ -1,8 +1,8 @@
-"""Every place at which a rule can run into a bug: found by looking at the package, and made to fail one at a time.
+"""Every place at which a rule can run into a bug: found by introspection of the package, made to fail one at a time.
 
 A site is a function or method of `pyverno.engine`, a function of another room that an engine module calls, a method of
-a language that compiled rules hold, a question to the Host, or a callable that a compiled rule holds in a field. What
-contains faults (`CONTAINMENT`) is no site: it is what the sites are thrown at. Nothing here judges.
+a language that compiled rules hold, a call of the Host, or a callable that a compiled rule holds in a field. What
+contains faults (`CONTAINMENT`) is no site, because the tests check that it catches the faults. Nothing here judges.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Sites:
         self.armed = ""
 
     def passed(self, site: str) -> None:
-        """Take note of a call, and raise when its time has come."""
+        """Count a call, and raise if its site is armed."""
         if self.is_counting:
             self.calls[site] = self.calls.get(site, 0) + 1
         if site == self.armed and (self.always or not self.thrown):
@@ -233,7 +233,7 @@ class Sites:
 
 @functools.cache
 def _fields_of(kind: type) -> tuple[tuple[str, str], ...]:
-    """Return name and site of each field; nothing for what is no dataclass."""
+    """Return name and site of each field; nothing for a value that is no dataclass."""
     if not is_dataclass(kind):
         return ()
     return tuple((each.name, f"field {kind.__name__}.{each.name}") for each in fields(kind))

@@ -134,7 +134,7 @@ def survivors(guard: Guard) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Take away the guards one by one, print a table, and return 1 when some test does not notice."""
+    """Remove the guards one by one, print a table, and return 1 when a test still passes."""
     parser = argparse.ArgumentParser(prog="python -m tests.security.mutants", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="only guards whose name or row contains this")
     options = parser.parse_args(arguments)

@@ -63,7 +63,7 @@ class Caller:
         return response
 
     async def health(self) -> int:
-        """Return the code of a question about health."""
+        """Return the status code of a health check."""
         url = f"https://localhost:{self.port}/health/liveness"
         async with aiohttp.ClientSession(trust_env=False) as session, session.get(url, ssl=self.context) as reply:
             return reply.status
@@ -205,7 +205,7 @@ async def _rest(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _asked(caller: Caller) -> JSONObject:
-    """Ask until the server has a place again; the timeout around the call ends it."""
+    """Retry until the server accepts a connection; the timeout around the call ends it."""
     while True:
         try:
             return await caller.ask("/validate/fail", CONFIG_MAP)
@@ -214,7 +214,7 @@ async def _asked(caller: Caller) -> JSONObject:
 
 
 def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None:
-    """I9: a flood of connections costs the flood."""
+    """I9: a flood of connections is cut off without harm to open connections."""
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         held = [await caller.open() for _turn in range(3)]
@@ -255,7 +255,7 @@ def test_connections_that_asked_once_make_room_for_new_ones() -> None:
 
 
 def test_a_connection_whose_request_is_in_work_is_not_idle() -> None:
-    """L6: nor is one whose answer has only just been sent; a new connection is refused then."""
+    """L6: with a request in work, or a response just sent, a connection stays open; a new one is refused instead."""
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         reader, writer = await caller.open()
@@ -334,7 +334,7 @@ def _load(context: ssl.SSLContext, certificate: Certificate) -> None:
 
 
 def test_a_mutation_of_a_mutation_is_nothing() -> None:
-    """I12: f(f(x)) = f(x), so that a reinvocation changes nothing; and a dry run gets the same answer."""
+    """I12: f(f(x)) = f(x), so that a reinvocation changes nothing; a dry run gets the same answer."""
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
         first = await caller.ask("/mutate/fail", CONFIG_MAP)
@@ -412,7 +412,7 @@ def test_a_namespaced_policy_can_not_make_the_webhook_read_elsewhere(path: str) 
 
 
 def test_what_a_broken_api_server_says_is_not_shown() -> None:
-    """I4, GHSA-fmqp: neither what stood in its answer nor our credential reaches a denial; the request is denied."""
+    """I4, GHSA-fmqp: neither the text of its answer nor our credential reaches the denial; the request is denied."""
     text = found("apiCall:\n  urlPath: /api/v1/namespaces/team/configmaps\n  jmesPath: kind")
     observer = Recorded()
 
@@ -463,7 +463,7 @@ def test_a_world_that_is_away_denies_by_failure_policy() -> None:
 
 
 def test_errors_of_the_host_are_typed() -> None:
-    """I5: what breaks between us and the API server is a HostError, which the engine knows."""
+    """I5: every failure of a call to the API server is a HostError, which the engine handles."""
 
     async def ask() -> None:
         async with Client(Access("http://127.0.0.1:9")) as client:

@@ -1,4 +1,4 @@
-"""Advisories of other projects, as questions to this one: each bad input, and a harmless twin that still passes."""
+"""Advisories of other projects, tried on this one: each bad input, and a harmless twin that still passes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def denied_when(key: str, operator: str, value: str) -> str:
 
 @pytest.mark.parametrize("start", ["\\\\server\\share\\", "//server/share/", "\\/server/share/", "//?/UNC/server/"])
 def test_no_file_of_another_machine_is_read(start: str, tmp_path: Path) -> None:
-    """OPA CVE-2024-8260: Windows would show the credentials of whoever runs us to the machine in the path."""
+    """OPA CVE-2024-8260: Windows would send the user's credentials to the machine in the path."""
     loaded = load_files([f"{start}policy.yaml"])
     assert ["is a path on another machine, which is not read"] == [
         str(error).partition("` ")[2] for error in loaded.errors
@@ -77,7 +77,7 @@ DEEP = 20_000
 
 @pytest.mark.parametrize("text", ["[" * DEEP, "- " * DEEP, "{a: " * DEEP, "? " * DEEP, "a:\n" + " - \n" * DEEP + "}"])
 def test_yaml_that_goes_deep_is_refused(text: str) -> None:
-    """CVE-2019-11254: nesting without end is one error with a place; a document of a few levels is read."""
+    """CVE-2019-11254: endless nesting is one error with its position; a document of a few levels is read."""
     with pytest.raises(DocumentError):
         load_documents(text.encode(), file="deep.yaml")
     assert 1 == len(load_documents(b"- - - [[[{a: b}]]]\n", file="flat.yaml"))
@@ -236,7 +236,7 @@ def test_the_subresource_that_adds_containers_is_judged_as_a_pod() -> None:
 
 
 def test_external_addresses_of_services_are_denied() -> None:
-    """CVE-2020-8554: by the policy of the library, however many; a Service without them passes."""
+    """CVE-2020-8554: the library's policy denies any number of them; a Service without them passes."""
     policies = load_policies(str(LIBRARY / "best-practices" / "restrict-external-ips" / "clusterpolicy.yaml"))
     service: JSONObject = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": []}}
     for addresses, expected in (["1.2.3.4"], "fail"), ([], "fail"), (None, "pass"):
@@ -246,7 +246,7 @@ def test_external_addresses_of_services_are_denied() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "[z-a]", "a{1001}", "(?<=a)b", "\\", "(?P<a", "*", "\\p{Nope}"])
 def test_a_bad_regular_expression_is_an_error_of_its_rule(pattern: str) -> None:
-    """Capsule CVE-2026-65834: one that comes at run time errs and denies, and the other rules are judged as before."""
+    """Capsule CVE-2026-65834: one that is built at run time errs and denies; the other rules are judged as before."""
     key = "'{{ regex_match(request.object.data.p, `\"a\"`) }}'"
     text = policy(denied_when(key, "Equals", "true")).replace("name: guard", "name: a-regex")
     other = policy("validate:\n  message: x\n  pattern:\n    data:\n      a: '1'")

@@ -46,7 +46,7 @@ def bomb(levels: int) -> str:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `pyverno` as a person would, in a folder."""
+    """Run `pyverno` in a folder, as a user would."""
     environment = {**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
     return subprocess.run(
         [sys.executable, "-m", "pyverno", *arguments],

@@ -38,7 +38,7 @@ def _review(values: int, text: str = "") -> bytes:
 
 
 def test_an_admission_review_has_so_many_values() -> None:
-    """A million; marks inside of texts are no values."""
+    """At most a million; commas and brackets inside of strings are not counted."""
     assert "1" == read_admission_review(_review(MAX_VALUES)).uid
     with pytest.raises(BadReviewError, match="values") as refused:
         read_admission_review(_review(MAX_VALUES + 1))
@@ -57,7 +57,7 @@ def test_the_text_of_a_denial_has_a_length() -> None:
 
 
 def test_random_text_has_a_length() -> None:
-    """64 KiB."""
+    """At most 64 KiB."""
     runtime = Runtime(Clock(), Budget())
     whole = "[a]{1000}" * 65 + "[a]{536}"
     assert MAX_LENGTH == len(compile_expression(f"random('{whole}')").evaluate({}, runtime))
@@ -66,14 +66,14 @@ def test_random_text_has_a_length() -> None:
 
 
 def test_a_regular_expression_has_a_length() -> None:
-    """1 KiB."""
+    """At most 1 KiB."""
     assert compile_pattern("a" * MAX_PATTERN).search(b"a" * MAX_PATTERN)
     with pytest.raises(EvaluationError, match="longer than"):
         compile_pattern("a" * (MAX_PATTERN + 1))
 
 
 def test_gzip_does_not_grow_without_end() -> None:
-    """A hundred times the data, and no more."""
+    """Decompressed data may be at most a hundred times the compressed size."""
     environment = environment_of_kind("ValidatingPolicy")
 
     def size(length: int) -> object:

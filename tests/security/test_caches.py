@@ -106,7 +106,7 @@ def test_no_cache_keeps_a_text_that_is_longer_than_a_name(name: str) -> None:
 
 
 def test_plans_are_not_kept_for_texts_that_are_no_names() -> None:
-    """A kind or namespace of a megabyte is planned for and forgotten."""
+    """The plan for a kind or namespace of a megabyte is not cached."""
     policies = PolicySet()
     for kind, namespace in (("Pod", "n" * LARGE), ("K" * LARGE, "team"), ("Pod", "team")):
         policies.plan(VALIDATING, IndexKey(GVK("", "v1", kind), "", "CREATE", namespace))
@@ -115,7 +115,7 @@ def test_plans_are_not_kept_for_texts_that_are_no_names() -> None:
 
 @pytest.mark.parametrize("rule", [RULE, PATTERN], ids=["conditions", "pattern"])
 def test_reviews_of_distinct_large_texts_leave_nothing_behind(rule: str) -> None:
-    """Memory after many reviews of a megabyte each is that after the first ones (300 in the nightly run)."""
+    """Memory after many reviews of a megabyte each is no larger than after the first ones (300 in the nightly run)."""
     text = policy(rule)
     tracemalloc.start()
     try:

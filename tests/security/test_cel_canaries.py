@@ -136,6 +136,6 @@ def test_no_expression_shows_data_in_its_error(text: str) -> None:
     ],
 )
 def test_what_the_policy_writes_is_shown_as_cel_go_shows_it(text: str, expected: str) -> None:
-    """Field names, literals and what is made of literals alone are the author's own words."""
+    """Field names, literals and values computed from literals alone are the author's own text."""
     (message, _) = errors_of(POLICY, text, {"object": {"list": [1]}})
     assert message.startswith(expected)

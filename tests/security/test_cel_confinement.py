@@ -1,6 +1,6 @@
 """I1 for expressions in CEL: the host calls that libraries make for a namespaced policy, at every position in it.
 
-Every cell of the matrix is one library at one position; no call beyond the namespace reaches the world
+Every cell of the matrix is one library at one position; no call beyond the namespace reaches the host
 (CVE-2026-4789, CVE-2026-54523, CVE-2026-100703). The twins call within it and get an answer.
 """
 
@@ -71,7 +71,7 @@ POSITIONS = ("matchConditions", "variables", "validations", "messageExpression",
 
 
 class AnsweringHost(Spy):
-    """Answers and remembers everything, and knows the kinds of a cluster."""
+    """Answers and records every call, and knows the kinds of a cluster."""
 
     kinds: KindTable = BUILTIN_KINDS
 
@@ -85,7 +85,7 @@ class AnsweringHost(Spy):
 
 
 def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list[str]]:
-    """Ask about a ConfigMap of the namespace; no review where the policy does not compile."""
+    """Review a ConfigMap of the namespace; None where the policy does not compile."""
     compilation = compile_documents([Document(policy, "policy.yaml")])
     if compilation.errors:
         return None, []
@@ -110,7 +110,7 @@ def test_a_library_asks_nothing_beyond_the_namespace(position: str, what: str) -
 @pytest.mark.parametrize("expression", OTHER_NAMESPACES)
 @pytest.mark.parametrize("position", POSITIONS)
 def test_other_namespaces_can_not_be_named(position: str, expression: str) -> None:
-    """The functions that take a namespace are not there."""
+    """The functions that take a namespace do not exist for a policy of a namespace."""
     review, asked = _asked(_policy(position, expression))
     assert (None, []) == (review, asked)
 
@@ -159,7 +159,7 @@ def test_nothing_is_generated_beyond_the_namespace(target: str) -> None:
     ["group('').resource('pods').namespace('other')", "group('').resource('nodes')", "path('/healthz')"],
 )
 def test_the_authorizer_is_not_asked_about_others(question: str) -> None:
-    """Kubewarden CVE-2026-42541: what is allowed elsewhere is none of a tenant's business."""
+    """Kubewarden CVE-2026-42541: a tenant's policy must not learn the permissions in other namespaces."""
     expression = f"authorizer.{question}.check('get').allowed()"
     rule = {
         "name": "check",

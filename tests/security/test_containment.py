@@ -173,7 +173,7 @@ NOT_IDEMPOTENT = {
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.values[0].name not in NOT_IDEMPOTENT])
 def test_mutating_twice_is_mutating_once(case: Case) -> None:
-    """I12: f(f(x)) = f(x) for every mutation that does not itself ask for more."""
+    """I12: f(f(x)) = f(x) for every mutation that is not additive by design."""
     engine = Engine(case.compilation.policy_set(), case.host)
     for request in case.requests():
         once = engine.review(request, PHASES).resource

@@ -1,4 +1,4 @@
-"""I9: what a review costs grows with its input, not with its square; what cannot is counted and ends as an error."""
+"""I9: the cost of a review grows linearly with its input; superlinear work is counted and ends as an error."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_twice_the_containers_cost_about_twice(rule: str) -> None:
 
 
 def test_a_merge_for_each_element_executes_about_as_much_for_each() -> None:
-    """What an element's patch does not touch is not walked: only names are looked at, by functions in C."""
+    """Parts that an element's patch does not touch are not walked: only names are compared, by functions in C."""
     assert cost(EACH_MERGED, 80) / cost(EACH_MERGED, 40) < MOST_GROWTH
 
 

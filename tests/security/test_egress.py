@@ -115,7 +115,7 @@ def test_ranges_that_an_operator_blocks_are_blocked(host: str) -> None:
 
 @pytest.mark.parametrize("host", PUBLIC)
 def test_neighbours_of_blocked_ranges_are_open(host: str) -> None:
-    """The harmless twins: a guard that refuses everything would be none."""
+    """The harmless twins: a guard that refuses everything would prove nothing."""
     assert _permits(CLOSED_RANGES, f"http://{host}/")
 
 
@@ -172,7 +172,7 @@ def test_without_the_guard_the_same_name_is_called() -> None:
 
 
 def test_a_name_is_resolved_once_and_what_was_judged_is_dialled() -> None:
-    """A name server that changes its answer between a look and a call gains nothing."""
+    """A name server that changes its answer between check and call gains nothing."""
     answers = [["127.0.0.1"], ["127.0.0.2"]]
     looks: list[str] = []
 
@@ -189,7 +189,7 @@ def test_a_name_is_resolved_once_and_what_was_judged_is_dialled() -> None:
 
 
 def test_the_address_that_is_dialled_is_judged_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where the looks at URL and name are gone, no socket to a blocked address is made."""
+    """Even without the checks of URL and name, no socket to a blocked address is opened."""
     calls = [HttpCall("GET", "http://127.0.0.1:PORT/"), HttpCall("GET", "http://evil.test:PORT/")]
     service = Service()
     monkeypatch.setattr(EgressRules, "check_url", lambda self, url: None)
@@ -216,14 +216,14 @@ def test_no_redirect_is_followed(status: int, target: str) -> None:
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
 def test_no_proxy_is_taken_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy would resolve names by itself; the call goes straight to where it was judged to go."""
+    """A proxy would resolve names by itself; the call goes straight to the address that was judged."""
     monkeypatch.setenv(name, "http://127.0.0.1:1")
     service = Service()
     assert [(200, b'{"ok": true}')] == attempts(service, [HttpCall("GET", "http://127.0.0.1:PORT/")], rules=OPEN)
 
 
 def test_nothing_of_ours_goes_along() -> None:
-    """No credential, and no cookie that another call was given.
+    """A call carries no credential, and no cookie that another call received.
 
     Register: CVE-2026-40868, GHSA-8wfp, CVE-2026-41323.
     """
@@ -237,7 +237,7 @@ def test_nothing_of_ours_goes_along() -> None:
 
 
 def test_an_endless_answer_is_cut_off() -> None:
-    """Chunks without end are an error as soon as they are too many."""
+    """An endless chunked answer is an error as soon as it exceeds the limit."""
 
     class Endless(web.StreamResponse):
         async def write_eof(self, data: bytes = b"") -> None:

@@ -23,7 +23,7 @@ def exception(name: str, match: str, extra: str = "", policy_name: str = "guard"
 
 
 def allowed(*documents: str, resource: JSONObject = POD) -> bool:
-    """Ask about a pod."""
+    """Review a pod and return whether it is allowed."""
     return ask("---\n".join(documents), resource).decision.allowed
 
 

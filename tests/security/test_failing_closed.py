@@ -24,7 +24,7 @@ NEEDS_LABEL = policy(
 
 
 class Broken(NoHost):
-    """Every question to the world fails."""
+    """A Host whose every call fails."""
 
     def __getattribute__(self, name: str) -> object:
         if name in {

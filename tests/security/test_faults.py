@@ -309,7 +309,7 @@ def problem_of(site: str, expected: Said, review: Review, *, was_denied: bool, d
 
 
 def forget_caches() -> None:
-    """Empty every cache of the product: a site behind a cached answer would not be reached."""
+    """Empty every cache of the product, because a site behind a cached answer would not be reached."""
     for each in gc.get_objects():
         if isinstance(each, _lru_cache_wrapper) and each.__module__.startswith("pyverno."):
             each.cache_clear()
@@ -631,7 +631,7 @@ def test_the_failure_policy_judges_a_bug(failure_policy: str) -> None:
 
 
 def test_every_site_was_hit(outcome: tuple[Sites, Counter[str], dict[str, str]]) -> None:
-    """F4: what no case reaches would be untested; a new function of the engine has to be in some case."""
+    """F4: a site that no case reaches would be untested; a new function of the engine needs a case."""
     sites, uses, _ = outcome
     assert [] == sorted(sites.known - uses.keys() - UNREACHED.keys())
     assert len(uses) >= 330

@@ -1,4 +1,4 @@
-"""I9: what a call of a JMESPath function does is within what it was charged, however large its arguments are.
+"""I9: the work of a JMESPath function call stays within its charge, however large its arguments are.
 
 Work is counted, not timed: lines that Python executes while the call runs. `PYVERNO_NIGHTLY` also takes the time.
 """
@@ -204,7 +204,7 @@ def test_a_function_that_declares_no_cost_can_not_be_registered() -> None:
     ],
 )
 def test_values_that_share_structure_are_refused_before_they_are_written_out(text: str, resource: str) -> None:
-    """A text that stands in a list 1,000 times is 1 GiB when it is joined; lists of lists compare for ever."""
+    """A text that occurs in a list 1,000 times joins to 1 GiB; comparing lists of shared lists would never end."""
     doubled, twin = ["x"], ["x"]
     for _ in range(40):
         doubled, twin = [doubled, doubled], [twin, twin]  # type: ignore[list-item]

@@ -78,7 +78,7 @@ def _is_answer(status: int, body: bytes) -> bool:
 
 
 def test_damaged_reviews_are_answered_or_refused() -> None:
-    """Never a fault of ours, a broken connection or no answer; the last review is judged like the first."""
+    """No internal error, broken connection or missing answer; the last review is judged like the first."""
     known = mixture(8)
     world = MemoryWorld(
         policies=Policies(compile_policies(known.policies)),

@@ -38,13 +38,13 @@ def test_every_security_test_has_a_guard() -> None:
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 def test_a_guard_is_where_it_says(guard: Guard) -> None:
-    """The text that is to be taken away is in the source, once; whoever moves a guard moves its entry."""
+    """The text of each guard is in the source exactly once; a change that moves a guard must move its entry."""
     assert [] == missing_edits(guard)
 
 
 @pytest.mark.parametrize("name", FEW)
 def test_without_its_guard_a_test_fails(name: str) -> None:
-    """A few here; `make nightly` takes away all of them."""
+    """This test removes a few guards; `make nightly` removes all of them."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.security.mutants", "--only", name],
         cwd=HERE.parents[1],

@@ -81,7 +81,7 @@ RULES: Final[dict[str, tuple[JSONObject, JSONObject]]] = {
 
 @pytest.mark.parametrize("field", RULES)
 def test_every_field_of_a_keyless_entry_counts(stage: ImageStage, field: str) -> None:
-    """Each is wrong on its own, and then the image is not signed (CVE-2025-29778)."""
+    """With any single field wrong, the image counts as not signed (CVE-2025-29778)."""
     image = _sign_keyless(stage)
     found = [stage.review(_rule(stage, **fields), image, phases=MUTATING).results for fields in RULES[field]]
     assert ["pass", "fail"] == [each[0].status.value for each in found]

@@ -1,4 +1,4 @@
-"""I10: text out of objects and answers is data; it is never read as a variable, a query, a pattern of ours or a tag."""
+"""I10: text from objects and answers is data; it is never read as a variable, a query, a pattern or a tag."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_text_of_an_object_is_inserted_as_it_is(text: str, message: str) -> None
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("message", ["{{ found }}", "found: {{ found }}."])
 def test_text_of_an_answer_is_inserted_as_it_is(text: str, message: str) -> None:
-    """R1: the same for what an API call or a ConfigMap answers."""
+    """R1: the same holds for answers of API calls and ConfigMaps."""
     entry = "apiCall:\n  urlPath: /api/v1/namespaces/team/configmaps/a\n  jmesPath: data.note"
     resource = {**CONFIG_MAP, "data": {"secret": "s3cr3t"}}
     asked = found(entry).replace("message: '{{ found }}'", f"message: '{message}'")
@@ -63,7 +63,7 @@ def test_a_nested_variable_is_a_name_not_syntax(name: str) -> None:
 @pytest.mark.parametrize("text", ["{{ request.object.data.secret }}", "$(./secret)", "(x)", "+(x)", "X(x)"])
 @pytest.mark.parametrize("value", ["{{ request.object.data.note }}", "a {{ request.object.data.note }}"])
 def test_a_mutation_copies_text_without_reading_it(text: str, value: str) -> None:
-    """I10: what is copied into an object is a value, not a template and not an anchor."""
+    """I10: text copied into an object is a value, not a template and not an anchor."""
     resource = {**CONFIG_MAP, "data": {"note": text, "secret": "s3cr3t"}}
     rule = f"mutate:\n  patchStrategicMerge:\n    data:\n      copy: '{value}'"
     review = ask(policy(rule), resource)

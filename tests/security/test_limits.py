@@ -55,7 +55,7 @@ def test_forty_doublings_end_at_the_limit_of_the_context() -> None:
     ],
 )
 def test_texts_have_a_limit_where_they_are_made(expression: str, harmless: str) -> None:
-    """R5: what makes text is charged when it makes it."""
+    """R5: a function that makes text is charged when it makes it."""
     started = time.perf_counter()
     key = expression.replace("array_of_text", "request.object.data.*").replace("text", "request.object.data.a")
     rule = (
@@ -165,7 +165,7 @@ def test_containers_are_charged_before_they_are_read() -> None:
 
 
 def test_a_message_of_the_pod_security_standards_lists_so_many_fields() -> None:
-    """What is left out is counted; a value as long as an object is cut."""
+    """Further fields are counted, not listed; a value as long as an object is cut."""
     containers = [{"name": f"c{at}", "image": "a", "securityContext": {"privileged": True}} for at in range(300)]
     text = policy("validate:\n  failureAction: Enforce\n  podSecurity:\n    level: baseline", on="Pod")
     status, message = only(ask(text, {**POD, "spec": {"containers": containers}}))

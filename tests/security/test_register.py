@@ -1,4 +1,4 @@
-"""Every row of the register is the matter of a test, or waits for a part of the product with a reason."""
+"""Every row of the register has a test, or a reason why it has none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def in_tests() -> set[str]:
 
 
 def test_every_row_has_a_test_or_a_reason() -> None:
-    """Nothing is in both tables: what has a test waits for nothing."""
+    """No row is in both tables: a row with a test needs no reason."""
     covered = in_tests()
     assert [] == sorted(IDS - covered - NOT_APPLICABLE.keys())
     assert [] == sorted(covered & NOT_APPLICABLE.keys())
@@ -36,7 +36,7 @@ def test_every_row_has_a_test_or_a_reason() -> None:
 
 
 def test_the_page_names_every_row() -> None:
-    """The README beside this file is what people read."""
+    """The README beside this file must list the same rows as the register."""
     page = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
     assert [] == sorted(each for each in IDS if each not in page)
 

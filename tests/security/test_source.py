@@ -62,7 +62,7 @@ IMPORT_MACHINERY = {"sys.modules", "sys.meta_path", "sys.path_hooks", "module_fr
 
 
 def imported(tree: ast.AST) -> dict[str, str]:
-    """Return what each name stands for that an import statement binds: `deepcopy` for `copy.deepcopy`."""
+    """Map each name that an import statement binds to its full name: `deepcopy` to `copy.deepcopy`."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level:
@@ -82,7 +82,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def problems(name: str, source: str) -> list[str]:
-    """Return what a source file does that it must not."""
+    """Return the forbidden calls and imports of a source file."""
     tree = ast.parse(source)
     found = []
     for called, node in calls(tree):

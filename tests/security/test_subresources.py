@@ -42,7 +42,7 @@ def test_a_policy_of_a_namespace_judges_connections_in_it(subresource: str) -> N
 
 @pytest.mark.parametrize("subresource", OPTIONS)
 def test_namespaces_of_a_match_look_at_the_request(subresource: str) -> None:
-    """Also for a cluster policy that names namespaces, and its exclude."""
+    """The same holds for `match` and `exclude` of a cluster policy that name namespaces."""
     kinds = f"kinds: [Pod/{subresource}]"
     text = policy(DENY, on=f"Pod/{subresource}", spec="background: false")
     matched = text.replace(kinds, f"{kinds}\n          namespaces: [team]")

@@ -29,7 +29,7 @@ def _context(version: ssl.TLSVersion, suite: str = "") -> ssl.SSLContext:
 
 
 async def _spoken(port: int, context: ssl.SSLContext) -> str:
-    """Return the suite that was agreed on, nothing where there was no agreement."""
+    """Return the negotiated suite, or nothing where the handshake failed."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     except (ssl.SSLError, ConnectionError):

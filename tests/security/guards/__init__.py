@@ -1,4 +1,4 @@
-"""The guards that the security tests hold, and how each is taken away: a module for each part of the register.
+"""The guards that the security tests check, with the edits that remove each: a module for each part of the register.
 
 Nothing here may import the package: the source is text to it.
 """

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of the source stand here as they are there
-"""The guards that advisories of other policy engines (1D) and of Kubernetes (1F) ask for."""
+"""The guards that advisories of other policy engines (1D) and of Kubernetes (1F) require."""
 
 from __future__ import annotations
 

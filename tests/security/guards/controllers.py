@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of the source stand here as they are there
-"""The guards of what controllers write and delete: loops of policies (C7), clocks and confirmations (C9)."""
+"""The guards of writes and deletions by controllers: loops of policies (C7), clocks and confirmations (C9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guards of what leaves: addresses that calls may reach (I3), credentials and answers (I4)."""
+"""The guards of outgoing calls: addresses that they may reach (I3), credentials and answers (I4)."""
 
 from __future__ import annotations
 

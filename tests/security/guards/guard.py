@@ -1,6 +1,6 @@
-"""What a guard is: the text of a module that holds it, another text that takes it away, and the tests that must notice.
+"""The type of a guard: the text in a module that forms it, the text that removes it, and the tests that must then fail.
 
-Tests that hold a guard to let harmless requests pass ("twins") are proven by a guard that lets nothing pass.
+Tests that check that a guard lets harmless requests pass ("twins") are proven by a guard that lets nothing pass.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["Edit", "Guard", "guard"]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """In a module (below `src/pyverno`) one text stands for another; it must be there exactly once."""
+    """Replaces one text by another in a module (below `src/pyverno`); the text must occur there exactly once."""
 
     module: str
     old: str

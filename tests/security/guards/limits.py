@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of the source stand here as they are there
-"""The guards of what a review may cost: limits of each request (I9)."""
+"""The guards of the cost of a review: limits of each request (I9)."""
 
 from __future__ import annotations
 

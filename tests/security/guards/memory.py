@@ -1,4 +1,4 @@
-"""The guards of what a review leaves in memory: nothing that waits for a garbage collection (L4)."""
+"""The guards of the memory of a review: no garbage that waits for a collection (L4)."""
 
 from __future__ import annotations
 
