@@ -65,7 +65,7 @@ class Visit:
         self.page.locator("main h1").first.wait_for()
 
     def problems(self) -> list[str]:
-        """Return what must not have happened, and has."""
+        """Return the recorded problems: errors, dialogs, foreign requests and violations."""
         return [*self._problems, *self.page.evaluate("window.seen ?? []")]
 
     def forgive(self) -> None:
@@ -139,7 +139,7 @@ def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def visit(browser: Browser, site: Site) -> Iterator[Visit]:
-    """A page at 1280 px; the test fails when something happened that must not."""
+    """A page at 1280 px; the test fails when the page recorded a problem."""
     with open_visit(browser, site.url) as opened:
         yield opened
         assert [] == opened.problems()

@@ -119,7 +119,7 @@ def test_a_browser_logs_in_at_the_issuer_and_out_again(browser: Browser, folder:
 
 
 def test_a_person_who_is_not_admitted_reads_why(browser: Browser, folder: Path) -> None:
-    """The name and what to do, and nothing of the reports."""
+    """The page shows the name and how to get access, and no reports."""
     with site(folder, by_issuer(folder, allow_users=("bob@example.org",))) as url, open_visit(browser, url) as visit:
         visit.page.goto(url)
         assert "`ann@example.org` may not see these pages" in shown_text(visit.page)
@@ -127,7 +127,7 @@ def test_a_person_who_is_not_admitted_reads_why(browser: Browser, folder: Path) 
 
 
 def test_a_proxy_names_the_person(browser: Browser, folder: Path) -> None:
-    """In the header of a listed peer; without it nothing is served. Banner and logo are above every page."""
+    """A listed peer sends the name in a header; without it nothing is served. Banner and logo are on every page."""
     flags = LoginOptions(proxy_user_header="X-Remote-User", proxy_peers=("127.0.0.1",))
     (folder / "logo.svg").write_bytes(LOGO)
     look = {"banner": "Production", "logo": str(folder / "logo.svg")}

@@ -38,7 +38,7 @@ AXE_LOOKS = (("light", 1280), ("dark", 390))
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_every_page_is_accessible_and_fits(browser: Browser, site: Site, scheme: str, width: int) -> None:
-    """No finding of axe, nothing wider than the window, no error: in both themes, on a desk and on a telephone."""
+    """No finding of axe, nothing wider than the window, no error: in both themes, at desktop and phone width."""
     axe = AXE.read_text(encoding="utf-8")
     SCREENS.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def test_the_dashboard_counts_and_leads_to_results(visit: Visit) -> None:
 
 
 def test_facets_and_search_are_in_the_address(visit: Visit) -> None:
-    """What is chosen can be taken away again; the way back in the browser works."""
+    """A chosen facet can be removed again; the browser's back button works."""
     page = visit.open("results")
     page.get_by_role("group", name="namespace").get_by_label("shop").check()
     count = page.get_by_role("status").filter(has_text="results")
@@ -217,7 +217,7 @@ def test_an_open_page_follows_changes(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_the_address_of_the_api_is_the_filter_of_the_page(visit: Visit) -> None:
-    """A script gets what a person sees."""
+    """A script gets the same results that the page shows."""
     page = visit.open("results?status=fail&namespace=shop")
     shown = page.locator("tbody tr").count()
     answer = page.request.get(f"{visit.url}/api/v1/results?status=fail&namespace=shop")
@@ -324,7 +324,7 @@ def test_an_opened_part_stays_open(visit: Visit) -> None:
 
 
 def test_a_board_of_resources_is_a_view_of_resources(visit: Visit) -> None:
-    """With its filter."""
+    """The imported board opens the resources page with its namespace filter."""
     page = visit.open()
     section = page.get_by_role("region", name="Views")
     section.get_by_text("Import", exact=True).first.click()

@@ -113,7 +113,7 @@ def test_the_texts_are_still_there_after_a_reload(visit: Visit) -> None:
 
 
 def test_an_example_is_a_policy_with_resources_that_pass_and_fail(visit: Visit) -> None:
-    """Out of the wheel, without any other server."""
+    """The examples come from the wheel, without any other server."""
     page = visit.open("playground")
     page.get_by_label("Examples").select_option("pod-security/baseline/disallow-privileged-containers")
     expect(page.locator(".status.fail").first).to_be_visible()
@@ -133,7 +133,7 @@ def test_tab_indents_and_escape_leaves_the_editor(visit: Visit) -> None:
 
 
 def test_hostile_texts_stay_texts(visit: Visit) -> None:
-    """In names, in messages, in errors of the compiler."""
+    """This holds in names, in messages and in errors of the compiler."""
     script = "<img src=x onerror=alert(1)>"
     page = visit.open("playground")
     write(page, "Policies", POLICY.replace("name a version", f"'{script}'"))
@@ -161,7 +161,7 @@ def test_an_explanation_leads_to_the_lines_it_names(visit: Visit) -> None:
 
 
 def test_the_smallest_change_is_found_on_request(visit: Visit) -> None:
-    """With the value that makes the rule pass."""
+    """The change contains the value that makes the rule pass."""
     page = visit.open("playground")
     write(page, "Policies", POLICY)
     write(page, "Resources", POD)
@@ -171,7 +171,7 @@ def test_the_smallest_change_is_found_on_request(visit: Visit) -> None:
 
 
 def test_rules_that_do_not_match_say_why(visit: Visit) -> None:
-    """Below the results."""
+    """The reasons stand below the results."""
     page = visit.open("playground")
     write(page, "Policies", POLICY)
     write(page, "Resources", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")
@@ -181,7 +181,7 @@ def test_rules_that_do_not_match_say_why(visit: Visit) -> None:
 
 
 def test_a_test_suite_of_the_texts_is_one_click(visit: Visit, tmp_path: Path) -> None:
-    """`pyverno test` finds it as it stood on the screen."""
+    """`pyverno test` gives the results that the page showed."""
     page = visit.open("playground")
     write(page, "Policies", POLICY)
     write(page, "Resources", POD)
@@ -196,7 +196,7 @@ def test_a_test_suite_of_the_texts_is_one_click(visit: Visit, tmp_path: Path) ->
 
 
 def test_a_link_of_kyvernos_playground_works_at_this_server(visit: Visit) -> None:
-    """With the address replaced; its texts are shown and reviewed."""
+    """Only the address is replaced; its texts are shown and reviewed."""
     visit.page.goto(f"{visit.url}/#/?content={quote(CONTENT, safe='')}")
     expect(visit.page.get_by_role("heading", name="admitted")).to_be_visible()
     expect(visit.page.get_by_label("User", exact=True)).to_have_value(re.compile("username: alice"))
@@ -224,7 +224,7 @@ def test_links_and_files_can_be_imported_and_states_saved(visit: Visit) -> None:
 
 
 def test_fields_are_completed_while_a_policy_is_written(visit: Visit) -> None:
-    """With the arrow keys and Enter; Escape closes the list and not the field."""
+    """The arrow keys and Enter choose a field; Escape closes the list but keeps the focus."""
     page = visit.open("playground")
     area = page.get_by_role("textbox", name="Policies", exact=True)
     area.fill("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nspec:\n  ")
@@ -248,7 +248,7 @@ def test_fields_are_completed_while_a_policy_is_written(visit: Visit) -> None:
 
 
 def test_functions_and_fields_are_documented_under_the_pointer(visit: Visit) -> None:
-    """And under the cursor, with the keyboard."""
+    """The documentation also appears under the text cursor, by keyboard."""
     page = visit.open("playground")
     area = page.get_by_role("textbox", name="Policies", exact=True)
     area.fill(POLICY.replace("name a version", '"{{ to_upper(request.name) }}"'))

@@ -1,1 +1,1 @@
-"""Tests of what the folder deploy holds, and of the places where people pick pyverno up."""
+"""Tests of the folder `deploy`, and of the integrations through which people get pyverno."""

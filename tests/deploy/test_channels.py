@@ -1,4 +1,4 @@
-"""The places where people pick pyverno up: the GitHub Action, hooks of pre-commit, the plug-in of kubectl."""
+"""The integrations through which people get pyverno: the GitHub Action, pre-commit hooks, the kubectl plug-in."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_hooks_name_commands_that_exist() -> None:
     ],
 )
 def test_a_hook_judges_the_folders_of_its_arguments(tmp_path: Path, hook: str, arguments: list[str], code: int) -> None:
-    """Other YAML files of a commit are no business of a hook, and a hook without anything to check fails."""
+    """A hook ignores other YAML files of a commit, and fails without any file to check."""
     library = ROOT / "policies" / "pod-security" / "baseline" / "disallow-host-namespaces"
     shutil.copytree(library, tmp_path / "policies" / "host")
     (tmp_path / "manifests").mkdir()

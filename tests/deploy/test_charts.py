@@ -45,7 +45,7 @@ def test_a_render_is_its_golden_file(name: str) -> None:
 
 @pytest.mark.parametrize("chart", ["pyverno", "pyverno-policies"])
 def test_a_chart_passes_the_lint_of_helm(chart: str) -> None:
-    """Strictly, so warnings count."""
+    """The lint is strict: warnings fail it too."""
     report = helm.lint(str(CHARTS / chart), strict=True)
     assert ([], []) == (report["errors"], [each for each in report["messages"] if each["severity"] > 1])
 

@@ -39,7 +39,7 @@ def wheel(folder: Path, name: str, licence: str, *further: str) -> Path:
 
 
 def test_a_layer_depends_on_names_and_contents_alone(tmp_path: Path) -> None:
-    """Not on the order of creation, on times, or on permissions for others."""
+    """The order of creation, times and permissions for others have no effect."""
     first = tree(tmp_path / "first", ("b/x", "a"))
     second = tree(tmp_path / "second", ("a", "b/x"))
     os.utime(second / "a", (1, 1))
@@ -48,7 +48,7 @@ def test_a_layer_depends_on_names_and_contents_alone(tmp_path: Path) -> None:
 
 
 def test_files_of_a_layer_belong_to_root_and_can_be_written_by_nobody_else(tmp_path: Path) -> None:
-    """Except below /tmp."""
+    """Only /tmp is writable."""
     folder = tree(tmp_path / "root", ("tmp/x", "bin/run", "etc/a"))
     (folder / "bin/run").chmod(0o4777)
     (folder / "etc/a").chmod(0o666)
@@ -85,7 +85,7 @@ def test_a_layout_leads_from_its_index_to_every_blob(tmp_path: Path) -> None:
 
 
 def test_a_bill_of_materials_names_packages_wheels_and_licences(tmp_path: Path) -> None:
-    """By package URLs, and the same bytes each time."""
+    """Entries carry package URLs, and each build gives the same bytes."""
     wheels = [wheel(tmp_path, "pyverno", "License-Expression: Apache-2.0"), wheel(tmp_path, "b", "License: MIT")]
     text = bill_of_materials(locked("amd64"), wheels, "amd64")
     assert text == bill_of_materials(locked("amd64"), wheels, "amd64")

@@ -103,7 +103,7 @@ def test_package_managers_get_the_bundle_with_its_checksum(made: dict[str, bytes
 
 @pytest.mark.parametrize("name", ["pyverno", "kubectl-pyverno"])
 def test_the_launcher_runs_the_environment_that_it_made(made: dict[str, bytes], tmp_path: Path, name: str) -> None:
-    """Also through a symbolic link, as krew installs it."""
+    """This works through a symbolic link too, as krew installs it."""
     with tarfile.open(fileobj=io.BytesIO(made[BUNDLE])) as archive:
         archive.extractall(tmp_path / "store", filter="data")
     (tmp_path / "link").symlink_to(tmp_path / "store" / name)
@@ -118,7 +118,7 @@ def test_the_launcher_runs_the_environment_that_it_made(made: dict[str, bytes], 
 
 
 def test_the_launcher_names_the_python_that_it_needs(made: dict[str, bytes], tmp_path: Path) -> None:
-    """Before anything is installed."""
+    """The message comes before anything is installed."""
     with tarfile.open(fileobj=io.BytesIO(made[BUNDLE])) as archive:
         archive.extractall(tmp_path, filter="data")
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "PYVERNO_PYTHON": "false"}

@@ -1,4 +1,4 @@
-"""A cluster of Kyverno is taken over, and handed back: what of the two has to fit."""
+"""Migration of a cluster from Kyverno and back: the parts of both that must be compatible."""
 
 from __future__ import annotations
 

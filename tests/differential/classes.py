@@ -54,7 +54,7 @@ class DifferenceClass:
 
 
 def classify(difference: Difference) -> DifferenceClass | None:
-    """Return the first class that explains a difference; None for one that nothing explains."""
+    """Return the first class that explains a difference; None for an unexplained one."""
     return next((each for each in CLASSES if each.holds(difference)), None)
 
 

@@ -51,7 +51,7 @@ def live_scan(case: Case, folder: Path) -> Answer:
 
 
 def judged_by_apply(case: Case) -> list[JudgedResource]:
-    """What `pyverno apply` finds, resource by resource."""
+    """Return the results of `pyverno apply`, resource by resource."""
     options = ApplyOptions(
         policies=(case.path("policy.yaml"),),
         resources=() if case.is_payload else (case.path("resource.yaml"),),
@@ -69,7 +69,7 @@ def judged_by_apply(case: Case) -> list[JudgedResource]:
 
 
 def apply_command(case: Case, folder: Path) -> Answer:
-    """What `pyverno apply` finds."""
+    """Return the results of `pyverno apply`."""
     judged = judged_by_apply(case)
     return [(said(item.results), effect_names(e for result in item.results for e in result.effects)) for item in judged]
 
@@ -79,7 +79,7 @@ def _payloads(case: Case, mode: str) -> tuple[str, ...]:
 
 
 def test_command(case: Case, folder: Path) -> Answer:
-    """What `pyverno test` finds, before it compares with what a suite expects."""
+    """Return the results of `pyverno test`, before it compares them with the expectations of a suite."""
     path = folder / "kyverno-test.yaml"
     path.write_text(dump_yaml(_suite(case, folder)), encoding="utf-8")
     test = read_test_file(load_documents(path.read_bytes(), file=str(path))[0])

@@ -13,7 +13,7 @@ _ID = "00000000-0000-0000-0000-000000000000"
 
 
 def review_of(request: Request, kinds: KindTable) -> JSONObject:
-    """Return the AdmissionReview of a request; roles and namespaces are not in there."""
+    """Return the AdmissionReview of a request; it contains neither roles nor namespaces."""
     gvk, user = request.gvk, request.user
     info = kinds.find(gvk)
     body: JSONObject = {

@@ -1,4 +1,4 @@
-"""A webhook server that stays up while what it judges by is swapped, and one connection to it that stays open.
+"""A webhook server that stays up while its policies are swapped, and one connection to it that stays open.
 
 Starting a server and shaking hands cost more than a hundred reviews. This module must never look into an answer.
 """

@@ -33,7 +33,7 @@ __all__ = ["VALUES", "FixedHost", "fitting", "overloads"]
 
 
 class FixedHost:
-    """A clock that stands still, a coin with one side, and no names."""
+    """A Host with a fixed clock, constant random bits, and no resolvable names."""
 
     def now(self) -> int:
         """Return the same moment."""
@@ -50,7 +50,7 @@ class FixedHost:
 
 @cache
 def overloads() -> tuple[tuple[str, Overload], ...]:
-    """Return name and overload of everything that any environment or version of a library declares."""
+    """Return name and overload of every function that any environment or version of a library declares."""
     kyverno = [environment_of_kind(kind) for kind in sorted(kinds_of(Family.CEL))]
     environments = [STANDARD, kubernetes_environment(mutation=True), *kyverno]
     environments += [authz_environment("Envoy"), authz_environment("HTTP")]

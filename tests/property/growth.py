@@ -1,7 +1,7 @@
 """Inputs that grow, and how the cost of a call grows with them: the doubling law.
 
 A `Subject` is something that a request can reach, with the ways its input can grow (`shapes`). `doubling` finds a size
-at which a call takes long enough to be measured and compares it with twice that size; `worst_shapes` searches for the
+where a call takes long enough to be measured and compares it with twice that size; `worst_shapes` searches for the
 shapes that cost most. This module must never know what the subjects are.
 """
 
@@ -98,7 +98,7 @@ class Doubling:
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """What one call cost its budget: steps, bytes produced, and whether it was refused or ended in an error."""
+    """The charge of one call: steps, bytes produced, and whether it was refused or ended in an error."""
 
     steps: int
     produced: int
@@ -108,8 +108,8 @@ class Charged:
 def doubling(name: str, shape: Shape, *, largest: int = LARGEST, limit: float = LIMIT) -> Doubling:
     """Compare the cost of a size and its double, at the first size where it takes a few milliseconds.
 
-    A call that the budget refuses is bounded. What looks too steep is measured again, at the next sizes too: the law is
-    broken when it stays steep. Where there is no next size, the two steps before count as well: values that leave a
+    A call that the budget refuses is bounded. Steep growth is measured again, at the next sizes too: the law is broken
+    when it stays steep. Where there is no next size, the two steps before count as well: values that leave a
     cache of the processor make one or two steps steep.
     """
     size, seconds, end = 256, 0.0, ""
@@ -175,7 +175,7 @@ def _end(call: Call, budget: Budget) -> str:
 
 
 def charged(shape: Shape, size: int) -> Charged:
-    """Return what a call of that size costs a budget that never ends, but for the size of one produced value."""
+    """Return the charge of a call of that size to a budget that limits only the size of one produced value."""
     budget = Budget(steps=UNLIMITED, produced_bytes=UNLIMITED, context_bytes=UNLIMITED, elements=UNLIMITED)
     end = _end(shape(size), budget)
     return Charged(UNLIMITED - budget.steps, UNLIMITED - budget.produced_bytes, end)
@@ -215,7 +215,7 @@ def worst_shapes(shapes: Mapping[str, Shape], *, keep: int, tries: int = UNLIMIT
 
 
 def broken_laws(subject: Subject, *, keep: int = 3) -> list[str]:
-    """Return what breaks the doubling law: the worst shapes of a subject whose cost grows too steeply."""
+    """Return the violations of the doubling law: the worst shapes of a subject whose cost grows too steeply."""
     names = worst_shapes(subject.shapes, keep=keep)
     found = (
         doubling(name, subject.shapes[name], largest=subject.largest, limit=LIMIT ** (1 + (name in subject.paired)))

@@ -108,7 +108,7 @@ def macro_names() -> frozenset[str]:
 
 
 def cel_subjects(*, samples: int, seed: int = 11) -> Iterator[Subject]:
-    """Yield every overload that does not ask the world, and the macros."""
+    """Yield every overload that does not call the host, and the macros."""
     for environment, library, name, overload in overloads():
         if library.name in ASKS_HOST:
             continue

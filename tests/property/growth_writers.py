@@ -1,4 +1,4 @@
-"""What writes objects and reports under the doubling law: server-side apply, patches of the sandbox, and reports.
+"""Writers of objects and reports under the doubling law: server-side apply, patches of the sandbox, and reports.
 
 Objects have one entry for each part of the size; two managers own them. Reports have as many results, and messages that
 grow. Every public function of `report` has a row here or a reason in `REPORT_EXEMPT`.

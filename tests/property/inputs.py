@@ -171,7 +171,7 @@ def tuples(*parts: Inputs[Any]) -> Inputs[tuple[Any, ...]]:
 
 
 def builds(make: Callable[..., T], *parts: Inputs[Any]) -> Inputs[T]:
-    """Return what is made of one input of each kind."""
+    """Return inputs that a function builds from one input of each kind."""
     return tuples(*parts).map(lambda drawn: make(*drawn))
 
 

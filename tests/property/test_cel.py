@@ -108,7 +108,7 @@ def outcome(program: Program, values: dict[str, Any]) -> tuple[str, Any]:
 
 
 def test_random_tokens_never_crash_the_compiler() -> None:
-    """Whatever the text, the compiler answers with a program or a CompileError that names a place in it."""
+    """For any text the compiler returns a program or raises a CompileError that names a position in it."""
     for seed in range(EXAMPLES * 4):
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         text = random.choice(("", " ")).join(random.choices(TOKENS, k=random.randrange(1, 12)))
@@ -223,7 +223,7 @@ def test_random_expressions_obey_the_pass_check_law() -> None:
 
 
 def test_the_bound_of_a_pass_check_is_never_below_the_cost() -> None:
-    """What passes under a limit costs the closures no more than that limit."""
+    """Where the pass-check passes under a limit, the closures cost no more than that limit."""
     for seed in range(EXAMPLES // 2):  # two expressions each
         random = Random(seed)  # noqa: S311 - reproducible, not secret
         program, values = OBJECTS.compile(policy(random)), {"object": document(random)}

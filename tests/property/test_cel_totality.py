@@ -31,7 +31,7 @@ BREADTH = min(examples(8), len(VALUES))
 
 
 def given(value: Value) -> Step:
-    """Return the step of a value that came out of data."""
+    """Return the step of a value that came from data."""
     return Step(lambda _: value)
 
 

@@ -142,7 +142,7 @@ def test_every_rule_of_the_library_has_a_proof_that_keeps_the_law() -> None:
 
 
 def test_the_bound_of_a_rule_is_never_below_its_cost() -> None:
-    """Under a limit below what the closures spend on a rule, its variables included, nothing passes."""
+    """Under a limit below the closures' cost of a rule, its variables included, the pass-check never passes."""
     tried = 0
     for rule in (rule for policy in library().policies for rule in policy.rules):
         for value in manifests()[: PODS // 10]:
@@ -202,7 +202,7 @@ def _filled(text: str, random: Random, names: list[str]) -> str:
 
 
 def test_random_policies_with_variables_get_the_same_results_from_both_tiers() -> None:
-    """Also where variables fail, are optional, are used in branches or loops only, or read each other."""
+    """Variables may fail, be optional, be used in branches or loops only, or read each other."""
     compiled = proven = 0
     for seed in range(POLICIES):
         random = Random(seed)  # noqa: S311 - reproducible, not secret
@@ -222,7 +222,7 @@ def test_random_policies_with_variables_get_the_same_results_from_both_tiers() -
 
 
 def test_the_bound_of_random_policies_is_never_below_their_cost() -> None:
-    """Also for variables that are used in loops and branches."""
+    """The variables are used in loops and branches too."""
     tried, seeds = 0, itertools.count()
     while tried < examples(250):  # how many policies that takes depends on how many do not type-check
         random = Random(next(seeds))  # noqa: S311 - reproducible, not secret
@@ -260,7 +260,7 @@ class _Variables(dict[str, Any]):
 
 
 def _exact_cost(rule: CompiledRule, value: JSONObject) -> int | None:
-    """Return what the closures spend on a rule that passes, its match conditions included; None when it does not."""
+    """Return the closures' cost of a rule that passes, its match conditions included; None when it does not pass."""
     action = rule.action
     assert isinstance(action, ValidatingCheck)
     meter, bindings = CostMeter(), dict[str, Any](object=value)

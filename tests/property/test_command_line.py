@@ -29,7 +29,7 @@ LINES = st.lists(st.one_of(WORDS.map(lambda word: (word,)), PAIRS), max_size=6).
 
 @law(LINES, few=400)
 def test_the_fast_parser_agrees_with_click(words: list[str]) -> None:
-    """Arguments and values are equal, by type too; what click refuses is never answered."""
+    """Arguments and values are equal in type and value; a command line that click refuses is never accepted."""
     found = parse_fast(FLAGS, words)
     if found is not None:
         expected = dict(apply.make_context("apply", list(words)).params)

@@ -62,7 +62,7 @@ def test_no_operator_and_no_function_absorbs_the_error_of_a_variable(kind: str) 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_a_template_fails_with_the_error_of_its_variable(kind: str) -> None:
-    """Also as the place `@`, which looks at `target` first."""
+    """This holds for `@` too, which reads `target` first."""
     for document in ("{{ v[] }}", "a {{ v.*.b }}", {"{{ v[] }}": 1}, "{{ other.{{ v[] }} }}"):
         with pytest.raises((SubstitutionError, BudgetExceededError, VariableFaultError)):
             compile_template(document).render(planted(ERRORS[kind]), Runtime())

@@ -1,4 +1,4 @@
-"""Laws of documents: what is written reads back; what is read never crashes."""
+"""Laws of documents: written documents read back with the same value, and no text crashes the reader."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ LINES = st.lists(
 
 @law(LINES, few=300)
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Whatever the text, the answer is documents or a DocumentError, and every document knows its place."""
+    """For any text the answer is documents, each with its position, or a DocumentError."""
     with contextlib.suppress(DocumentError):
         for document in load_documents(text):
             assert document.location(("a", 0)).line >= 1

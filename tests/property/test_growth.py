@@ -78,7 +78,7 @@ def _growing(subject: Subject) -> list[str]:
 
 
 def test_every_function_of_kube_and_patterns_has_a_row() -> None:
-    """A public function that no table knows would grow unseen; one that is gone leaves its row behind."""
+    """A public function without a row would escape the law; a row without its function is stale."""
     known, found = {*listed(), *EXEMPT}, {name for name, _ in public_functions()}
     recipe = (
         "add a row to a table of growth_kube.py: TEXT_READERS, VALUE_READERS, PAIRS or SPECIAL, or a reason to EXEMPT"
@@ -103,13 +103,13 @@ def _opaque_names(type_: Type) -> set[str]:
 
 
 def test_every_action_has_a_row() -> None:
-    """A module of actions that no policy here goes through would grow unseen."""
+    """A module of actions that no policy here uses would escape the law."""
     assert action_modules() == {*ACTIONS, *ELSEWHERE}
     assert {name for rows in ACTIONS.values() for name in rows} <= {*POLICIES, *CEL_POLICIES}
 
 
 def test_every_function_that_writes_a_report_has_a_row() -> None:
-    """A format that no table knows would grow unseen."""
+    """A report format without a row would escape the law."""
     assert {*report_functions()} == {*REPORT_ROWS, *REPORT_EXEMPT}
 
 
@@ -132,7 +132,7 @@ def test_lines_run_grow_with_the_input(room: str) -> None:
 @pytest.mark.skipif(NIGHTLY, reason="the nightly run measures time instead")
 @pytest.mark.parametrize("room", ["jmespath", "actions"])
 def test_steps_charged_grow_with_the_input(room: str) -> None:
-    """What a budget is charged for twice the input is at most 2.2 times as much; twice that where two texts meet."""
+    """Twice the input is charged at most 2.2 times as many steps; twice that where two growing texts are compared."""
     broken = []
     products = {f"jmespath {name}()" for name in PRODUCTS}
     for subject in ROOMS[room]():
@@ -161,7 +161,7 @@ def test_a_function_that_reads_its_input_charges_for_it() -> None:
 @pytest.mark.skipif(NIGHTLY, reason="the nightly run measures time instead")
 @pytest.mark.parametrize("room", ["cel", "kube", "policies", "writers"])
 def test_every_function_ends_on_inputs_of_every_shape(room: str) -> None:
-    """A value, a refusal or an error of ours: never a fault of another kind, at a size that ordinary objects have."""
+    """Each call ends in a value, a refusal or one of our own errors, at a size that ordinary objects have."""
     for subject in ROOMS[room]():
         for name in _sampled(subject, 3):
             assert charged(subject.shapes[name], SMALL).steps >= 0

@@ -20,7 +20,7 @@ def _drawn(kind: st.Inputs[Any], count: int = 2000) -> list[Any]:
 
 
 def test_scalars_stay_within_their_limits_and_meet_them() -> None:
-    """Limits are drawn as well as what lies between."""
+    """Both the limits and values between them are drawn."""
     assert set(_drawn(st.integers(-2, 2))) == {-2, -1, 0, 1, 2}
     wide = _drawn(st.integers(-(2**63), 2**63 - 1))
     assert {min(wide), max(wide)} == {-(2**63), 2**63 - 1}

@@ -104,7 +104,7 @@ PIECES = st.sampled_from(
 
 @law(st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=30), DOCUMENTS, few=400)
 def test_no_text_and_no_document_crashes(text, document):
-    """Whatever is written, the answer is a value or a typed error."""
+    """For any expression and document the answer is a value or a typed error."""
     try:
         expression = compile_expression(text)
     except PyvernoError:

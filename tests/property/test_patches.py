@@ -1,4 +1,4 @@
-"""Laws of patches: what is created applies, nothing that was given changes."""
+"""Laws of patches: a created patch applies, and no input is changed."""
 
 from __future__ import annotations
 

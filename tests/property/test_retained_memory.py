@@ -1,4 +1,4 @@
-"""What reviews leave behind: nothing that grows with their number or with the texts of their objects.
+"""Memory after reviews does not grow with their number or with the texts of their objects.
 
 Ten thousand distinct reviews in `make nightly`, a few hundred in the run of a pull request.
 """
@@ -54,7 +54,7 @@ def _pod(number: int, size: int) -> JSONObject:
 
 
 def test_distinct_reviews_leave_nothing_behind() -> None:
-    """The traced memory after all reviews is that after the first ones: no cache keeps the texts of requests."""
+    """The traced memory after all reviews is that after the first ones, because no cache keeps texts of requests."""
     engine = library_engine()
 
     def review(number: int) -> None:
@@ -88,7 +88,7 @@ def test_one_review_of_a_mebibyte_takes_little_memory() -> None:
 
 
 def test_a_review_leaves_no_reference_cycle() -> None:
-    """Everything that a review made is gone with it, in every golden case: nothing waits for a garbage collection."""
+    """In every golden case reference counting alone frees all objects of a review, without a garbage collection."""
     cases = [case for case in all_cases() if not case.compilation.errors]
     runs = {case.name: (Engine(case.compilation.policy_set(), case.host), list(case.requests())) for case in cases}
     assert {} == _left_in_cycles(runs)
@@ -103,13 +103,13 @@ def test_reviews_of_odd_objects_leave_no_reference_cycle() -> None:
 
 
 class Body(dict[str, Any]):
-    """A document that is seen to go."""
+    """A document that weak references can observe."""
 
 
 @pytest.mark.parametrize("kind", ["ClusterPolicy", "ImageValidatingPolicy"])
 @pytest.mark.parametrize("tag", ["signed", "unsigned", "missing"])
 def test_a_review_that_reads_a_registry_frees_its_object(kind: str, tag: str) -> None:
-    """Also where the registry answers with an error: what its event loop keeps does not refer to the review."""
+    """The object is freed after an error of the registry too: its event loop keeps no reference to the review."""
     with image_stage() as stage:
         stage.sign(stage.push("signed"))
         stage.push("unsigned")
@@ -142,7 +142,7 @@ def _review_all(engine: Engine, requests: Sequence[Request]) -> None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Let what exists be no matter of collections, and run none meanwhile."""
+    """Exclude existing objects from collections, and run no collection inside the block."""
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -35,7 +35,7 @@ STEPS = st.one_of(
 
 @dataclass
 class Known:
-    """What the model knows of one object."""
+    """The model's state of one object."""
 
     value: str
     is_held: bool
@@ -45,7 +45,7 @@ class Known:
 
 @dataclass
 class Watcher:
-    """What one client has made of the events that it has seen."""
+    """The objects that one client derives from its watch events."""
 
     server: ApiServer
     selector: str
@@ -181,7 +181,7 @@ class History:
         return version
 
     async def end(self) -> None:
-        """Compare the end with the model, and what all watchers have made of the events with both."""
+        """Compare the server's final state and the state of all watchers with the model."""
         for _ in range(10):
             await asyncio.sleep(0)
         maps = type_of(self.server, MAPS)
@@ -203,7 +203,7 @@ class History:
 
 @law(st.lists(STEPS, max_size=25), few=60)
 def test_every_watcher_converges_on_what_the_model_says(steps: list[Step]) -> None:
-    """Whatever happens in whatever order, with finalizers, stale writes, selectors and late watchers."""
+    """This holds for any history, with finalizers, stale writes, selectors and late watchers."""
     server = api_server(Store())
 
     async def work() -> None:

@@ -59,7 +59,7 @@ def applied(live: JSONObject | None, body: JSONObject, manager: str, *, force: b
 
 
 def owned(body: JSONObject, manager: str) -> FieldSet:
-    """Return what a manager owns."""
+    """Return the fields that a manager owns."""
     entries = body["metadata"].get("managedFields", [])
     found = [FieldSet.from_json(entry["fieldsV1"]) for entry in entries if entry["manager"] == manager]
     return found[0] if found else FieldSet()
@@ -73,7 +73,7 @@ def without_managers(body: JSONObject) -> JSON:
 
 @law(pods, pods, few=100)
 def test_applying_twice_is_applying_once(first: JSONObject, second: JSONObject) -> None:
-    """The second time nothing changes, whatever was there before."""
+    """The second apply changes nothing, for any object before it."""
     live = applied(None, first, "one")
     once = applied(live, second, "two", force=True)
     assert once == applied(once, second, "two", force=True)
@@ -82,14 +82,14 @@ def test_applying_twice_is_applying_once(first: JSONObject, second: JSONObject) 
 
 @law(pods, pods, few=100)
 def test_an_applied_configuration_is_in_the_object(first: JSONObject, second: JSONObject) -> None:
-    """Laid over the result it changes nothing."""
+    """Merging the applied configuration into the result changes nothing."""
     result = applied(applied(None, first, "one"), second, "two", force=True)
     assert without_managers(result) == merge(without_managers(result), second, POD)
 
 
 @law(pods, pods, few=100)
 def test_what_two_apply_stays_when_one_lets_go(mine: JSONObject, theirs: JSONObject) -> None:
-    """An empty configuration gives up one's own fields and nothing of the other."""
+    """An empty configuration removes the manager's own fields and keeps those of the other manager."""
     both = applied(applied(None, mine, "one"), theirs, "two", force=True)
     empty = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     left = applied(both, empty, "one")
@@ -102,7 +102,7 @@ def test_what_two_apply_stays_when_one_lets_go(mine: JSONObject, theirs: JSONObj
 
 @law(pods, pods, few=100)
 def test_conflicts_are_about_differences(made: JSONObject, body: JSONObject) -> None:
-    """After an ordinary write an apply conflicts exactly where it sets a field to something else."""
+    """After an ordinary write an apply conflicts exactly where it sets a field to a different value."""
     live = track(None, made, manager="writer", schema=POD, version="v1", time=TIME)
     changed = compare(made, merge(made, body, POD), POD)
     differing = changed.modified.union(changed.added).intersection(owned(live, "writer"))

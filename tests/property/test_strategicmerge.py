@@ -65,7 +65,7 @@ def outcome(merge: object, document: JSON, patch: JSON) -> JSON:
 
 @law(PODS, PODS, few=400)
 def test_the_merge_by_index_is_the_plain_merge(document: JSON, patch: JSON) -> None:
-    """Results, their order and their errors are those of the plain algorithm, and nothing given changes."""
+    """Results, their order and their errors are those of the plain algorithm, and no input is changed."""
     given = copy.deepcopy((document, patch))
     assert outcome(naive.strategic_merge, document, patch) == outcome(strategic_merge, document, patch)
     assert given == (document, patch)
@@ -73,13 +73,13 @@ def test_the_merge_by_index_is_the_plain_merge(document: JSON, patch: JSON) -> N
 
 @law(PODS, few=100)
 def test_merging_a_document_with_itself_is_the_plain_merge(document: JSON) -> None:
-    """Also where lists of the document and of the patch are the same object."""
+    """Lists of the document and of the patch are the same object here."""
     assert outcome(naive.strategic_merge, document, document) == outcome(strategic_merge, document, document)
 
 
 @law(PODS, st.lists(PODS, max_size=4), few=200)
 def test_a_chain_of_merges_with_a_memory_is_the_chain_without(document: JSON, patches: list[JSON]) -> None:
-    """What a memory knows of lists is true, whatever merges came before."""
+    """The memory's knowledge of lists stays correct after any earlier merges."""
     memory = MergeMemory()
     plain, remembered = document, document
     for patch in patches:

@@ -51,7 +51,7 @@ def outcome(patch: Any, document: JSON, change: JSON) -> str:
 
 @law(PODS, PODS, few=400)
 def test_the_patch_by_index_is_the_plain_patch(document: JSON, change: JSON) -> None:
-    """Results, their order and their errors are those of the plain algorithm, and nothing given changes."""
+    """Results, their order and their errors are those of the plain algorithm, and no input is changed."""
     given = copy.deepcopy((document, change))
     assert outcome(naive.strategic_patch, document, change) == outcome(strategic_patch, document, change)
     assert given == (document, change)

@@ -56,7 +56,7 @@ plain = st.recursive(
 
 @law(documents, st.booleans(), st.booleans(), few=300)
 def test_compiling_and_rendering_raise_typed_errors_only(document, rescan, delete_request):
-    """Whatever the text, there is a value or an error of ours, and the document stays as it was."""
+    """For any text the result is a value or one of our own errors, and the document stays unchanged."""
     before = copy.deepcopy(document)
     template = compile_template(document, rescan=rescan)
     scope = {"a": "{{ a }}", "b": {"c": [1, "$(x)"]}, "x": None}
@@ -70,7 +70,7 @@ def test_compiling_and_rendering_raise_typed_errors_only(document, rescan, delet
 
 @law(plain, few=200)
 def test_static_documents_render_to_themselves(document):
-    """The very same object."""
+    """Rendering returns the same object, not a copy."""
     template = compile_template(document)
     assert template.is_static
     assert template.render({}, Runtime()) is document

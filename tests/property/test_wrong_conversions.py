@@ -106,7 +106,7 @@ def rule_of(key: str, operator: str, value: JSON) -> JSONObject:
 
 @pytest.mark.parametrize(("kind", "key", "operator", "value", "wrong"), WRONG)
 def test_a_wrong_conversion_is_found(kind: str, key: str, operator: str, value: JSON, wrong: str) -> None:
-    """Each is a mistake that people make: a default, a guard, a wildcard, a list or a boundary forgotten."""
+    """Each is a common mistake: a forgotten default, guard, wildcard, list or boundary."""
     rule = rule_of(key, operator, value)
     converted = convert_rule(rule, kind)
     converted["spec"]["validations"] = [{"expression": wrong, "message": "refused"}]
