@@ -59,7 +59,7 @@ class Benchmark:
         return value >= self.limit if self.is_least else value <= self.limit
 
     def verdict(self, value: float) -> str:
-        """Return the limit and what the value is in its light, as the table shows them."""
+        """Return the limit and whether the value keeps it, as the table shows them."""
         if self.limit is None:
             return f"{'':>8}  {'':<8}"
         sign = ">=" if self.is_least else "<="

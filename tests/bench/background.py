@@ -1,4 +1,4 @@
-"""B16: what the background controller costs beside the writing of what it generates.
+"""B16: the cost of the background controller relative to writing the objects that it generates.
 
 A cluster, the controller and a plain client are processes of their own. The controller generates five objects in each
 of many namespaces, two of them copies; the client writes the same objects and nothing else.
@@ -89,7 +89,7 @@ def _measured() -> _Measured:
 
 
 def _rest(controller: Child) -> None:
-    """Wait until the controller has done what follows from a change."""
+    """Wait until the controller has finished the work that a change causes."""
     time.sleep(1)
     until = time.monotonic() + _SECONDS
     while not controller.ask()["idle"]:
@@ -99,7 +99,7 @@ def _rest(controller: Child) -> None:
 
 
 async def _prepare(kubeconfig: str) -> None:
-    """Write the sources, the policy, and what lets the controller do its work."""
+    """Write the sources, the policy, and the permissions that the controller needs."""
     async with Client(load_kubeconfig(kubeconfig), qps=0) as client:
         group = "rbac.authorization.k8s.io"
         binding = {

@@ -1,4 +1,4 @@
-"""A child process that answers lines by lines of JSON.
+"""A child process that answers each line of input with a line of JSON.
 
 This module must never know what it runs.
 """

@@ -1,4 +1,4 @@
-"""B15: a review in a cluster: few connections, one review after another, events and reports written.
+"""B15: a review in a cluster: few connections, sequential reviews, events and reports written.
 
 What is measured is the processor time of the webhook's process until everything that follows its answers is written.
 The API server that it writes to is a stand-in in a process of its own.

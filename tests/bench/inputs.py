@@ -70,7 +70,7 @@ def compiled_policies() -> tuple[CompiledPolicy, ...]:
 
 
 def enforced_policies() -> tuple[CompiledPolicy, ...]:
-    """Return the same as policies that deny what fails."""
+    """Return the same policies, set to deny failing objects."""
     documents = policy_documents()
     for document in documents:
         for rule in document.value["spec"]["rules"]:
@@ -172,7 +172,7 @@ def write_pods(folder: Path, count: int) -> tuple[Path, Path]:
 
 
 def _identity(number: int) -> tuple[str, str, str, str]:
-    """Return what differs between the pods: name, uid, namespace, node."""
+    """Return the fields that differ between the pods: name, uid, namespace, node."""
     uid = f"5c1d7a52-0000-4000-8000-{number:012d}"
     return f"shop-checkout-{number:05d}", uid, f"team-{number % 20:02d}", f"node-{number % 97:03d}.internal"
 

@@ -24,7 +24,7 @@ _END = b"\r\n\r\n"
 
 
 class _Round:
-    """So many requests, and when they are done."""
+    """A number of requests, and a future that completes with the last one."""
 
     def __init__(self, requests: int, pause: float) -> None:
         self.left = requests

@@ -1,4 +1,4 @@
-"""B14: the sandbox: its start, what it answers in a second, and long lists.
+"""B14: the sandbox: its start, its requests per second, and long lists.
 
 It runs in a process of its own, and only the processor time of that process counts: a slow client or a slow webhook
 costs nothing. This module must never serve.
@@ -122,7 +122,7 @@ def reads_per_second() -> float:
 
 
 def patches_per_second() -> float:
-    """B14: one Pod whose labels are changed again and again by a merge patch."""
+    """B14: merge patches per second that change the labels of one Pod."""
     with _sandbox() as sandbox:
         path = _path_of(sandbox.client.post(f"{_NAMESPACE}/pods", _pod()))
         numbers = iter(range(10**9))
@@ -132,7 +132,7 @@ def patches_per_second() -> float:
 
 
 def list_ratio() -> float:
-    """B14: a list of two thousand Pods over HTTPS, by what orjson takes to write it."""
+    """B14: a list of two thousand Pods over HTTPS, by the time that orjson takes to write it."""
     with _sandbox() as sandbox:
         for _ in range(PODS):
             sandbox.client.post(f"{_NAMESPACE}/pods", _pod())

@@ -1,4 +1,4 @@
-"""B14: what a background scan costs beside reading the JSON of the same objects, and what it keeps in memory.
+"""B14: the cost of a background scan relative to reading the JSON of the same objects, and its memory.
 
 The pods are those of deployments: alike but for names, addresses, nodes and digests.
 """
@@ -79,7 +79,7 @@ class _Scan:
             self.contexts.forget(bucket.key)
 
     async def sweep(self) -> int:
-        """Evaluate what is out of date, as the scanner does; return how many objects that were."""
+        """Evaluate the outdated objects, as the scanner does; return their number."""
         evaluated, chunk = 0, list[Piece]()
         for bucket in self.store.buckets():
             context = self.contexts.find(bucket.key, bucket.gvk)

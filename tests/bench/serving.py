@@ -117,7 +117,7 @@ async def _full(tls: ServerTls, policies: Policies) -> int:
 
 
 class _Followup:
-    """What follows an answer in a cluster: events and reports, without limits of requests a second."""
+    """The work after an answer in a cluster: events and reports, without limits of requests a second."""
 
     def __init__(self, api: str, certificate: bytes, world: _World, *, reports: bool) -> None:
         self.metrics = Metrics()

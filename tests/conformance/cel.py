@@ -107,7 +107,7 @@ def run(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _problem(test: dict[str, Any]) -> str:
-    """Return what is wrong with our answer to a test, or an empty text."""
+    """Return the error in our answer to a test, or an empty text."""
     expected = test["expect"]
     wants_error = expected["kind"] == "eval_error"
     try:

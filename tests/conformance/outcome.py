@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a case expects and what the product gave.
+    """The expectation of a case and the product's answer.
 
     `vacuous` names what passed without saying anything, `replaced` what of the case's files was replaced by ours.
     """
@@ -89,7 +89,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def content_id(prefix: str, data: Any) -> str:
-    """Name data that has no name of its own by what it holds, so that the name stays when other rows come or go."""
+    """Name data without a name by its content, so that the name stays when other rows come or go."""
     text = json.dumps(data, sort_keys=True, ensure_ascii=True)
     return f"{prefix}@{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 

@@ -72,7 +72,7 @@ def run_corpus(
 
 
 def run_case(case: Case, root: Path, *, is_strict: bool = False) -> Outcome:
-    """Judge one case; whatever goes wrong in it is its own failure."""
+    """Judge one case; any exception counts as a failure of this case alone."""
     try:
         claim = BUCKETS[case.bucket].claim(case, root)
     except NotRun as reason:

@@ -65,7 +65,7 @@ class Report:
         return (name, *(str(figures[key]) for key in ("passed", "failed", "skipped", "total")), str(known or ""))
 
     def details(self) -> str:
-        """Return what a person must look at: failures, closed gaps, vacuous passes, and why cases were skipped."""
+        """Return the details to review: failures, closed gaps, vacuous passes, and the reasons of skipped cases."""
         lines: list[str] = []
         for outcome in self.failures:
             lines += [

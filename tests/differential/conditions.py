@@ -1,4 +1,4 @@
-"""Conditions of classes: what the texts, statuses and documents of a difference show."""
+"""Conditions of classes on the texts, statuses and documents of a difference."""
 
 from __future__ import annotations
 

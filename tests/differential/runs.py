@@ -71,7 +71,7 @@ class Command:
 
 
 def answers_of(command: Command, batch: Batch) -> Answers:
-    """Return what a command answers to a batch; a policy that stops the whole run is found by name or by halving."""
+    """Return a command's answers to a batch; a policy that stops the whole run is found by name or by halving."""
     if batch.queries:
         return _query(command, batch)
     names = sorted({policy["metadata"]["name"] for policy in batch.policies})

@@ -17,7 +17,7 @@ _VALUES = re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`|\d+|\bp\d+\b")
 
 
 def signature(difference: Difference) -> tuple[str, ...]:
-    """Return what groups differences: family, aspect, statuses and texts without their values."""
+    """Return the key that groups differences: family, aspect, statuses and texts without their values."""
     texts = (_VALUES.sub("_", text)[:60] for text in (difference.ours.text, difference.theirs.text))
     if difference.key.kind == "object":
         texts = iter(("", ""))
@@ -33,7 +33,7 @@ def signature(difference: Difference) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Summary:
-    """What all batches showed."""
+    """The results of all batches."""
 
     seeds: list[int] = field(default_factory=list)
     verdicts: Counter[str] = field(default_factory=Counter)

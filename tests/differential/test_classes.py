@@ -27,7 +27,7 @@ def difference(ours: Answer, theirs: Answer) -> Difference:
 
 
 def test_every_class_names_a_paragraph_that_is_there() -> None:
-    """A class without its paragraph explains nothing."""
+    """A class must point to its paragraph in docs/differences.md."""
     text = DIFFERENCES.read_text(encoding="utf-8")
     assert [] == [each.name for each in CLASSES if each.paragraph not in text]
 

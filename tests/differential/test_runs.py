@@ -1,4 +1,4 @@
-"""Runs of commands: what is read from their output, with stand-ins written here instead of a Kyverno executable."""
+"""Runs of commands and the reading of their output, with stand-ins written here instead of a Kyverno executable."""
 
 from __future__ import annotations
 

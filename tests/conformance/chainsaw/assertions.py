@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r"\\(.+)\\", re.DOTALL)
 
 
 def mismatches(expected: Any, value: Any, bindings: Bindings, path: str = "") -> Iterator[str]:
-    """Yield what of an assertion does not hold on a value, with its path.
+    """Yield the parts of an assertion that do not hold for a value, with their paths.
 
     >>> list(mismatches({"(length(a))": 2, "b": {"c": "x"}}, {"a": [1], "b": {}}, {}))
     ['(length(a)): expected 2, got 1', 'b.c: there is no such field']

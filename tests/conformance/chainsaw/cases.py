@@ -1,4 +1,4 @@
-"""Which scenarios there are, which of them are run, and what one of them claims.
+"""The scenarios of the corpus: finding them, choosing those to run, and the claim of each.
 
 This module must never perform an operation.
 """

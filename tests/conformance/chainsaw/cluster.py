@@ -142,7 +142,7 @@ class Cluster:
         await self._installed.__aexit__(None, None, None)
 
     def _further(self) -> Iterator[JSONObject]:
-        """Yield what is installed besides what the admission controller needs."""
+        """Yield the objects that are installed besides those of the admission controller."""
         yield {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
@@ -203,11 +203,11 @@ class Cluster:
     # ------------------------------------------------------------------------------------------------------ settling
 
     async def quiet(self) -> None:
-        """Wait until the controller has done what follows from writes that others made."""
+        """Wait until the controller has finished the work that other clients' writes cause."""
         await self._installed.settle()
 
     async def settled(self, found: ResourceType, body: JSONObject, *, is_gone: bool = False) -> None:
-        """Wait until the controller has seen a write and has done what follows from it."""
+        """Wait until the controller has seen a write and has finished the work that it causes."""
         metadata = body["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace") or ""
         version = "" if is_gone else metadata.get("resourceVersion", "")
@@ -218,7 +218,7 @@ class Cluster:
         return datetime.now(UTC) + self._shift
 
     async def pass_time(self, seconds: float) -> None:
-        """Move the clock of the cluster, and wait until what is due then is done, or is tried again later."""
+        """Move the clock of the cluster, and wait until all work due by then is done or scheduled for a retry."""
         self._shift += timedelta(seconds=seconds)
         controller = self._installed.running["cleanup"]
         assert isinstance(controller, CleanupController)
@@ -246,7 +246,7 @@ class Cluster:
     # ------------------------------------------------------------------------------------------------------ cleaning
 
     async def restore(self) -> None:
-        """Bring the cluster back to what it was after the start: policies go first, namespaces last."""
+        """Restore the cluster to its state after the start: policies are deleted first, namespaces last."""
         local = self._sandbox.client()
         await self._until(lambda: self._installed.controller.is_idle)
         for phase in (self._policies, self._others, self._last):

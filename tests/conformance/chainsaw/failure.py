@@ -6,4 +6,4 @@ __all__ = ["ScenarioFailure"]
 
 
 class ScenarioFailure(Exception):  # noqa: N818 - not an error of the runner: its text says what was expected
-    """A step did not give what it should."""
+    """A step did not give the expected outcome."""

@@ -1,4 +1,4 @@
-"""What the steps of scenarios do: one function per operation, performed until it holds or its time is up.
+"""The operations of scenario steps: one function each, performed until it holds or its time is up.
 
 An operation that expects a refusal gets it from the cluster, in the words that a client reads. This module must never
 look at what a scenario is called.
@@ -66,7 +66,7 @@ Operation = Callable[[Context, JSONObject], Awaitable[None]]
 
 
 async def perform(context: Context, operation: JSONObject) -> None:
-    """Perform one operation of a step; raises ScenarioFailure when it does not give what it should."""
+    """Perform one operation of a step; raises ScenarioFailure without the expected outcome."""
     name = next((name for name in operation if name in OPERATIONS), None)
     if name is None:
         raise NotRun(f"operation `{next(iter(operation))}` is not run")
@@ -142,7 +142,7 @@ async def _read(client: Client, found: ResourceType, body: JSONObject) -> JSONOb
 
 
 async def _merge(client: Client, found: ResourceType, body: JSONObject) -> JSONObject:
-    """Patch what is there; the version that was read must still be the one that is there."""
+    """Patch the existing object; its resource version must be unchanged since the read."""
     before = await _read(client, found, body)
     metadata = {**body["metadata"], "resourceVersion": before["metadata"]["resourceVersion"]}
     name, namespace = metadata["name"], metadata.get("namespace") or ""
@@ -179,7 +179,7 @@ def _writing(write: Write) -> Operation:
 
 
 async def _written(context: Context, write: Write, body: JSONObject, detail: JSONObject) -> str:
-    """Write one document once; return why this was not what is expected, or an empty text."""
+    """Write one document once; return how the outcome differs from the expected one, or an empty text."""
     refused = None
     try:
         found, body = _placed(context, body)
@@ -368,7 +368,7 @@ async def _run(context: Context, arguments: list[str], detail: JSONObject) -> No
 
 
 async def _sleep(context: Context, detail: JSONObject) -> None:
-    """Wait a fraction of the time: what a scenario gives the controller time for has happened when a write returns."""
+    """Wait a fraction of the time, because the controller has finished its work when a write returns."""
     waited = seconds(detail["duration"])
     await asyncio.sleep(waited * _SLEEP_SCALE)
     if context.cluster.moves_clock:

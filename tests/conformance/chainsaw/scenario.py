@@ -127,7 +127,7 @@ async def perform_step(
 
 
 def _used(context: Context, step: JSONObject) -> tuple[JSONObject, Context]:
-    """Return what a step does: its own operations, or those of the template that it uses."""
+    """Return the operations of a step: its own, or those of the template that it uses."""
     use: Any = step.get("use")
     if not use:
         return step, context

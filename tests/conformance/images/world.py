@@ -59,13 +59,13 @@ class ImageWorld:
         LoopThread().ask(self._registry.start(), "the registry")
 
     def connector(self) -> aiohttp.BaseConnector:
-        """Return what connects to the registry, whatever the host; call it on a loop."""
+        """Return a connector that leads every host name to the registry; call this on a loop."""
         return self._registry.connector()
 
     # ----------------------------------------------------------------------------------------------------- rewriting
 
     def rewrite(self, text: str) -> Rewritten:
-        """Replace what belongs to the real images by what belongs to ours."""
+        """Replace the keys, certificates and digests of the real images by ours."""
         replaced: set[str] = set()
         for old, new in self._digests.items():
             if old in text:

@@ -14,7 +14,7 @@ _POD_TEMPLATES = {"Pod": "Deployment", "Cronjob": "CronJob", "CronJob": "CronJob
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by what it holds."""
+    """Judge one row by the fields that it has."""
     if "policy" in row and "expectedControllers" in row:
         wanted = sorted(set(row["expectedControllers"] or ()) - {"none"})
         return Claim(wanted, sorted(autogen_controllers(written_policy(row["policy"]))))

@@ -19,7 +19,7 @@ from tests.conformance.policies import judge
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by what it holds."""
+    """Judge one row by the fields that it has."""
     if "patchedTargets" in row:
         return _targets(row)
     documents = row.get("documents") or row

@@ -15,7 +15,7 @@ _RESOURCES = ("resource", "resourceRaw", "rawResource")
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by what it expects."""
+    """Judge one row by the expectations that it has."""
     policy = _first(row, _POLICIES)
     if "request" in row:
         return _request(row, policy)

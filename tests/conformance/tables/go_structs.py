@@ -48,7 +48,7 @@ def json_name(name: str) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """Return plain JSON; what is plain already stays, empty values that Go leaves out are left out."""
+    """Return plain JSON; plain values stay, empty values that Go omits are omitted."""
     if isinstance(value, dict):
         if "Raw" in value and set(value) <= {"Raw", "$type"}:
             return json.loads(value["Raw"])

@@ -20,7 +20,7 @@ _FIELDS = {
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by what it holds."""
+    """Judge one row by the fields that it has."""
     if "images" in row and "raw" in row:
         return Claim(_wanted(row["images"]), extract_images(row["raw"], _extractors(row.get("extractionConfig"))))
     if "patterns" in row and "image" in row:

@@ -11,7 +11,7 @@ from tests.conformance.outcome import Claim, NotRun
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row; the order of regenerated patches means nothing."""
+    """Judge one row; the order of regenerated patches does not matter."""
     patched = apply_patch(row["resource"], row["patches"], allow_missing_remove=True, create_parents=True)
     if "expected" in row:
         return Claim(row["expected"], patched)

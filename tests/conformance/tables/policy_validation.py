@@ -18,7 +18,7 @@ from tests.conformance.tables.go_structs import as_json
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by what it holds."""
+    """Judge one row by the fields that it has."""
     if "policy" in row and "valid" in row:
         return _verdict(bool(row["valid"]), _problems(row["policy"]))
     if "policy" in row and "expectedOutput" in row:

@@ -18,7 +18,7 @@ _QUESTIONS = {"TestIsVariable": is_variable, "TestIsReference": is_reference}
 
 
 def claim(row: dict[str, Any]) -> Claim:
-    """Judge one row by what it holds."""
+    """Judge one row by the fields that it has."""
     if "input" in row:
         return _question(row)
     documents = row.get("documents") or {}

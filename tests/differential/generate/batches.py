@@ -1,4 +1,4 @@
-"""Batches: what one run of both commands evaluates, by seed."""
+"""Batches: the inputs of one run of both commands, by seed."""
 
 from __future__ import annotations
 

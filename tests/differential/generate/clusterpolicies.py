@@ -122,7 +122,7 @@ def _deny(random: Random, sample: JSONObject) -> JSONObject:
 
 
 def _show(random: Random, sample: JSONObject) -> JSONObject:
-    """Deny what has a value; the message shows it."""
+    """Deny an object that has a value; the message shows it."""
     shown = expression(random, "request.object", sample)
     condition = {"key": "{{ " + shown + " }}", "operator": "NotEquals", "value": "never"}
     return {"message": "{{ to_string(" + shown + ") }}", "deny": {"conditions": {"all": [condition]}}}
