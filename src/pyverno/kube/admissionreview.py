@@ -79,7 +79,7 @@ class AdmissionRequest:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the request, empty for what is cluster-scoped."""
+        """The namespace of the request, empty for cluster-scoped resources."""
         return _read_text(self.request, "namespace")
 
     @property
@@ -207,7 +207,7 @@ def _max_values(body: bytes) -> int:
 def request_of(review: JSON) -> JSONObject:
     """Return the `request` of a decoded AdmissionReview, or the value itself, which may be a bare AdmissionRequest.
 
-    Raises UsageError for what is no object.
+    Raises UsageError for a value that is no object.
 
     >>> request_of({"request": {"operation": "CREATE"}}) == request_of({"operation": "CREATE"})
     True

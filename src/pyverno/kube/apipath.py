@@ -48,7 +48,7 @@ class ApiPath:
 
     @property
     def named(self) -> tuple[GVR, str, str] | None:
-        """Resource, namespace and name of the one object that the path stands for; None for any other path.
+        """Resource, namespace and name of the single object at the path; None for any other path.
 
         >>> parse_api_path("/apis/apps/v1/namespaces/shop/deployments/web").named
         (GVR(group='apps', version='v1', resource='deployments'), 'shop', 'web')

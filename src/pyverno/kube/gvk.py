@@ -41,7 +41,7 @@ class GVK:
 
     @property
     def api_version(self) -> str:
-        """The text that stands in `apiVersion`."""
+        """The value of `apiVersion`."""
         return join_api_version(self.group, self.version)
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class GVR:
 
     @property
     def api_version(self) -> str:
-        """The text that stands in `apiVersion`."""
+        """The value of `apiVersion`."""
         return join_api_version(self.group, self.version)
 
     def __str__(self) -> str:

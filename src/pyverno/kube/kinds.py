@@ -134,7 +134,7 @@ class KindTable:
         return self._by_gvr.get(gvr)
 
     def named(self, name: str) -> tuple[KindInfo, ...]:
-        """Return the kinds that a plural, singular or short name, or a kind in any case stands for.
+        """Return the kinds with this plural, singular or short name, or this kind in any case.
 
         A group may follow (`deployments.apps`), as on kubectl's command line.
 
@@ -200,7 +200,7 @@ def _grouped(pairs: Iterable[tuple[str, KindInfo]]) -> dict[str, tuple[KindInfo,
 
 
 def read_groups(groups: Iterable[Group]) -> Iterable[KindInfo]:
-    """Yield the kinds that rows of data stand for, in every version."""
+    """Yield the kinds described by rows of data, in every version."""
     for group, versions, rows in groups:
         for plural, kind, short, namespaced, subresources, categories in rows:
             info = KindInfo(

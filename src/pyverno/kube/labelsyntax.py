@@ -27,7 +27,7 @@ _DOMAIN_RULE = (
 
 
 def label_key_problems(key: str) -> tuple[str, ...]:
-    """Return what is wrong with a label key (or any other qualified name), empty when nothing is.
+    """Return the problems of a label key (or any other qualified name), empty for a valid one.
 
     >>> label_key_problems("example.com/app")
     ()
@@ -51,7 +51,7 @@ def label_key_problems(key: str) -> tuple[str, ...]:
 
 
 def label_value_problems(value: str) -> tuple[str, ...]:
-    """Return what is wrong with a label value, empty when nothing is.
+    """Return the problems of a label value, empty for a valid one.
 
     >>> label_value_problems("web-1"), len(label_value_problems("-"))
     ((), 1)

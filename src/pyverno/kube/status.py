@@ -56,7 +56,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one field, as Kubernetes' `field.Error` words it.
+    """An error in one field, worded like Kubernetes' `field.Error`.
 
     `kind` is the text that follows the field (`Invalid value`, `Required value`, `Forbidden`, `Unsupported value`,
     `Duplicate value`, `Too long`, `Too many`, `Not found`, `Internal error`); `value` is the bad value as Go writes it,

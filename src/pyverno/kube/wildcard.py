@@ -174,7 +174,7 @@ class _Piece:
         self.fragments = tuple(fragments)
 
     def fits(self, text: str, position: int) -> bool:
-        """Return whether the piece stands at this position."""
+        """Return whether the piece matches at this position."""
         return (
             position >= 0
             and position + self.length <= len(text)
@@ -232,7 +232,7 @@ class _Piece:
 
 
 def _places(text: str, char: str) -> int:
-    """Return where a character stands, as the bits of an integer."""
+    """Return the positions of a character as the bits of an integer."""
     marks = bytearray(b"0") * len(text)
     at = text.find(char)
     while at >= 0:

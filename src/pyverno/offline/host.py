@@ -44,7 +44,7 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class OfflineHost:
-    """Answers from what was loaded.
+    """Answers from loaded documents, recorded data and, if given, registries.
 
     `objects` is the fake cluster (None = no cluster). `answers` are read before it. `targets` are further
     objects that rules may patch or clone, but that no API path shows. `images` maps image references to their data,
@@ -124,7 +124,7 @@ class OfflineHost:
         return NO_IMAGES
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
-        """Return the recorded data of an image, else what its registry says."""
+        """Return the recorded data of an image, else that of its registry."""
         found = self.images.get(image)
         if found is not None:
             return found

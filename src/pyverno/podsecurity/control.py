@@ -39,7 +39,7 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What a check asks for since one version."""
+    """The requirements of a check since one version."""
 
     since: Version
     judge: Judge

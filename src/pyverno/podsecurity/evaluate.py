@@ -30,7 +30,7 @@ _TEMPLATES = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
 
 @dataclass(frozen=True, slots=True)
 class PodSecurityOutcome:
-    """What the standards say about one resource.
+    """The verdict of the standards on one resource.
 
     `violations` keep the order of the checks; their paths are those of the resource's kind. `is_exempted` is True
     when the rule alone refuses the pod and only the extra excludes allow it.

@@ -27,7 +27,7 @@ class PropagationPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleanupSpec:
-    """What is deleted and when; `conditions` stays plain JSON."""
+    """The objects to delete and the schedule; `conditions` stays plain JSON."""
 
     schedule: str
     match: MatchBlocks

@@ -70,7 +70,7 @@ def _plain_extractors(value: JSON, cursor: Cursor) -> JSON:
 
 
 def _has_content(value: object) -> bool:
-    """Return whether an action says anything; an empty block is the same as none."""
+    """Return whether an action has content; an empty block counts as missing."""
     if isinstance(value, tuple):
         return any(each is not None and each.raw for each in value)
     return value is not None and bool(getattr(value, "raw", None))

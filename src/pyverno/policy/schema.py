@@ -49,7 +49,7 @@ MAX_SUGGESTED_KEY = 80
 
 
 class Source(Protocol):
-    """A document that knows where its values stand in a file."""
+    """A document with the positions of its values in a file."""
 
     @property
     def value(self) -> JSON:
@@ -62,7 +62,7 @@ class Source(Protocol):
         ...
 
     def location(self, path: Path, *, key: bool = False) -> Location:
-        """Return where the value at that path (or its key) stands."""
+        """Return the location of the value at that path (or of its key)."""
         ...
 
 
@@ -87,7 +87,7 @@ def path_text(path: Path) -> str:
 
 @runtime_checkable
 class HasCharacters(Protocol):
-    """A document that knows where the characters of its texts stand."""
+    """A document with the positions of the characters of its texts."""
 
     def character(self, path: Path, offset: int) -> Location:
         """Return the place of a character."""
@@ -95,7 +95,7 @@ class HasCharacters(Protocol):
 
 
 def locate(source: Source, path: Path, *, key: bool = False, offset: int | None = None) -> Location:
-    """Return where a path stands; for a path that is not in the document, its nearest parent that is.
+    """Return the location of a path; for a path missing in the document, that of its nearest parent.
 
     With `offset` it is the place of a character of the text at the path, where the source knows it.
 
@@ -120,7 +120,7 @@ class Place:
     key: bool = False
 
     def location(self, source: Source) -> Location:
-        """Return where the character stands in a source."""
+        """Return the location of the character in a source."""
         value: JSON = source.value
         known = _existing(value, self.path)
         for step in known:
@@ -234,7 +234,7 @@ def integer(value: JSON, cursor: Cursor) -> int:
 
 
 def free(value: JSON, cursor: Cursor) -> JSON:
-    """Accept any JSON value as it is."""
+    """Accept any JSON value unchanged."""
     return value
 
 

@@ -33,7 +33,7 @@ class Collected:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What stays the same while a result lasts; it tells new results from known ones."""
+        """The identity of a result, which distinguishes new results from known ones."""
         found, ref = self.finding, self.finding.resource
         return (self.source, found.policy, found.rule, ref.kind, ref.namespace, ref.name, found.status)
 

@@ -38,7 +38,7 @@ svg { display: block; } .note { opacity: .75; }
 
 
 def html_page(overview: Overview, title: str = "Policy report", made: str = "") -> str:
-    """Return the page; `made` says when and from where the results are."""
+    """Return the page; `made` holds the time and the source of the results."""
     return "\n".join(_page(overview, title, made)) + "\n"
 
 

@@ -38,7 +38,7 @@ def located(location: Location) -> JSONObject:
 
 
 def problem_of(error: PyvernoError) -> Problem:
-    """Return the problem that an error stands for."""
+    """Return the problem described by an error."""
     message = f"{error.path}: {error.message}" if error.path else error.message
     file = error.file if isinstance(error, UsageError) else ""
     return Problem(message, error.code, error.location or (Location(file) if file else NOWHERE))

@@ -3,7 +3,7 @@
     pod.yaml:9:12 no-latest/tag validation error: use a tag
         shop/Pod/bad, rule at policy.yaml:11:5
 
-Findings of one file stand together. Texts of resources and policies never reach a terminal as control characters.
+Findings are grouped by file. Texts of resources and policies never reach a terminal as control characters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INDENT = "    "
 
 
 def plain(text: str, _role: str) -> str:
-    """Leave a text as it is."""
+    """Return a text unchanged."""
     return text
 
 

@@ -129,7 +129,7 @@ class Workspace:
 
     @cached_property
     def verdicts(self) -> Mapping[RuleKey, Verdicts]:
-        """What validating rules say of the population; an object on which a rule errs is not judged by it."""
+        """The verdicts of validating rules on the test objects; a rule has none for objects on which it errs."""
         found: dict[RuleKey, Verdicts] = {}
         for number, body in enumerate(self.objects):
             for key, status in self.statuses(self.whole, body).items():
@@ -225,7 +225,7 @@ class Workspace:
         return smallest(self.population.admit, body, shows) if self.population.admit(body) is not None else body
 
     def witness(self, text: str, rules: Sequence[CompiledRule], body: JSONObject) -> Witness:
-        """Return an object with what validating rules say of it."""
+        """Return an object with the verdicts of validating rules on it."""
         results = ((title_of(rule.info), self.status(rule, body)) for rule in rules)
         return Witness(text, body, tuple((title, str(status)) for title, status in results if status is not None))
 

@@ -142,7 +142,7 @@ def _refuse(cosign: Cosign) -> None:
 
 
 def _common(cosign: Cosign, path: str, trust: Trust) -> Attestor:
-    """Return an attestor with everything but its authority, for which a placeholder stands."""
+    """Return an attestor with a placeholder for its authority."""
     ctlog, source = cosign.ctlog or Ctlog(), cosign.source or SignatureSource()
     logs: tuple[TransparencyLog, ...] = ()
     if not ctlog.insecure_ignore_tlog:

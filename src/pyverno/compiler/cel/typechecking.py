@@ -279,7 +279,7 @@ def _params(kind: GVK | None, schemas: Schemas) -> Mapping[str, JSONObject]:
 def _with_objects(
     subject: _Subject, roots: Mapping[str, JSONObject], kind: str, schemas: Schemas
 ) -> tuple[Environment, SchemaTypes]:
-    """Declare the objects of a kind, and the parameters if there are any."""
+    """Declare the objects of a kind, and the parameters, if any."""
     found = SchemaTypes(roots, schemas.resolve)
     declared = found.type_of(kind)
     params = {"params": found.type_of("params")} if "params" in roots else {}

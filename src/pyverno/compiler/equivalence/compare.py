@@ -54,7 +54,7 @@ class Comparison:
 
     @property
     def blind(self) -> Sequence[str]:
-        """Why a comparison without a counterexample says little: verdicts that never occurred on both sides."""
+        """Reasons why a comparison without a counterexample is weak: verdicts that never occurred on both sides."""
         reasons = []
         if not any(self.requests.values()):
             reasons.append("no object was admitted")

@@ -24,7 +24,7 @@ _SECONDS: Final = {"h": 3600, "s": 1}
 
 
 def texts_near(text: str) -> Iterator[str]:
-    """Yield texts that tell a condition with this constant from one that is slightly off.
+    """Yield texts that distinguish a condition with this constant from a slightly different one.
 
     >>> [*texts_near("1h")]
     ['1h', '0h', '2h', '60m', '3600', '3601']

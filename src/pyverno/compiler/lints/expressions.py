@@ -1,4 +1,4 @@
-"""The JMESPath expressions of rule policies, each with the path and offset where it stands."""
+"""The JMESPath expressions of rule policies, each with its path and offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lint is, what it sees and what it reports.
+"""The interface of lints: their input and their findings.
 
 A check yields problems at paths of one document; `run` turns them into diagnostics with code, severity and place.
 """
@@ -71,7 +71,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Everything that is linted together, and what is known of kinds; `crds` are those that were given."""
+    """All documents linted together, and the known kinds; `crds` are those that were given."""
 
     subjects: tuple[Subject, ...]
     kinds: KindTable
@@ -88,7 +88,7 @@ class CheckModule(Protocol):
     """A module of a lint: its docstring is the text of the reference."""
 
     def check(self, subject: Subject, workspace: Workspace, /) -> Iterator[Problem]:
-        """Yield what is wrong with one document."""
+        """Yield the findings in one document."""
 
 
 @dataclass(frozen=True, slots=True)

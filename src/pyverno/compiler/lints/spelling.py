@@ -12,7 +12,7 @@ _SHORTEST = 4
 
 
 def near(word: str, known: Iterable[str], *, cutoff: float = _SURE) -> str:
-    """Return the known word that a misspelt one certainly stands for, the empty text where none does.
+    """Return the known word that a misspelt one certainly means, the empty text without one.
 
     >>> near("Deploymnet", ["Deployment", "DaemonSet"]), near("CronTab", ["CronJob"])
     ('Deployment', '')

@@ -30,7 +30,7 @@ def last_call(text: str) -> str:
 
 
 def sole_equality(text: str) -> tuple[str, str, str] | None:
-    """Split `a == b` where no other relation stands beside it.
+    """Split `a == b` when the expression has no other relation.
 
     >>> sole_equality("a.b != 'c'"), sole_equality("a == b == c")
     (('a.b', '!=', "'c'"), None)

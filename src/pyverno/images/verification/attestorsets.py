@@ -135,7 +135,7 @@ def _placed(make: Make, path: str) -> UnresolvedAttestor:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """What an entry says beside its authority."""
+    """The fields of an entry beside its authority."""
 
     annotations: Mapping[str, TextMatch] = field(default_factory=dict)
     repository: str = ""

@@ -16,7 +16,7 @@ __all__ = ["Entry", "Ledger", "State"]
 
 
 class State(StrEnum):
-    """Where a constraint stands."""
+    """The state of a constraint."""
 
     OPEN = "open"
     MET = "met"
@@ -53,7 +53,7 @@ class Ledger:
 
     @property
     def passes(self) -> bool:
-        """Whether there are constraints and all of them are met."""
+        """Whether constraints exist and all of them are met."""
         return bool(self._entries) and all(each.state is State.MET for each in self._entries.values())
 
     @property

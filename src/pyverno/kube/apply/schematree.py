@@ -171,7 +171,7 @@ class SchemaTree:
         return SchemaTree(schema, self._definitions, keeps_unknown=self._keeps_unknown)
 
     def key_defaults(self, keys: tuple[str, ...]) -> JSONObject:
-        """Return what stands for keys that an item of a list leaves out."""
+        """Return the defaults of keys that an item of a list omits."""
         properties = self._schema.get("properties")
         defaults: JSONObject = {}
         for key in keys:
@@ -250,7 +250,7 @@ def _list_relationship(schema: JSONObject) -> tuple[bool, tuple[str, ...]]:
 
 
 class _Opaque(SchemaTree):
-    """Anything, as one value."""
+    """A value without known structure, treated as atomic."""
 
     def __init__(self) -> None:
         super().__init__({})

@@ -322,7 +322,7 @@ def _tidied(body: JSONObject, merged: JSONObject, *, is_builtin: bool) -> JSONOb
 
 
 def _without_new_nulls(value: JSON, model: JSON) -> JSON:
-    """Drop the nulls that stand for maps and lists of which nothing is left."""
+    """Drop the nulls left by maps and lists that became empty."""
     if isinstance(value, dict) and isinstance(model, dict):
         return {
             name: _without_new_nulls(item, model.get(name))

@@ -19,7 +19,7 @@ __all__ = ["problems"]
 
 
 def problems(value: JSON, type: SchemaTree) -> str:
-    """Return all type errors of a value as one text, "" for a value that fits.
+    """Return all type errors of a value joined into one text, "" without errors.
 
     >>> from pyverno.kube.apply.schematree import schema_tree_for
     >>> from pyverno.kube.gvk import GVK

@@ -85,7 +85,7 @@ def merge(live: JSON, config: JSON, type: SchemaTree) -> JSON:
 
 
 def _merged_items(live: list[JSON], config: list[JSON], form: ListType) -> list[JSON]:
-    """Merge two lists; shared items stand in the order of the configuration, others where they stood.
+    """Merge two lists; shared items take the order of the configuration, others keep their positions.
 
     An item that the live list holds twice is replaced, since either of the two may be meant.
     """

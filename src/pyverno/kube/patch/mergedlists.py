@@ -74,7 +74,7 @@ class MergeMemory:
         return found[2] if found is not None and found[0] is items and found[1] == key else None
 
     def keep(self, items: list[JSON], key: str, names: list[str]) -> None:
-        """Remember the names of a list, each of which stands there once."""
+        """Remember the names of a list, each of which occurs once."""
         self._known[id(items)] = items, key, names
 
 

@@ -215,7 +215,7 @@ def _merge_value(item: JSONObject, key: str) -> JSON:
 
 
 def _names(items: list[JSON], key: str) -> tuple[dict[Hashable, int], int | None]:
-    """Return where each name stands first, and the first place without a name."""
+    """Return the first position of each name, and the first position without a name."""
     nameless = next((at for at, item in enumerate(items) if key not in item), None)
     return _places(identity(item[key]) if key in item else _NAMELESS for item in items), nameless
 
@@ -264,7 +264,7 @@ def _identifier(key: str) -> Callable[[JSON], Hashable]:
 
 
 def _places(order: Iterable[Hashable]) -> dict[Hashable, int]:
-    """Return where each of these stands first."""
+    """Return the first position of each item."""
     places: dict[Hashable, int] = {}
     for at, item in enumerate(order):
         places.setdefault(item, at)

@@ -1,4 +1,4 @@
-"""Where the characters of a scalar's value stand in the text: block, folded, quoted and plain scalars.
+"""Positions of the characters of a scalar's value in the text: block, folded, quoted and plain scalars.
 
 An error inside an expression has an offset in the value; a reader needs the place in the file.
 """

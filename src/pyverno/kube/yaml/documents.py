@@ -61,7 +61,7 @@ class _Source:
         self._mentions: dict[str, bool] = {}
 
     def mentions(self, word: str) -> bool:
-        """Whether a word stands in the text; looked up once, however many items a list has."""
+        """Whether the text contains a word; looked up once, however many items a list has."""
         if word not in self._mentions:
             self._mentions[word] = self.text.find(word, self.start, self.end) >= 0
         return self._mentions[word]
@@ -143,7 +143,7 @@ class Document:
         return self._source is None or self._source.holds_null
 
     def location(self, path: Path = (), *, key: bool = False) -> Location:
-        """Where the node at `path` stands, or its key with `key=True`.
+        """The position of the node at `path`, or of its key with `key=True`.
 
         A path that does not exist gives its nearest ancestor that does, so every finding has a place. The text is read
         for it at the first use of line or column.
@@ -182,7 +182,7 @@ class Document:
         return replace(self, file=file, line=0)
 
     def mentions(self, word: str) -> bool:
-        """Return whether a word stands in the document's own text; False where it was not read from a text."""
+        """Return whether the document's own text contains a word; False for a document without a text."""
         return self._source is not None and self._source.mentions(word)
 
     def shares_text(self, other: Document | None) -> bool:

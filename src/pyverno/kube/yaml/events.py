@@ -71,7 +71,7 @@ class Position:
         self.children: dict[str | int, Position] = {}
 
     def at_key(self, line: int, column: int) -> Position:
-        """The same node under a key that stands at `line`, `column`."""
+        """The same node under a key at `line`, `column`."""
         node = Position(self.line, self.column)
         node.key_line, node.key_column, node.children = line, column, self.children
         return node

@@ -145,7 +145,7 @@ class Library:
 
 
 class StructProvider(Protocol):
-    """What a schema knows about struct types; the checker asks it for fields, the evaluator for construction."""
+    """The struct types of a schema; the checker looks up fields in it, the evaluator constructs values."""
 
     def has_struct(self, name: str) -> bool:
         """Return whether a struct type of that name is declared."""

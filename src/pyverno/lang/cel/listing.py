@@ -30,7 +30,7 @@ class Listed:
     examples: tuple[str, ...] = ()
 
     def to_json(self) -> JSONObject:
-        """Return it as a JSON object; what is empty is left out."""
+        """Return a JSON object without empty fields."""
         found: JSONObject = {"name": self.name, "signatures": list(self.signatures), "library": self.library}
         found |= {"note": self.note} if self.note else {}
         return found | ({"examples": list(self.examples)} if self.examples else {})

@@ -133,7 +133,7 @@ class StructValue:
 
 
 class _BoolKey:
-    """Stands for a bool key inside a TypedMap."""
+    """Represents a bool key inside a TypedMap."""
 
     __slots__ = ("value",)
 

@@ -82,7 +82,7 @@ FLAT: Final = Cost(per_step=0)
 
 
 def charge_texts(texts: Sequence[str], budget: Budget) -> None:
-    """Charge for reading every text of a list; one text may stand in it many times."""
+    """Charge for reading every text of a list; repeated texts are charged each time."""
     budget.charge_bytes(sum(map(len, texts)))
 
 

@@ -34,7 +34,7 @@ def _bare(value: JSON, runtime: Runtime) -> JSON:
 
 
 def compile_key(text: str) -> str | Callable[[Runtime, Holes], str]:
-    """Return a key as it is, or what fills the placeholders in it."""
+    """Return a plain key unchanged, or the function that fills its placeholders."""
     return text_filler(text) if HOLE.search(text) else text
 
 

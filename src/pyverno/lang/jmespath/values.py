@@ -53,7 +53,7 @@ def is_false(value: JSON) -> bool:
 
 
 def whole(value: JSON) -> JSON:
-    """Return a lazily loading root document as one with all its keys; anything else as it is."""
+    """Return a lazily loading root document with all its keys loaded; other values unchanged."""
     if value.__class__ is dict or not isinstance(value, dict):
         return value
     load = getattr(value, "materialise", None)

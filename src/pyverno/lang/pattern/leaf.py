@@ -40,7 +40,7 @@ Leaf = Callable[[JSON], bool]
 
 
 class Operator(StrEnum):
-    """What stands before (or between) the operands of a text leaf; the text is the spelling."""
+    """An operator before or between the operands of a text leaf; its value is the spelling."""
 
     EQUAL = ""
     MORE_EQUAL = ">="
@@ -70,7 +70,7 @@ _COMPARE: Final[dict[Operator, Callable[[JSON, JSON], bool]]] = {
 
 
 def compile_leaf(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
-    """Compile a leaf into a closure that tells whether a value satisfies it.
+    """Compile a leaf into a closure that checks a value.
 
     With `float_numbers` an integer of the pattern behaves as a floating point number, as all numbers inside
     anyPattern do: then `5` accepts the text `"5.0"` too. A map as leaf accepts any map, a list accepts nothing.

@@ -22,7 +22,7 @@ KeyResolver = Callable[[Mapping[str, JSON]], str]
 
 
 def find_tag(pattern: JSONObject, tag: str) -> str | None:
-    """Return the key of a pattern that stands for a tag: the plain one, else the first anchored one.
+    """Return the key of a pattern for a tag: the plain one, else the first anchored one.
 
     >>> find_tag({"=(metadata)": {}}, "metadata")
     '=(metadata)'

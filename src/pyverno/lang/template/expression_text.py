@@ -1,4 +1,4 @@
-"""A JMESPath expression that stands by itself (`jmesPath`, `list`), in which `{{ variables }}` may be nested.
+"""A JMESPath expression without surrounding text (`jmesPath`, `list`), in which `{{ variables }}` may be nested.
 
 Values of nested variables are data: they fill placeholders of the compiled expression and are never parsed. This module
 must never scan the value of a variable.

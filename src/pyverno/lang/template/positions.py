@@ -1,4 +1,4 @@
-"""Where the characters of a variable's expression stand in the text that holds the variable.
+"""Positions of the characters of a variable's expression in the surrounding text.
 
 Expressions are compiled without their braces, blanks and nested variables, so that offsets in them are not those of the
 text. This runs only for what is reported.
@@ -127,7 +127,7 @@ def _find(variable: str, expression: str, is_shallow: bool) -> int:
 
 
 def _replace(current: str, positions: _Positions, count: int) -> tuple[str, _Positions, int]:
-    """Replace the innermost variables by placeholders that stand where the variables begin."""
+    """Replace the innermost variables by placeholders at their start positions."""
     pieces: list[str] = []
     kept: list[int] = []
     position = 0

@@ -31,7 +31,7 @@ _OLD_OBJECT = ("request.object", "request.oldObject")
 
 
 def text_of(value: JSON, budget: Budget) -> str:
-    """Return a value as it stands inside other text: strings as they are, everything else as compact JSON."""
+    """Return a value as it is inserted into other text: strings as they are, everything else as compact JSON."""
     if isinstance(value, str):
         return value
     # imported here as everywhere in this module; a value that is no text came out of an expression
@@ -136,7 +136,7 @@ def _has_target(scope: Mapping[str, JSON]) -> bool:
 
 
 def compile_slot(occurrence: Occurrence, path: str, *, is_data: bool = False) -> Slot:
-    """Compile one variable that stands at a path of its document; one that is data is not remembered."""
+    """Compile the variable at a path of its document; variables in data are not cached."""
     text = occurrence.text
     if occurrence.constant is not None:
         nothing = Query("", None)

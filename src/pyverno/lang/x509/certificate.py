@@ -1,6 +1,6 @@
 """A certificate or certificate request as an object with Go's field names.
 
-It shows what a certificate says; this module must never tell whether a certificate is to be trusted.
+It shows the content of a certificate; this module must never decide whether a certificate is trusted.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _name(name: x509.Name) -> JSONObject:
 
 
 def _raw_extensions(data: bytes) -> JSON:
-    """Show the extensions of a list in DER as they stand there."""
+    """Return the extensions of a DER list with their values undecoded."""
     shown = []
     for extension in elements(next(elements(data)).content) if data else ():
         kind, *critical, value = elements(extension.content)

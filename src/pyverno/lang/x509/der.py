@@ -21,7 +21,7 @@ class Element(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """Yield the values that stand one after the other; raises ValueError when a length does not fit.
+    """Yield consecutive values; raises ValueError when a length does not fit.
 
     >>> [element.content for element in elements(bytes([2, 1, 7, 5, 0]))]
     [b'\\x07', b'']

@@ -57,7 +57,7 @@ class Baseline:
         return cls(Counter(_read_entry(path, each) for each in findings))
 
     def take(self, entry: Entry) -> bool:
-        """Count a failure that was found, and tell whether it is a known one."""
+        """Count a failure, and return whether it is a known one."""
         self._found[entry] += 1
         if self._left[entry] < 1:
             return False
@@ -71,7 +71,7 @@ class Baseline:
         return sorted((+self._left).elements())
 
     def write(self, path: str) -> int:
-        """Replace the file by what was found, and return the number of entries; raises UsageError."""
+        """Write the found failures to the file, and return the number of entries; raises UsageError."""
         entries = sorted(self._found.elements())
         lines = [
             f"- {encode({key: text for key, text in zip(_FIELDS, entry, strict=True) if text})}\n" for entry in entries

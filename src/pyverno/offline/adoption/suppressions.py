@@ -63,7 +63,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class _Comment:
-    """What a comment says, its line, and the line of the field that it belongs to."""
+    """The content of a comment, its line, and the line of the field that it belongs to."""
 
     text: str
     line: int

@@ -71,7 +71,7 @@ class ReinvocationPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One CEL expression and where it stands."""
+    """One CEL expression and its location."""
 
     text: str
     path: Path = ()

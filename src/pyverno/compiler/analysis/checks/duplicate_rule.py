@@ -33,7 +33,7 @@ _FEWEST: Final = 4
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:
-    """Yield pairs of rules, as their authors wrote them, that no object tells apart."""
+    """Yield pairs of rules with equal results for every tested object."""
     verdicts = workspace.verdicts
     rules = workspace.comparable(_FEWEST)
     for one, other in combinations(rules, 2):

@@ -103,7 +103,7 @@ def _worse(one: JSONObject, other: JSONObject) -> JSONObject:
 
 
 def _grouped(rows: Sequence[JSONObject]) -> list[JSONObject]:
-    """Return rows that only differ in their resource as one."""
+    """Merge rows that differ only in their resource."""
     groups: dict[str, JSONObject] = {}
     for row in rows:
         rest = {name: value for name, value in row.items() if name != "resources"}

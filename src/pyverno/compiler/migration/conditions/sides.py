@@ -56,7 +56,7 @@ class Operands:
 
     @classmethod
     def of(cls, written: JSONObject, key: Value, value: Value, names: Names, path: str) -> Operands:
-        """Return the operands of a condition as it is written."""
+        """Return the operands of a condition as written."""
         is_key_static, is_value_static = is_static(written.get("key")), is_static(written.get("value"))
         # text of the policy is a pattern, what a requester wrote is data
         is_pattern = is_value_static or (not is_key_static and not _reads_request(written.get("value"), names))

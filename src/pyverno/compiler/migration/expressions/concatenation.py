@@ -38,7 +38,7 @@ def concatenated(pieces: Sequence[str | Value], path: str) -> Value:
 
 
 def as_text(value: Value, path: str) -> Cel:
-    """Return a value as it stands within a text: texts as they are, other scalars as JSON, null as `null`."""
+    """Return a value as it is inserted into a text: texts as they are, other scalars as JSON, null as `null`."""
     if value.is_null:
         return literal("null")
     if value.is_constant and isinstance(value.constant, str):

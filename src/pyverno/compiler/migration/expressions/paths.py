@@ -73,7 +73,7 @@ class PathTranslator(ABC):
         return constant(node.value)
 
     def text_with_holes(self, text: str) -> Value:
-        """Return a text in which placeholders stand for values."""
+        """Return a text with placeholders for values."""
         from pyverno.compiler.migration.expressions.concatenation import concatenated
 
         pieces: list[str | Value] = []

@@ -220,7 +220,7 @@ class ProjectionTranslator(PathTranslator):
         return value.as_type(shape)
 
     def note_untyped(self, value: Value) -> None:
-        """Say that a value of unknown type is taken for one that is no list."""
+        """Add a note that a value of unknown type is assumed not to be a list."""
         self.names.note(
             "assumed-type", self.path, f"no schema is known for `{value.cel.text}`: it is taken for no list"
         )

@@ -26,7 +26,7 @@ def is_static(document: JSON) -> bool:
 
 
 def translate(document: JSON, names: Names, path: str) -> Value:
-    """Translate a value of a policy in which variables may stand; a missing field at the end of one is an error.
+    """Translate a value of a policy that may contain variables; a missing field at the end of one is an error.
 
     >>> from pyverno.compiler.migration.expressions.names import names_of
     >>> from pyverno.compiler.migration.text import Reference
@@ -58,7 +58,7 @@ def translate(document: JSON, names: Names, path: str) -> Value:
 
 
 def translate_query(text: str, names: Names, path: str, *, current: Value | None = None, loud: bool = False) -> Value:
-    """Translate an expression that stands by itself (`list`, `jmesPath`), on a value or on all names.
+    """Translate an expression without surrounding text (`list`, `jmesPath`), on a value or on all names.
 
     Variables in braces inside of it fill its placeholders. A missing field is null, unless it is `loud`.
     """

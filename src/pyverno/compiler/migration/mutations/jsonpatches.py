@@ -41,7 +41,7 @@ class _Spot:
         return all_of(present for _, present in self.steps)
 
     def touches(self, other: _Spot) -> bool:
-        """Return whether what happens at one spot can change what is known of the other."""
+        """Return whether a change at one path can affect the other."""
         for (one, present), (two, _) in zip(self.steps, other.steps, strict=False):
             if one.pointer != two.pointer:
                 # elements of one list move when one of them is added or removed

@@ -264,7 +264,7 @@ def _as_variable(place: Place, root: str) -> Place:
 
 
 def note_order(notes: list[Note], path: str) -> None:
-    """Tell that elements keep their places, which the old dialect moves."""
+    """Add a note that elements keep their places, which the old dialect moves."""
     text = "the old rule also moves the elements that it changes to the front of the list"
     notes.append(Note("list-order", path, text))
 

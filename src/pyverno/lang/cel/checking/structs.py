@@ -114,7 +114,7 @@ def misnamed_types(value: Value, path: str = OBJECT) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StructTypes:
-    """Several providers as one; the first that has a name answers for it."""
+    """Combines several providers; the first that declares a name resolves it."""
 
     providers: tuple[StructProvider, ...]
 

@@ -50,7 +50,7 @@ def unwrap_optional(type_: Type) -> tuple[Type, bool]:
 
 
 class Substitution:
-    """What is known of the type variables of one expression."""
+    """The bindings of the type variables of one expression."""
 
     def __init__(self) -> None:
         self._known: dict[str, Type] = {}
@@ -143,7 +143,7 @@ class Substitution:
         return one.kind == two.kind and one.name == two.name
 
     def _substitutes(self, type_: Type, variable: Type) -> tuple[bool, bool]:
-        """Return whether a variable can stand for a type, and whether the variable was known already."""
+        """Return whether a variable can be bound to a type, and whether it was bound before."""
         if type_.kind == "param" and type_.name == variable.name:
             return True, True
         known = self._known.get(variable.name)

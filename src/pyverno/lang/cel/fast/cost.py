@@ -46,7 +46,7 @@ class Unit:
         self.frames[-1] += cost
 
     def charge_once(self, cost: int) -> None:
-        """Count a cost that arises once in the unit, wherever the code being written stands."""
+        """Count a cost that arises once in the unit, regardless of the current block."""
         self.frames[0] += cost
 
     def begin_once(self) -> None:

@@ -156,7 +156,7 @@ _GO_TYPES: Final[dict[type, str]] = {
 
 
 def not_iterable(value: Value) -> EvaluationError:
-    """Return the error of a loop over what is neither a list nor a map, in cel-go's words."""
+    """Return the error of a loop over a value that is neither a list nor a map, in cel-go's words."""
     kind = _GO_TYPES.get(type(value)) or type_name(value)
     return EvaluationError(f"got '{kind}', expected iterable type")
 

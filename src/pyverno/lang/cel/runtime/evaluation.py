@@ -119,7 +119,7 @@ class Evaluation:
         return pattern
 
     def are_equal(self, left: Value, right: Value) -> bool:
-        """Return whether two values are equal; what is inside of lists and maps is charged as it is compared."""
+        """Return whether two values are equal; items of lists and maps are charged as they are compared."""
         return equals(left, right, self.runtime.budget.charge_steps)
 
     def produce(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Which text of an expression each node of its tree stands for.
+"""Maps each node of an expression's tree to its source text.
 
 Nodes know one place each, such as the operator; the text around it is found through the tokens.
 """

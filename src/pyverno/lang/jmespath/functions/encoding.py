@@ -146,7 +146,7 @@ def _first_illegal(data: bytes) -> int | None:
 
 
 def _illegal_padding(data: bytes, position: int, column: int) -> int | None:
-    """Look at what follows the first padding character, which stands just before `position`."""
+    """Check the characters after the first padding character, which is just before `position`."""
     if column < 2:
         return position - 1
     if column == 2:

@@ -1,4 +1,4 @@
-"""Generated functions that tell whether a resource fits a pattern, and where it does not.
+"""Generated functions that check whether a resource matches a pattern, and find the first mismatch.
 
 Law: the path that is returned is the path of a FAIL of the exact match, "" means that the exact match gives PASS, and
 an exception proves nothing. They exist for patterns of plain keys, equality and negation anchors, lists of one map and

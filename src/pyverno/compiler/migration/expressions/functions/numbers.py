@@ -24,7 +24,7 @@ _LEVELS: Final = {"+": Level.SUM, "-": Level.SUM, "*": Level.PRODUCT}
 
 
 def as_quantity(value: Value) -> Cel | None:
-    """Return a value as a quantity of CEL, None for what is surely none."""
+    """Return a value as a CEL quantity, None for a value that cannot be one."""
     if value.cel.type is CelType.QUANTITY:
         return value.cel
     if value.is_constant:
