@@ -45,7 +45,7 @@ def test_the_default_registry_is_configurable(text, default, mutate, expected):
 
 
 def test_the_form_with_tag_is_open_when_there_is_none():
-    """As upstream's referenceWithTag."""
+    """The form is that of Kyverno's referenceWithTag."""
     assert "docker.io/a:" == parse_reference(f"a@{DIGEST}").with_tag
 
 

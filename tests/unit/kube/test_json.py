@@ -61,7 +61,7 @@ def test_encode_refuses_what_json_does_not_have():
 
 
 def test_indented_text_keeps_empty_containers_on_their_line():
-    """As json.MarshalIndent does."""
+    """Go's json.MarshalIndent writes them this way."""
     assert '{\n  "a": [\n    1,\n    {}\n  ],\n  "b": []\n}' == encode_indent({"b": [], "a": [1, {}]})
 
 

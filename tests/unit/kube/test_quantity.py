@@ -81,7 +81,7 @@ def test_arithmetic_keeps_the_family_of_the_left_operand(operation, expected):
 
 
 def test_modulo_needs_whole_numbers():
-    """And a divisor that is not zero."""
+    """The divisor must not be zero either."""
     with pytest.raises(ValueSyntaxError):
         parse_quantity("1500m").modulo(parse_quantity("1"))
     with pytest.raises(ZeroDivisionError):

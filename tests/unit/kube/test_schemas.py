@@ -86,13 +86,13 @@ def test_an_unknown_type_has_no_fields() -> None:
 
 
 def test_every_version_explains_its_fields() -> None:
-    """With its own words."""
+    """The text comes from that version's documentation."""
     assert all(descriptions(version, POD_SPEC)["containers"] for version in VERSIONS)
     assert "resourceClaims" in descriptions("1.35", POD_SPEC)
     assert "resourceClaims" not in descriptions("1.25", POD_SPEC)
 
 
 def test_what_is_not_known_is_not_explained() -> None:
-    """Neither a version nor a type."""
+    """Unknown versions and types have no explanation."""
     assert {} == descriptions("1.10", POD_SPEC)
     assert {} == descriptions("1.35", "io.k8s.Nothing")

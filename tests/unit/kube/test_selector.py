@@ -53,7 +53,7 @@ def test_invalid_selectors_are_errors_not_mismatches(selector):
     ],
 )
 def test_wildcards_are_expanded_against_the_labels(wanted, labels, expected):
-    """Only on request."""
+    """Wildcards are expanded only on request."""
     assert expected is compile_selector({"matchLabels": wanted}, wildcards=True)(labels)
 
 
@@ -93,7 +93,7 @@ def test_textual_selectors(text, labels, expected):
     ],
 )
 def test_textual_errors_have_apimachinerys_texts(text, message):
-    """Clients print them."""
+    """Clients print these errors."""
     with pytest.raises(ValueSyntaxError) as caught:
         parse_selector_text(text)
     assert message == str(caught.value)

@@ -30,7 +30,7 @@ def test_steps_are_compared_by_value() -> None:
     "fields", [{"x:a": {}}, {"f": {}}, {"k:[]": {}}, {"k:{": {}}, {"i:x": {}}, {"f:a": 1}, [], {"v:": {}}]
 )
 def test_what_is_no_field_set_is_refused(fields: object) -> None:
-    """Clients can send anything."""
+    """Managed fields come from clients, so any malformed set is an error."""
     with pytest.raises(ValueSyntaxError):
         FieldSet.from_json(fields)
 
@@ -71,7 +71,7 @@ def test_union_and_intersection_are_those_of_sets() -> None:
     ],
 )
 def test_paths_are_written_for_people(path: tuple[str, ...], expected: str) -> None:
-    """As conflicts show them."""
+    """The form is the one that conflicts show."""
     assert expected == path_text(path)
 
 

@@ -67,7 +67,7 @@ def test_entries_are_read_and_written() -> None:
     ],
 )
 def test_one_bad_entry_spoils_them_all(odd: JSON) -> None:
-    """An API server starts anew then."""
+    """As in an API server, one malformed entry discards the whole list."""
     assert {} == claims_of(body(entry(), odd))
 
 
@@ -78,7 +78,7 @@ def test_an_applier_is_the_same_in_every_version() -> None:
 
 
 def test_managers_are_named_for_people() -> None:
-    """As conflicts show them."""
+    """The form is the one that conflicts show."""
     assert ['"one" using v1', '"two"', '"one" with subresource "status" using v1'] == [str(ONE), str(TWO), str(STATUS)]
 
 
@@ -115,7 +115,7 @@ def test_the_oldest_updaters_share_an_entry() -> None:
 
 
 def test_new_times_alone_are_no_change() -> None:
-    """The earlier object comes back."""
+    """If only times differ, the earlier object is returned."""
     before, later = body(entry()), body(entry(time="2027-01-01T00:00:00Z"))
     assert before is settled(before, later)
     assert later is settled(None, later)

@@ -83,7 +83,7 @@ def test_nothing_changed_means_nothing_written() -> None:
 
 
 def test_applying_twice_is_applying_once() -> None:
-    """The object itself comes back."""
+    """The second apply returns the same object."""
     body = deployment(replicas=1, template=template({"name": "c", "image": "i"}))
     once = applied(None, body)
     twice = apply(once, body, manager="one", schema=TREE, version="apps/v1", time=LATER, force=False)
@@ -121,7 +121,7 @@ def test_several_conflicts_are_listed_by_manager() -> None:
 
 
 def test_force_takes_fields_over() -> None:
-    """And the loser has nothing left."""
+    """The other manager no longer owns the field."""
     made = tracked(None, deployment(replicas=1), "two")
     forced = applied(made, deployment(replicas=2), force=True)
     assert {"one": {"f:spec": {"f:replicas": {}}}} == owners(forced)
@@ -186,7 +186,7 @@ def test_a_subresource_can_not_change_the_list() -> None:
     "sent", [["x"], [{"manager": 1}], [{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "X"}]]
 )
 def test_entries_that_make_no_sense_do_not_count(sent: list[JSON]) -> None:
-    """The stored ones hold instead."""
+    """The stored entries apply instead."""
     made = tracked(None, deployment(replicas=1), "one")
     after = {**deployment(replicas=2), "metadata": {"name": "web", "managedFields": sent}}
     assert {"two"} == set(owners(tracked(made, after)))
@@ -259,7 +259,7 @@ def test_a_configuration_must_be_of_its_type(body: JSONObject, status: int, text
 
 
 def test_a_configuration_that_is_nested_too_deeply_is_refused() -> None:
-    """The stack does not run out."""
+    """A configuration nested too deeply is refused instead of exhausting the stack."""
     deep: JSON = "x"
     for _ in range(20_000):
         deep = {"a": deep}

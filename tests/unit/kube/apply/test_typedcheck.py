@@ -99,12 +99,12 @@ def test_texts_are_those_of_structured_merge(value, text):
 
 
 def test_several_problems_are_listed():
-    """One for each map and value."""
+    """Each map and value may add a problem."""
     value = {"metadata": {"x": 1}, "spec": {"hostNetwork": 1}}
     first, second = "  .metadata.x: field not declared in schema", "  .spec.hostNetwork: expected boolean, got &{1}"
     assert ["errors:", first, second] == found(value).splitlines()
 
 
 def test_a_kind_without_a_schema_takes_everything():
-    """Nothing is known of it."""
+    """Without a schema no field can be wrong."""
     assert "" == found({"a": [1, {}]}, "Odd", group="x.io")

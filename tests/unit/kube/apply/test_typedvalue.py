@@ -63,7 +63,7 @@ def test_items_are_compared_by_their_keys() -> None:
 
 
 def test_items_that_occur_twice_count_as_one_value() -> None:
-    """Old objects hold such lists."""
+    """Older objects may contain such lists."""
     twice = pod(containers=[{"name": "a", "image": "1"}, {"name": "a", "image": "2"}])
     other = pod(containers=[{"name": "a", "image": "1"}, {"name": "a", "image": "3"}])
     step = 'k:{"name":"a"}'

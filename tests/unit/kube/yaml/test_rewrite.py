@@ -60,7 +60,7 @@ def test_an_entry_goes_with_its_lines() -> None:
     ],
 )
 def test_an_entry_comes_where_the_new_value_has_it(order: tuple[str, ...], expected: str) -> None:
-    """First, between, last."""
+    """New entries may come first, between others, or last."""
     old = value()
     new = {**old, "new": {"x": 1}}
     found = changed({key: new[key] for key in order}, old)

@@ -21,7 +21,7 @@ def check(token: str, keys: list[dict[str, str]]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("algorithm", ["RS256", "PS256", "ES256"])
 def test_a_good_token_gives_its_claims(algorithm: str) -> None:
-    """With every kind of key that issuers use."""
+    """Tokens may be signed with every kind of key that issuers use."""
     key = SigningKey(algorithm)
     assert GOOD == check(key.sign(GOOD), [key.jwk()])
 
@@ -85,7 +85,7 @@ def test_a_signature_must_fit_a_key_of_the_issuer() -> None:
 
 
 def test_any_byte_that_is_changed_refuses_the_token() -> None:
-    """One character after the other."""
+    """The test changes each character in turn."""
     key = SigningKey("ES256")
     token = key.sign(GOOD)
     believed = []

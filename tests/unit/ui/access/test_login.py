@@ -1,4 +1,4 @@
-"""The door of the pages: logins by OpenID Connect and by a proxy, from the first request to the last."""
+"""Logins to the pages by OpenID Connect and by a proxy, from the first request to the logout."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def walk(url: str, browser: aiohttp.ClientSession, *, change: str = "") ->
 
 
 def test_a_login_opens_the_pages_and_a_logout_closes_them(tmp_path: Path) -> None:
-    """Nothing before, everything in between, nothing after."""
+    """The pages are closed before the login and after the logout."""
 
     async def play() -> list[object]:
         seen: list[object] = []
@@ -121,7 +121,7 @@ def test_a_login_that_another_browser_began_is_refused(tmp_path: Path) -> None:
 def test_a_denied_login_has_a_reason(
     flags: dict[str, object], claims: dict[str, object], reason: str, tmp_path: Path
 ) -> None:
-    """At the login, or at the first request after it."""
+    """The reason is shown at the login, or at the first request after it."""
 
     async def play() -> str:
         async with site(tmp_path, **flags) as (issuer, url, browser):
@@ -228,7 +228,7 @@ def test_a_proxy_is_believed_from_its_own_address(
     ],
 )
 def test_a_door_that_would_stand_open_is_an_error(login: LoginOptions, reason: str) -> None:
-    """Flags that protect nothing are a mistake."""
+    """Flags that would leave the pages unprotected are refused at the start."""
     with pytest.raises(UsageError, match=reason):
         login.check()
 

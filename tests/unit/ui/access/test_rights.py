@@ -81,7 +81,7 @@ def test_names_have_the_prefix_of_the_api_server() -> None:
 
 
 def test_without_an_answer_nothing_is_shown() -> None:
-    """An error, never everything."""
+    """If the API server does not answer, the pages show an error, never all results."""
 
     async def namespaces() -> list[str]:
         return []

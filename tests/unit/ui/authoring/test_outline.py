@@ -46,12 +46,12 @@ def test_a_cursor_knows_its_path(text: str, path: tuple[str, ...], before: str, 
 
 
 def test_siblings_are_the_other_keys_of_the_mapping() -> None:
-    """Those of other items are none."""
+    """Keys of other list items are not siblings."""
     assert {"name", "image"} == spot("c:\n- name: a\n  ^\n  image: b\n- ports: []").siblings
 
 
 def test_an_outline_names_every_key_in_order() -> None:
-    """With the lines on which they stand."""
+    """Each key has its line."""
     lines = ["a:", "  - b: 1", "    c: |", "      d: 2", "e: 3"]
     assert [("a", 0), ("b", 1), ("c", 2), ("e", 4)] == [
         (entry.path[-1], entry.line) for entry in read_outline(lines) if isinstance(entry.path[-1], str)

@@ -37,13 +37,13 @@ def node(schemas: Schemas, api_version: str, kind: str, *path: str | int) -> Nod
 
 
 def test_fields_of_kubernetes_have_type_and_text() -> None:
-    """Through references and lists."""
+    """Fields are found through references and lists."""
     found = node(Schemas("1.37"), "apps/v1", "Deployment", "spec", "template", "spec", "containers", 0, "image")
     assert ("string", True) == (found.type, found.text.startswith("Container image name."))
 
 
 def test_every_policy_kind_has_fields() -> None:
-    """In each of its versions, with metadata as Kubernetes has it."""
+    """Each version has its fields, and the metadata is that of Kubernetes."""
     schemas = Schemas("1.37")
     found = {
         (row.kind, version): bool(node(schemas, f"{row.group}/{version}", row.kind, "metadata").fields())
@@ -62,7 +62,7 @@ def test_custom_kinds_come_from_definitions() -> None:
 
 
 def test_fields_are_those_of_the_kubernetes_version() -> None:
-    """A field that came later is none of an older version."""
+    """Fields added by a later version are unknown."""
     found = {
         version: "resizePolicy" in node(Schemas(version), "v1", "Pod", "spec", "containers", 0).fields()
         for version in ("1.25", "1.37")

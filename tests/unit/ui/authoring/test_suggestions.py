@@ -89,18 +89,18 @@ def test_what_fits_is_offered(text: str, expected: list[str]) -> None:
 
 
 def test_what_is_there_already_is_not_offered_again() -> None:
-    """A key is in a mapping once."""
+    """A key that the mapping already has is not suggested."""
     assert "name" not in labels(RULES + "    ^")
     assert {"validate", "mutate", "generate"} <= set(labels(RULES + "    ^"))
 
 
 def test_variables_of_the_policy_are_members() -> None:
-    """By the names that it gives them."""
+    """They are suggested under the names that the policy declares."""
     assert "privileged" in labels(CEL + "  - expression: variables.^")
 
 
 def test_an_object_is_inserted_with_the_line_below_it() -> None:
-    """At the column of the key and two more."""
+    """The new line is indented by two more columns than the key."""
     (found,) = complete(at_mark(RULES + "    exclu^"))["items"]
     assert "exclude:\n      " == found["insert"]
     assert 4 == complete(at_mark(RULES + "    exclu^"))["start"]
@@ -118,14 +118,14 @@ def test_an_object_is_inserted_with_the_line_below_it() -> None:
     ],
 )
 def test_the_word_under_the_pointer_is_documented(text: str, title: str, part: str) -> None:
-    """Fields by their schema, functions by their own documentation."""
+    """The text of a field comes from its schema, that of a function from its documentation."""
     found = hover(at_mark(text))
     assert (title, True) == (found["title"], part in f"{found['detail']} {found['text']}"), found
 
 
 @pytest.mark.parametrize("text", ["^", "a: b^", "apiVersion: v1\nkind: Pod\nnope^x: 1", RULES + "    validate: {^}"])
 def test_what_is_unknown_has_no_documentation(text: str) -> None:
-    """Nothing is better than a guess."""
+    """An unknown word gives no documentation rather than a guess."""
     assert {} == hover(at_mark(text))
 
 
@@ -133,6 +133,6 @@ def test_what_is_unknown_has_no_documentation(text: str) -> None:
     "request_", [{}, {"text": 1}, {"text": "", "line": "1", "column": 0}, {"text": "", "line": 1, "column": -1}]
 )
 def test_a_request_of_another_form_is_refused(request_: JSONObject) -> None:
-    """With the field at fault."""
+    """The error names the field."""
     with pytest.raises(UsageError, match="must be a"):
         complete(request_)

@@ -1,4 +1,4 @@
-"""Changes reach their targets once: over failures, restarts, digests, and whatever a target is."""
+"""Each change reaches its targets once, across failures, restarts and digests."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def target(service: Service, keys: str = "") -> tuple[TargetSettings, ...]:
 
 
 def test_a_change_is_sent_and_its_end_too(tmp_path: Path) -> None:
-    """Opened, changed, resolved; what passes is nothing that a target gets."""
+    """Opened, changed and resolved results are sent; passing results are not."""
 
     async def play() -> list[tuple[str, str]]:
         async with Service() as service:
@@ -215,7 +215,7 @@ def test_targets_are_chosen_by_labels_of_namespaces(tmp_path: Path) -> None:
 
 
 def test_a_queue_is_bounded(tmp_path: Path) -> None:
-    """What finds no room is counted; a target that is gone from the file leaves nothing behind."""
+    """Notices that do not fit are counted; the queue of a target removed from the file is deleted."""
 
     async def play() -> tuple[int, int, dict[str, Any]]:
         async with Service() as service:

@@ -1,4 +1,4 @@
-"""Which changes a target gets."""
+"""Filters of notification targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of `--notifications`: our form, and what Policy Reporter's users have."""
+"""The file of `--notifications`, in pyverno's form and in those of Policy Reporter."""
 
 from __future__ import annotations
 

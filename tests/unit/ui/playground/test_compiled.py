@@ -1,4 +1,4 @@
-"""Policies that are kept compiled."""
+"""The cache of compiled policies."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from tests.unit.ui.playground.test_review import POD
 
 
 def test_the_same_text_is_compiled_once() -> None:
-    """And another text anew."""
+    """A different text is compiled again."""
     first = compile_text(documents.LATEST, "policies")
     assert first is compile_text(documents.LATEST, "policies")
     assert first is not compile_text(documents.AUDITED, "policies")
 
 
 def test_a_long_text_is_not_kept() -> None:
-    """A worker's memory is bounded."""
+    """Long texts are not cached, so that a worker's memory stays bounded."""
     text = documents.LATEST + "#" * 200_000
     assert compile_text(text, "policies") is not compile_text(text, "policies")
 
 
 def test_what_lints_find_is_among_the_problems() -> None:
-    """With code, severity and place."""
+    """Each lint finding has code, severity and place."""
     policy = documents.LATEST.replace("kinds: [Pod]", "kinds: [Pods]")
     found = review_texts({"policies": policy, "resources": POD})
     (lint,) = [each for each in found["problems"] if each["message"].startswith("PV")]

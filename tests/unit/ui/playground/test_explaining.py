@@ -13,7 +13,7 @@ TEXTS = {"policies": f"{documents.LATEST}---\n{documents.CLEANUP}", "resources":
 
 
 def test_every_line_of_an_explanation_has_its_place_in_the_texts() -> None:
-    """That of the rule in the policies, that of the value in the resources."""
+    """A rule's line points into the policies, a value's line into the resources."""
     found = review_texts({**TEXTS, "explain": True})
     (rule,) = [each for each in found["reviews"][0]["rules"] if each["rule"] == "tag"]
     places = {line["text"]: line["place"] for line in rule["lines"]}
@@ -24,7 +24,7 @@ def test_every_line_of_an_explanation_has_its_place_in_the_texts() -> None:
 
 
 def test_rules_that_do_not_match_say_why() -> None:
-    """A namespace is no Pod."""
+    """The explanation names the condition that does not match, here the kind."""
     found = review_texts({**TEXTS, "explain": True})
     (rule,) = [each for each in found["reviews"][1]["rules"] if each["rule"] == "tag"]
     assert not rule["matched"]
@@ -32,7 +32,7 @@ def test_rules_that_do_not_match_say_why() -> None:
 
 
 def test_nothing_is_explained_unasked() -> None:
-    """A review alone costs less."""
+    """A review without explanations costs less."""
     assert all("rules" not in each for each in review_texts(TEXTS)["reviews"])
 
 
@@ -47,13 +47,13 @@ def test_the_smallest_change_is_that_of_the_one_result_that_is_named() -> None:
 
 @pytest.mark.parametrize("change", [1, "x", {}, {"resource": "0", "policy": "p", "rule": "r"}, []])
 def test_a_change_of_another_form_is_an_error(change: object) -> None:
-    """It is never taken for none."""
+    """A malformed change is never treated as no change."""
     with pytest.raises(UsageError, match="change"):
         review_texts({**TEXTS, "change": change})
 
 
 def test_an_update_is_explained_with_the_object_before_it() -> None:
-    """As it was reviewed."""
+    """The explanation uses the old object of the review."""
     old = POD.replace("x:latest", "x:1")
     found = review_texts({"policies": documents.LATEST, "resources": POD, "oldResources": old, "explain": True})
     (review,) = found["reviews"]

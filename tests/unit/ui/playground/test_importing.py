@@ -45,7 +45,7 @@ spec: {policyName: p, validationActions: [Deny]}
 
 
 def test_an_export_file_has_several_states() -> None:
-    """Bindings stand beside the policies."""
+    """Each state becomes texts; bindings are among the policies."""
     profiles: list[dict[str, str]] = [
         {"name": "current-state", "policies": documents.LATEST, "resources": POD},
         {"name": "other", "policies": documents.LATEST, "vapBindings": BINDING, "exceptions": documents.EXCEPTION},
@@ -60,14 +60,14 @@ def test_an_export_file_has_several_states() -> None:
     "text", ["", "x", "https://example/#/?content=", "a: b\nc: d\n", "profiles: 1\n", "profiles: [1]\n", "a: [\n"]
 )
 def test_anything_else_is_an_error(text: str) -> None:
-    """One sentence, no traceback."""
+    """The error is one sentence without a traceback."""
     with pytest.raises(PyvernoError):
         import_text(text)
 
 
 @pytest.mark.parametrize("context", ["a: [", "- 1\n", "context: 1\n", "variables: []\n"])
 def test_a_context_that_cannot_be_read_is_named(context: str) -> None:
-    """The other texts are there all the same."""
+    """The remaining texts are still imported."""
     (profile,) = import_text(dump_yaml({"profiles": [{"policies": documents.LATEST, "context": context}]}))["profiles"]
     assert documents.LATEST == profile["state"]["policies"]
     assert profile["notes"][0].startswith("the context is left out")

@@ -22,12 +22,12 @@ from pyverno.ui.playground.lzstring import decompress
     ],
 )
 def test_texts_come_back(compressed: str, text: str) -> None:
-    """Also those that repeat, and those beyond 16 bits."""
+    """Repetitions and characters beyond 16 bits are decompressed."""
     assert text == decompress(compressed)
 
 
 @pytest.mark.parametrize("text", ["", "B", "BYUw", "%%", "////", "é", "BYUwNmD2Q==="[:6]])
 def test_what_is_cut_or_no_compression_is_one_error(text: str) -> None:
-    """Never a part of the text."""
+    """Truncated input never gives a part of the text."""
     with pytest.raises(UsageError, match="damaged"):
         decompress(text)

@@ -12,7 +12,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  -
 
 
 def test_results_have_places_in_the_texts() -> None:
-    """Those of the field and of the rule, in the text that each stands in."""
+    """Each result has the place of its field and of its rule, each in its own text."""
     found = review_texts({"policies": documents.LATEST, "resources": POD})
     (review,) = found["reviews"]
     (failed,) = [each for each in review["results"] if each["status"] == "fail"]
@@ -22,7 +22,7 @@ def test_results_have_places_in_the_texts() -> None:
 
 
 def test_problems_are_reported_with_their_place() -> None:
-    """The rest of the texts is reviewed all the same."""
+    """The remaining texts are still reviewed."""
     broken = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: x}\nspec: {rulez: 1}\n"
     found = review_texts(
         {
@@ -50,7 +50,7 @@ spec:
 
 
 def test_changes_and_generated_objects_are_shown() -> None:
-    """As texts before and after."""
+    """Each change has the text before and after."""
     found = review_texts(
         {"policies": f"{LABELS}---\n{documents.GENERATE}", "resources": f"{POD}---\n{documents.NAMESPACE}"}
     )
@@ -93,7 +93,7 @@ def test_an_old_resource_makes_an_update() -> None:
 
 
 def test_the_denial_is_that_of_a_cluster() -> None:
-    """Word for word, for the user of kubectl."""
+    """A denied review has the message that kubectl prints; an allowed one has none."""
     found = review_texts({"policies": documents.LATEST.replace("Audit", "Enforce"), "resources": POD})
     (review,) = found["reviews"]
     assert review["allowed"] is not bool(review["message"])
@@ -101,7 +101,7 @@ def test_the_denial_is_that_of_a_cluster() -> None:
 
 @pytest.mark.parametrize("request_", [{"policies": 1}, {"resources": None}, {"operation": "create"}, {"operation": []}])
 def test_a_request_of_another_form_is_an_error(request_: dict[str, object]) -> None:
-    """Nothing is guessed."""
+    """Missing and malformed fields are not guessed."""
     with pytest.raises(UsageError):
         review_texts(request_)
 
@@ -147,6 +147,6 @@ spec: {policyName: p, validationActions: [Deny]}
 
 
 def test_an_unknown_kubernetes_version_is_an_error() -> None:
-    """With those that are known."""
+    """The error lists the known ones."""
     with pytest.raises(UsageError, match=r"`kubernetesVersion` must be one of 1\.27, "):
         review_texts({"policies": "", "resources": "", "kubernetesVersion": "1.5"})

@@ -54,7 +54,7 @@ def test_a_review_that_takes_too_much_memory_ends_its_process_only() -> None:
 
 
 def test_a_bad_request_is_the_visitor_s_error() -> None:
-    """It does not cost the process."""
+    """The worker process survives a malformed request."""
 
     async def play() -> None:
         async with PlaygroundWorkers(workers=1) as workers:

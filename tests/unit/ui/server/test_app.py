@@ -1,4 +1,4 @@
-"""The server as browsers and scripts meet it."""
+"""The HTTP server, as browsers and scripts use it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.ui.store.samples import report, result
 
 
 def test_every_response_has_the_security_headers(tmp_path: Path) -> None:
-    """Pages, files, answers, errors and the stream of events alike."""
+    """Pages, files, answers, errors and the event stream all have them."""
 
     async def play() -> None:
         async with serve_ui(tmp_path) as ui:
@@ -145,7 +145,7 @@ def test_what_the_page_names_is_kept_for_good(tmp_path: Path) -> None:
 
 
 def test_files_outside_of_the_folder_do_not_exist(tmp_path: Path) -> None:
-    """However the path is written."""
+    """Encoded and relative paths do not leave the folder."""
 
     async def play() -> None:
         async with serve_ui(tmp_path) as ui:
@@ -187,7 +187,7 @@ def test_a_page_that_is_closed_is_no_fault(tmp_path: Path, caplog: pytest.LogCap
 
 
 def test_readiness_tells_why_results_may_be_old(tmp_path: Path) -> None:
-    """On the page as well."""
+    """The page shows the same reason."""
 
     async def play() -> None:
         async with serve_ui(tmp_path, problems=["policyreports are not known yet"]) as ui:
@@ -200,7 +200,7 @@ def test_readiness_tells_why_results_may_be_old(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "json", "html", "sarif", "junit", "markdown", "yaml"])
 def test_exports_hold_the_selected_results(form: str, tmp_path: Path) -> None:
-    """All of them, and no other."""
+    """An export holds exactly the selected results."""
 
     async def play() -> None:
         async with serve_ui(tmp_path) as ui:
@@ -217,7 +217,7 @@ def test_exports_hold_the_selected_results(form: str, tmp_path: Path) -> None:
 
 
 def test_results_can_be_read_page_by_page(tmp_path: Path) -> None:
-    """With facets, resources and history beside them."""
+    """Facets, resources and history have routes, too."""
 
     async def play() -> None:
         async with serve_ui(tmp_path) as ui:
@@ -239,7 +239,7 @@ def test_results_can_be_read_page_by_page(tmp_path: Path) -> None:
 
 
 def test_policies_namespaces_and_sources_are_listed_with_their_results(tmp_path: Path) -> None:
-    """Of the filter, by status."""
+    """The counts are those of the filter, by status."""
 
     async def play() -> list[list[tuple[str, int]]]:
         async with serve_ui(tmp_path) as ui:

@@ -1,4 +1,4 @@
-"""The routes that ask clusters."""
+"""The routes that read from clusters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _filled(ui: UiServer) -> None:
 
 
 def test_a_cluster_that_is_away_is_a_problem_beside_the_answers_of_others(tmp_path: Path) -> None:
-    """Never an empty list without a word."""
+    """The list is never empty without a stated problem."""
 
     async def play() -> tuple[JSONObject, JSONObject]:
         async with serve_ui(tmp_path, inspectors={"c": SampleInspector(), "away": AwayInspector()}) as ui:
@@ -45,7 +45,7 @@ def test_a_cluster_that_is_away_is_a_problem_beside_the_answers_of_others(tmp_pa
 
 
 def test_results_are_asked_of_their_own_cluster(tmp_path: Path) -> None:
-    """A result of a file has none."""
+    """A result from a file has no cluster."""
 
     async def play() -> None:
         async with serve_ui(tmp_path, inspectors={"c": SampleInspector()}) as ui:

@@ -53,7 +53,7 @@ def test_both_gauges_count_open_results(tmp_path: Path) -> None:
     ],
 )
 def test_labels_can_be_chosen(tmp_path: Path, words: list[str], expected: dict[str, str]) -> None:
-    """Down to a series for each object."""
+    """Labels may go down to one series for each object."""
 
     async def play() -> str:
         async with serve_ui(tmp_path, metrics_labels=words) as ui:
@@ -66,6 +66,6 @@ def test_labels_can_be_chosen(tmp_path: Path, words: list[str], expected: dict[s
 
 
 def test_an_unknown_label_is_an_error() -> None:
-    """With those that are known."""
+    """The error lists the known ones."""
     with pytest.raises(UsageError, match="unknown label `uid`: expected simple, detailed, or category"):
         read_labels(["uid"])

@@ -57,7 +57,7 @@ def test_results_have_the_fields_of_policy_reporter(tmp_path: Path) -> None:
 
 
 def test_filters_are_exact_and_pages_follow_each_other(tmp_path: Path) -> None:
-    """A star is a star; a namespace chosen in the list of the cluster selects nothing."""
+    """A star is literal; a namespace filter on the list of cluster-scoped results selects nothing."""
     starred, second, none, labelled, both = read(
         tmp_path,
         "cluster-scoped/results?policies=*",
@@ -143,7 +143,7 @@ def test_kinds_of_a_source_are_left_out(tmp_path: Path) -> None:
 
 
 def test_results_are_sorted_as_asked(tmp_path: Path) -> None:
-    """By names of columns, in either direction, over pages."""
+    """Columns sort in either direction, across pages."""
     up, down, second = read(
         tmp_path,
         "namespace-scoped/results?sortBy=resource_namespace&sortBy=resource_name&direction=asc",
@@ -156,7 +156,7 @@ def test_results_are_sorted_as_asked(tmp_path: Path) -> None:
 
 
 def test_totals_of_a_source_are_counted(tmp_path: Path) -> None:
-    """By status and severity, and the findings by severity."""
+    """Totals are by status and severity, those of findings by severity."""
     statuses, severities, findings = read(
         tmp_path, "sources/kyverno/status-counts", "sources/kyverno/severity-counts", "severity-findings"
     )

@@ -1,4 +1,4 @@
-"""What only a database of several servers has: one writer, announcements, lost connections."""
+"""PostgreSQL shared by several servers: one writer, notifications, lost connections."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_one_server_writes_until_it_is_gone(url: str) -> None:
 
 
 def test_readers_survive_a_lost_connection(url: str) -> None:
-    """The next question opens another one."""
+    """The next query opens a new connection."""
     writer, reader = Writer(url), Reader(url)
     writer.write([report(result())], 10)
     assert 1 == reader.count(NO_FILTER)[0]
@@ -86,7 +86,7 @@ def test_readers_survive_a_lost_connection(url: str) -> None:
 
 
 def test_work_begins_anew_when_the_writer_was_lost(url: str) -> None:
-    """And it writes through another connection."""
+    """The repeated work uses another connection."""
 
     async def play() -> list[int]:
         writer, begun, done = Writer(url), [], asyncio.Event()

@@ -1,4 +1,4 @@
-"""Questions to the store."""
+"""Queries of the store."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_pages_follow_each_other(order: str, query: str, many: Reader) -> None:
 
 
 def test_the_worst_come_first(many: Reader) -> None:
-    """By status, then by severity."""
+    """Results are sorted by status, then by severity."""
     found = [each.collected.finding for each in many.each_result(NO_FILTER)]
     ranks = [(STATUSES.index(each.status), SEVERITIES.index(each.severity)) for each in found]
     assert sorted(ranks) == ranks
@@ -180,7 +180,7 @@ def test_the_worst_come_first(many: Reader) -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "W10", "WyJ3b3JzdCJd", "WyJsYXRlc3QiLDEsMV0", "e30", "%00", "/" * 9])
 def test_a_foreign_cursor_is_an_error(cursor: str, many: Reader) -> None:
-    """It never shows the first page instead."""
+    """An invalid cursor is refused instead of showing the first page."""
     with pytest.raises(UsageError, match="cursor"):
         many.results(NO_FILTER, cursor=cursor)
 
@@ -212,7 +212,7 @@ def test_texts_of_a_request_stay_texts(text: str, many: Reader) -> None:
 
 
 def test_labels_of_reports_select(writer: Writer, reader: Reader) -> None:
-    """With wildcards, and excluding."""
+    """Label filters take wildcards and exclusions."""
     writer.write([report(result(name=name), name=name, labels={"app": name, "x/y": "1"}) for name in ("one", "two")], 1)
     names = [
         [each.collected.finding.resource.name for each in reader.results(selected(query)).items]
@@ -247,6 +247,6 @@ def test_transitions_are_listed_from_the_latest(writer: Writer, reader: Reader) 
 
 
 def test_history_is_kept_by_some_fields_only(reader: Reader) -> None:
-    """A trend of another field would be wrong without a word."""
+    """A trend of any other field is an error, since it would silently be wrong."""
     with pytest.raises(UsageError, match="history is kept by"):
         reader.trend(selected("kind=Pod"), 7, 0)

@@ -13,7 +13,7 @@ from pyverno.ui.store.schema import VERSION, create_tables
 
 
 def test_tables_are_made_once(tmp_path: Path) -> None:
-    """A second start finds them."""
+    """A second start uses the existing tables."""
     path = str(tmp_path / "store.db")
     create_tables(path)
     create_tables(path)

@@ -27,7 +27,7 @@ def is_open(file: Path) -> bool:
 
 @pytest.mark.parametrize("role", Role)
 def test_a_file_that_is_no_database_does_not_stay_open(tmp_path: Path, role: Role) -> None:
-    """Even while the error is held, and with it the frames that it passed."""
+    """The file is closed even while the error and its frames are still referenced."""
     text = tmp_path / "text"
     text.write_text("not a database " * 100)
     with pytest.raises(UsageError) as raised:

@@ -1,4 +1,4 @@
-"""What reports become in the store."""
+"""Writing reports into the store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_reports_that_are_gone_are_resolved(writer: Writer, reader: Reader) -> N
 
 
 def test_a_result_that_moves_to_another_report_is_the_same(writer: Writer, reader: Reader) -> None:
-    """Whichever of the two reports is written first."""
+    """The order in which the two reports are written does not matter."""
     writer.write([report(result(), name="one")], 10)
     assert [] == writer.write([report(result(), name="two"), report(name="one")], 20)
     (kept,) = reader.results(NO_FILTER).items

@@ -92,6 +92,6 @@ def test_a_notice_that_is_refused_is_an_error(target: str, answer: dict[str, Any
     ],
 )
 def test_names_are_nothing_but_names(target: str, reason: str) -> None:
-    """They become parts of requests."""
+    """Names become parts of requests, so other characters are refused."""
     with pytest.raises(UsageError, match=reason):
         send(target, notice())

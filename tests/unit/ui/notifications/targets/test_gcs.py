@@ -61,14 +61,14 @@ def test_each_notice_is_an_object_written_with_one_token(tmp_path: Path) -> None
 
 
 def test_an_account_without_a_token_is_an_error(tmp_path: Path) -> None:
-    """It is repeated later."""
+    """The delivery is repeated later."""
     with pytest.raises(DeliveryError, match="no token"):
         send(tmp_path, {"error": "x"})
 
 
 @pytest.mark.parametrize("text", ["S3CRET", "{}", '{"client_email": "S3CRET", "private_key": "S3CRET"}'])
 def test_credentials_of_another_form_are_not_shown(text: str) -> None:
-    """They are secrets."""
+    """Credentials are secrets, so the error does not quote them."""
     with pytest.raises(UsageError, match="must be the JSON") as caught:
         asyncio.run(
             deliver(json.dumps({"targets": [{"type": "gcs", "bucket": "logs", "credentials": text}]}), [notice()])

@@ -46,7 +46,7 @@ def test_an_issue_is_a_document_in_which_texts_are_no_markup() -> None:
 
 
 def test_marks_are_escaped_where_a_description_is_markup() -> None:
-    """Version 2 of the API."""
+    """Version 2 of the API reads descriptions as markup."""
     (asked,) = send(notice(message="{noformat} [~admin] !http://x/y.png! *b*"), extra=", apiVersion: v2")
     description = json.loads(asked.body)["fields"]["description"]
     assert r"\{noformat\} \[\~admin\] \!http\://x/y.png\! \*b\*" in description

@@ -133,7 +133,7 @@ def test_what_a_server_refuses_is_named_without_the_password(
 
 
 def test_a_server_without_starttls_gets_no_password(tmp_path: Path) -> None:
-    """A man in the middle that takes the offer away would read it."""
+    """An attacker on the network could remove the STARTTLS offer and read the password."""
     inbox = Inbox()
     with pytest.raises(DeliveryError, match="does not offer what is needed"):
         send(inbox, tmp_path, notice(), tls_context=None, require_starttls=False, auth_required=False)

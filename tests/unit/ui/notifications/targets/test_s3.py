@@ -61,7 +61,7 @@ def test_each_notice_is_an_object() -> None:
 
 @pytest.mark.parametrize("bucket", ["a/b", "A", "..", "x@evil.example", "a b"])
 def test_a_bucket_is_nothing_but_a_name(bucket: str) -> None:
-    """It becomes a part of the address."""
+    """The name becomes a part of the address, so other characters are refused."""
     target = f"target: {{s3: {{bucket: '{bucket}', accessKeyId: a, secretAccessKey: b}}}}"
     with pytest.raises(UsageError, match="is no name of one"):
         asyncio.run(deliver(target, [notice()]))
