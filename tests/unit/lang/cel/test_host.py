@@ -1,4 +1,4 @@
-"""What Kyverno's libraries ask of the world, and how its answers and errors reach expressions."""
+"""Calls of Kyverno's libraries to the host, and how answers and errors reach expressions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -128,7 +128,7 @@ class Recorder:
 def test_libraries_ask_the_world(
     environment: Any, text: str, answers: dict[str, Any], asked: tuple[Any, ...], expected: Any
 ) -> None:
-    """Each call is one question with plain values; answers are plain JSON."""
+    """Each call is one request with plain values; answers are plain JSON."""
     host = Recorder(**answers)
     assert environment.compile(text).evaluate({}, host=host) == expected
     assert host.asked == [asked]
@@ -251,6 +251,6 @@ def test_time_and_randomness_come_from_the_runtime() -> None:
 
 
 def test_only_a_policy_of_a_namespace_may_leave_it_out() -> None:
-    """Others have no namespace that could be meant."""
+    """A cluster-wide policy has no namespace of its own."""
     with pytest.raises(CompileError, match="found no matching overload for 'apply'"):
         GENERATING.compile("generator.apply([{'kind': 'X'}])")

@@ -41,7 +41,7 @@ def documented() -> Iterator[tuple[Environment, str, Declaration]]:
 
 
 def test_every_function_has_documentation() -> None:
-    """No function without a sentence."""
+    """Each function has at least one sentence of documentation."""
     assert [declaration.name for _, _, declaration in documented() if not declaration.doc.strip()] == []
 
 

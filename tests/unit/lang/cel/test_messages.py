@@ -78,14 +78,14 @@ def test_fields_are_read_as_protobuf_writes_them_in_json(document: Any, field: s
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_path(document: Any, message: str) -> None:
-    """Nothing is guessed."""
+    """Values of another type are refused instead of guessed."""
     with pytest.raises(DocumentError) as caught:
         STRICT.read("Box", document)
     assert message == caught.value.message
 
 
 def test_go_passes_unknown_fields_over_and_ignores_the_case_of_names() -> None:
-    """As its JSON decoder does; numbers are no text there."""
+    """This is how Go's JSON decoder reads them; a number is not accepted as text."""
     message = LENIENT.read("Box", {"LABEL_TEXT": "a", "nope": 1, "inner": {}})
     assert {"label_text"} == set(message.fields)
     with pytest.raises(DocumentError):
@@ -93,7 +93,7 @@ def test_go_passes_unknown_fields_over_and_ignores_the_case_of_names() -> None:
 
 
 def test_a_zero_counts_as_not_set() -> None:
-    """However it is written; so two messages that differ in that only are equal."""
+    """An explicit zero equals an absent field, so messages that differ only in that are equal."""
     written = STRICT.read("Box", {"count": 0, "labelText": "", "lids": [], "colour": "NONE"})
     assert set() == set(written.fields)
     assert equals(written, STRICT.read("Box", {}))

@@ -1,4 +1,4 @@
-"""Trees that look deeper into their object: the same as those of the longer text."""
+"""Rebased trees equal the trees of the text with the longer path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls take: declared by every overload, charged before the work, refused where nothing could stop it."""
+"""The work of CEL calls: declared by each overload, charged beforehand, and limited."""
 
 from __future__ import annotations
 

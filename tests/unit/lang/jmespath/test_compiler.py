@@ -1,4 +1,4 @@
-"""What expressions give: missing keys, projections, operators, placeholders and limits."""
+"""Results of expressions: missing keys, projections, operators, placeholders and limits."""
 
 import json
 
@@ -191,7 +191,7 @@ def test_the_value_of_a_hole_is_data_in_every_place(text, placeholders, expected
     ],
 )
 def test_the_value_of_a_hole_is_never_parsed_as_an_expression(text, placeholders, error):
-    """What looks like syntax is looked up or refused."""
+    """A value that looks like syntax is used as a key or refused."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text, {"a": {"b": 1}, "l": []}, placeholders)
     assert error == caught.value.detailed
@@ -253,6 +253,6 @@ def test_the_input_is_never_changed():
     "call", ["parse_json('{')", "parse_yaml('{')", "abs('x')", "base64_decode('%')", "to_upper(l)"]
 )
 def test_an_error_of_a_function_is_an_error_under_every_projection(call, operator):
-    """What cannot be read is not empty: a condition about all items would hold for none of them."""
+    """An error must not become an empty list, for which a condition on all items would be true."""
     with pytest.raises(EvaluationError):
         evaluate(call + operator, {"l": [1]})

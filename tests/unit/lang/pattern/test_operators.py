@@ -152,7 +152,7 @@ ORDER = [
 
 @pytest.mark.parametrize(("key", "name", "value", "expected"), EQUALITY + MEMBERSHIP + ORDER)
 def test_an_operator_answers_for_a_key_and_a_value(key, name, value, expected):
-    """Both ways of asking give the same answer."""
+    """Both call forms of an operator give the same answer."""
     assert expected is operator(name)(key, value)
     assert expected is compile_operator(name, value)(key)
 

@@ -4,7 +4,7 @@ from pyverno.lang.pattern.outcome import Cause, Outcome, Problem, Status, go_typ
 
 
 def test_paths_begin_and_end_with_a_slash() -> None:
-    """The root is one slash."""
+    """The path of the root is one slash."""
     assert path_text(()) == "/"
     assert path_text(((((), "spec"), "containers"), 0)) == "/spec/containers/0/"
 

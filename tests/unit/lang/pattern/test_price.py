@@ -1,4 +1,4 @@
-"""What conditions cost: long texts, and wildcards against lists."""
+"""The cost of conditions: long texts, and wildcards against lists."""
 
 import pytest
 

@@ -31,6 +31,6 @@ STEPS: list[tuple[Step, list[Cause | None]]] = [
 
 @pytest.mark.parametrize(("step", "expected"), STEPS)
 def test_a_step_answers_for_a_missing_a_wrong_and_a_right_value(step: Step, expected: list[Cause | None]) -> None:
-    """The table of the anchors."""
+    """The results follow the table of the anchors."""
     problems = [step(resource, (), Ledger()) for resource in ({}, {"k": "2"}, {"k": "1"})]
     assert [problem and problem.cause for problem in problems] == expected

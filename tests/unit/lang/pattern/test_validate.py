@@ -134,7 +134,7 @@ MESSAGES: list[tuple[JSON, JSON, str]] = [
 
 @pytest.mark.parametrize(("pattern", "resource", "message"), MESSAGES)
 def test_messages_are_those_of_the_upstream_engine(pattern: JSON, resource: JSON, message: str) -> None:
-    """Texts are part of the contract."""
+    """Users and tests rely on these texts, so they equal Kyverno's."""
     assert compile_pattern(pattern).match(resource).message == message
 
 

@@ -25,7 +25,7 @@ ENVIRONMENT = kyverno_environment(()).with_variables({"x": DYN})
     ],
 )
 def test_a_literal_that_cannot_be_converted_does_not_compile(text: str, expected: str) -> None:
-    """What fails in every run is an error of the policy, as cel-go finds when it plans the program."""
+    """A conversion that fails in every run is a compile error, as in cel-go."""
     with pytest.raises(CompileError) as error:
         ENVIRONMENT.compile(text)
     assert [issue.message for issue in error.value.issues] == [expected]

@@ -1,4 +1,4 @@
-"""Which hosts are external, and which URLs are none."""
+"""External hosts and invalid URLs."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_loopback_and_private_addresses_are_not_external(url, expected):
 
 @pytest.mark.parametrize("url", ["", "example", "a:b:c/d", ":x", "https://h:port", "https://[::1", "https://h\x00"])
 def test_what_has_no_host_is_an_error(url):
-    """Neither true nor false."""
+    """A text without a host gives an error, neither true nor false."""
     with pytest.raises(EvaluationError):
         is_external(url)
 

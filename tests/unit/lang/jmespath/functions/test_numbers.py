@@ -1,4 +1,4 @@
-"""Which kinds of operands go together, and what comes out."""
+"""Operand types of arithmetic functions, and their results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which patterns `random` refuses."""
+"""Patterns that `random` refuses."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.unit.lang.jmespath.hosts import evaluate
     [("", "no pattern provided"), ("(", "error parsing regexp: missing closing ): `(`")],
 )
 def test_bad_patterns_are_refused(pattern, message):
-    """With Go's texts."""
+    """The errors have Go's texts."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(f"random('{pattern}')")
     assert message == caught.value.detailed

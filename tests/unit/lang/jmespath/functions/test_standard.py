@@ -52,7 +52,7 @@ def test_the_mean_of_nothing_is_not_a_number():
     ],
 )
 def test_standard_errors(text, message):
-    """Texts of the fork."""
+    """The errors have the texts of Kyverno's JMESPath fork."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text, [])
     assert message == caught.value.detailed

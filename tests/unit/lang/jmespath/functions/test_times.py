@@ -38,7 +38,7 @@ def test_times(text, expected):
     ],
 )
 def test_what_is_no_time(text, message):
-    """Texts are Go's."""
+    """The errors have Go's texts."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(text)
     assert message == caught.value.detailed

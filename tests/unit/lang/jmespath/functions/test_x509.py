@@ -53,7 +53,7 @@ def test_a_certificate_is_shown(key):
 
 
 def test_a_request_is_shown(key):
-    """With its extensions and its attributes."""
+    """The request is shown with extensions and attributes."""
     builder = x509.CertificateSigningRequestBuilder(NAME).add_extension(NAMES, critical=False)
     shown = evaluate("x509_decode(@)", builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode())
     assert (["a.example"], 0, 4) == (shown["DNSNames"], shown["Version"], shown["SignatureAlgorithm"])
@@ -78,7 +78,7 @@ def test_other_keys_than_rsa_are_refused():
     ],
 )
 def test_what_is_no_certificate(pem, message):
-    """Texts are Kyverno's."""
+    """The errors have Kyverno's texts."""
     with pytest.raises(EvaluationError) as caught:
         evaluate("x509_decode(@)", pem)
     assert message == caught.value.detailed
@@ -86,7 +86,7 @@ def test_what_is_no_certificate(pem, message):
 
 @pytest.mark.parametrize("cut", [1, 2, 5, 50, 300, 600])
 def test_a_damaged_certificate_is_a_typed_error(key, cut):
-    """Wherever it is cut off."""
+    """A certificate truncated at any byte gives the typed error."""
     lines = certificate(key).splitlines()
     body = "".join(lines[1:-1])[: -cut * 4]
     with pytest.raises(EvaluationError):
