@@ -64,7 +64,7 @@ class RbacAuthorizer:
         return None if found is None else rules_of(found.body)
 
     def _grants(self, user: User, namespace: str) -> Iterator[_Grant]:
-        """Yield what is granted to a user: first in the cluster, then in the namespace; each binding once."""
+        """Yield the permissions of a user: first in the cluster, then in the namespace; each binding once."""
         revisions = tuple(map(self._objects.changed_at, _RESOURCES))
         if revisions != self._made_at:
             self._index, self._made_at = self._indexed(), revisions

@@ -33,7 +33,7 @@ class BuiltinDefaults:
         self._compiled: dict[str, Fill | None] = {}
 
     def fill(self, definition: str, body: JSONObject) -> JSONObject:
-        """Return the object with everything filled in that it does not say; what did not change is shared."""
+        """Return the object with all defaults filled in; unchanged parts are shared."""
         fill = self._struct(definition, ())
         filled: JSONObject = fill(body) if fill is not None else body
         return filled

@@ -110,7 +110,7 @@ def is_same(before: JSON, after: JSON) -> bool:
 
 
 def metadata_errors(body: JSONObject) -> list[FieldError]:
-    """Return what is wrong with the metadata of an object, its name left aside."""
+    """Return the errors in the metadata of an object, except for its name."""
     return [*_note_errors(metadata_of(body)), *_finalizer_errors(body)]
 
 

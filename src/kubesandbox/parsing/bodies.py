@@ -104,7 +104,7 @@ def read_body(data: bytes, content_type: str, *, kind: str, accepted: tuple[str,
 
 
 def yaml_problem(error: DocumentError) -> str:
-    """Write what is wrong with YAML as Kubernetes' reader begins such texts.
+    """Format a YAML error with the prefix of Kubernetes' reader.
 
     >>> yaml_problem(DocumentError("no end"))
     'yaml: line 1: no end'

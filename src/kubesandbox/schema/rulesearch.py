@@ -10,7 +10,7 @@ RULES = "x-kubernetes-validations"
 
 
 def has_rules(schema: JSON) -> bool:
-    """Return whether there are rules in or below a schema.
+    """Return whether a schema or any schema below it has rules.
 
     >>> has_rules({"properties": {"a": {"x-kubernetes-validations": [{"rule": "true"}]}}})
     True

@@ -85,7 +85,7 @@ class ObjectSchemas:
         return Decoded(pruned, tuple(problems))
 
     def default(self, type_: ResourceType, body: JSONObject) -> JSONObject:
-        """Return an object with everything filled in that it does not say; idempotent."""
+        """Return an object with all defaults filled in; idempotent."""
         if type_.is_custom:
             schema = self.custom(type_)
             return schema.default(body) if schema is not None else body
@@ -98,7 +98,7 @@ class ObjectSchemas:
     def validate(
         self, type_: ResourceType, body: JSONObject, old: JSONObject | None = None, *, subresource: str = ""
     ) -> list[FieldError]:
-        """Return what is wrong with an object, and with the change when the stored object is given."""
+        """Return the errors in an object, and in the change when the stored object is given."""
         if type_.key == "services" and not subresource:
             # Kubernetes takes addresses and ports before it looks at anything else
             refused = self._builtin.allocator.refusals(body, old)

@@ -46,7 +46,7 @@ _METADATA: Final = frozenset({"name", "generateName"})
 
 
 def schema_errors(schema: JSONObject, path: str, version: tuple[int, int]) -> list[FieldError]:
-    """Return what is wrong with the schema of a version; `version` is that of Kubernetes.
+    """Return the errors in the schema of a version; `version` is that of Kubernetes.
 
     >>> [str(error) for error in schema_errors({"properties": {}}, "schema", (1, 35))]
     ['schema.type: Required value: must not be empty at the root']

@@ -70,7 +70,7 @@ class Stored:
         return self._json
 
     def keep_in(self, latest: _LatestBodies) -> None:
-        """Keep the body only as long as it is one of the latest."""
+        """Keep the body only while it is among the latest."""
         self._latest = latest
         latest.add(self)
 

@@ -136,7 +136,7 @@ def joined(parts: Iterable[str], separator: str = ",", empty: str = NONE) -> str
 
 
 def shortened(parts: list[str], kept: int, *, separator: str = ",", empty: str = NONE) -> str:
-    """Join the first few texts and say how many more there are.
+    """Join the first few texts and append the number of the others.
 
     >>> shortened(["a", "b", "c", "d", "e"], 3)
     'a,b,c + 2 more...'

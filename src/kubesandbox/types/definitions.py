@@ -22,7 +22,7 @@ class Served:
     """The types that are served now and their schemas: built-in ones and those of the definitions in the store."""
 
     def __init__(self, store: Store, table: ResourceTable, schemas: ObjectSchemas) -> None:
-        """Take what is built in."""
+        """Take the built-in resource types."""
         self._store = store
         self.table = table
         self.schemas = schemas

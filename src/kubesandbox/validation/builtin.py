@@ -61,7 +61,7 @@ class BuiltinValidation:
     def errors(
         self, type_: ResourceType, body: JSONObject, old: JSONObject | None = None, subresource: str = ""
     ) -> list[FieldError]:
-        """Return what is wrong with an object, and with the change where the stored object is given."""
+        """Return the errors in an object, and in the change when the stored object is given."""
         errors: list[FieldError] = []
         if subresource == "status":
             return []  # what controllers report is checked against the schema only

@@ -33,7 +33,7 @@ _TYPES: Mapping[Result, tuple[Type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _NoFile:
-    """The source of expressions that stand in no file."""
+    """The source of expressions without a file."""
 
     value: JSON = field(default_factory=dict)
     file: str = "-"

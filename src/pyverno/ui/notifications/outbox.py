@@ -94,7 +94,7 @@ class NoticeRecorder:
             self._dropped(target.name, lost)
 
     def _withdraw(self, connection: Connection, target: TargetSettings, notice: Notice) -> bool:
-        """Take back the notices of a problem that is gone before it was sent; return whether none was sent."""
+        """Withdraw unsent notices of a resolved problem; return whether none was sent."""
         own = (target.name, notice.key)
         kept = connection.execute(
             "SELECT count(*) FROM notices WHERE target = ? AND key = ? AND delivery = '' AND event = ?", (*own, OPENED)

@@ -102,7 +102,7 @@ class GeneratingPolicies:
         context.state.listen(self._note_kinds)
 
     def _keys(self) -> Iterable[Identity]:
-        """Return all policies that generate, and those that are gone and whose objects are still there."""
+        """Return all generating policies, and deleted ones whose generated objects still exist."""
         self._seen = self._generating()
         return dict.fromkeys((*self._seen, *self._downstreams.policies()))
 

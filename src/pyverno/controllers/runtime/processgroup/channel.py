@@ -28,7 +28,7 @@ class Channel:
         return cls(*await asyncio.open_connection(sock=end, limit=_LONGEST))
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message without waiting; it is lost if the other process is gone."""
+        """Send a message without waiting; it is lost if the other process has ended."""
         self.send_encoded(self.encode(message))
 
     @staticmethod
@@ -43,7 +43,7 @@ class Channel:
             self._writer.write(message)
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message; None when the other process is gone or sends something malformed."""
+        """Return the next message; None when the other process has ended or sends a malformed one."""
         with suppress(OSError, ValueError):
             line = await self._reader.readline()
             if line.endswith(b"\n"):

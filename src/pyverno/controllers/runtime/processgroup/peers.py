@@ -35,7 +35,7 @@ class Peers:
         return self._others
 
     async def follow(self, own: Callable[[], str], metrics: Metrics, stop: asyncio.Event) -> None:
-        """Exchange messages with the parent until cancelled; set `stop` when the parent is gone."""
+        """Exchange messages with the parent until cancelled; set `stop` when the parent has ended."""
         channel = await Channel.open(self._end)
         beating = asyncio.create_task(_beat(channel, own))
         try:
