@@ -36,7 +36,7 @@ def naive_statuses(trace: RuleTrace) -> list[str]:
     """Return the statuses of the results that a rule must have, going by its trace."""
     match = next((node for node in trace.children if isinstance(node, MatchNode)), None)
     if match is None or not _matches(match):
-        return []  # a rule that was not asked has no nodes
+        return []  # a rule that was not evaluated has no nodes
     for node in trace.children:
         if isinstance(node, ConditionsNode):
             met = _met(node)

@@ -96,7 +96,7 @@ def test_generated_source_gives_the_value_of_the_expression(text: str, data: JSO
     source.line(0, "return v{}", number)
     try:
         found = source.build()(data)
-    except Exception:  # then the expression itself is asked
+    except Exception:  # then the expression itself decides
         with contextlib.suppress(UnknownKeyError, PyvernoError):
             expression.evaluate({"top": data}, Runtime())
         return

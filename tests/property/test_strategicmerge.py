@@ -58,7 +58,7 @@ PODS = st.fixed_dictionaries(
 
 def outcome(merge: object, document: JSON, patch: JSON) -> JSON:
     try:
-        return repr(merge(document, patch))  # type: ignore[operator]  # repr tells 1, 1.0 and True, and orders of keys
+        return repr(merge(document, patch))  # type: ignore[operator]  # repr distinguishes 1, 1.0, True and orders of keys
     except PatchError as error:
         return error.message
 

@@ -358,7 +358,7 @@ def test_every_kind_of_policy_that_is_watched_has_its_path() -> None:
         assert named == read_route(named.path)
 
 
-# ------------------------------------------------------------------------------------ what is asked of the API server
+# -------------------------------------------------------------------------------------------- calls of the API server
 
 
 def _with_cluster(text: str, scene: Callable[[Caller, Script], Awaitable[None]], observer: Recorded) -> None:

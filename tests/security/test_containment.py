@@ -159,7 +159,7 @@ def test_a_review_never_changes_its_input(case: Case) -> None:
 
 
 NOT_IDEMPOTENT = {
-    # the patch of these says that something is put before the value, or taken away, each time
+    # the patches of these cases put text before the value, or remove some of it, on each run
     "mutate/at-stands-for-the-value-at-the-same-place",
     "mutate/foreach-patches-every-element",
     # a test operation that no longer holds is an error

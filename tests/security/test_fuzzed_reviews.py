@@ -68,7 +68,7 @@ def _bodies(seed: int) -> Iterator[tuple[str, bytes]]:
 def _is_answer(status: int, body: bytes) -> bool:
     told: JSONObject = json.loads(body)
     if status >= 500:
-        # nobody can say what a namespace or a resource that does not exist is subject to: the failurePolicy decides
+        # which policies apply to an unknown namespace or resource is undecidable: the failurePolicy decides
         return any(text in told["message"] for text in ("available to read Namespace", "is not known"))
     if status != 200:
         return status >= 400 and told["kind"] == "Status"

@@ -30,7 +30,7 @@ def claim(row: dict[str, Any]) -> Claim:
     whole = [value for name, value in documents.items() if name.startswith("expected")]
     if whole:
         expected["document"] = whole[0]
-        # the function patches with the policy's first rule only, which is why `rules` says less than the policy
+        # the function patches with the policy's first rule only, which is why `rules` lists fewer than the policy
         policy = _first_rules(policy, expected.pop("rules", 0))
     if "want" in row:
         expected["patches"] = sorted(row["want"], key=encode)

@@ -49,7 +49,7 @@ def _fact(key: str, expected: Any, results: tuple[RuleResult, ...]) -> Any:
         case "rules":
             return len(results)
         case "messages":
-            # a rule without a result says nothing, and rows may list the first messages only
+            # a rule without a result has no message, and rows may list the first messages only
             said = [result.message for result in results]
             count = min(len(said), len(expected))
             return expected if said[:count] == expected[:count] else said
