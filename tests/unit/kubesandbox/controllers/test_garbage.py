@@ -105,7 +105,7 @@ async def test_a_reference_to_nothing_makes_garbage(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_an_owner_of_an_unknown_kind_is_no_reason_to_delete(cluster: Cluster) -> None:
-    """Its definition may come back."""
+    """The definition of the kind may be created again."""
     unknown = {"apiVersion": "example.com/v1", "kind": "Toy", "metadata": {"name": "ball", "uid": "u1"}}
     await cluster.create("configmaps", config_map("a", unknown))
     assert ["a"] == names(cluster)

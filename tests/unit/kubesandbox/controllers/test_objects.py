@@ -44,7 +44,7 @@ def test_objects_are_divided_by_owner_and_selector() -> None:
 
 
 def test_an_owner_that_leaves_adopts_and_releases_nothing() -> None:
-    """What it has it keeps until the end."""
+    """It keeps its objects until its own deletion."""
     leaving = with_metadata(OWNER, deletionTimestamp="x")
     found = claim(leaving, [thing("a", {}, owner_reference(OWNER)), thing("b", {})], lambda _labels: False)
     assert (["a"], (), ()) == ([body["metadata"]["name"] for body in found.owned], found.adopted, found.released)

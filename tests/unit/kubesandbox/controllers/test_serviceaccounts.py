@@ -33,7 +33,7 @@ async def test_every_namespace_has_an_account_and_the_certificate(cluster: Clust
 
 @in_cluster
 async def test_a_secret_for_an_account_is_filled(cluster: Cluster) -> None:
-    """With token, certificate and namespace."""
+    """The Secret gets token, certificate and namespace."""
     await cluster.create("secrets", secret("default"))
     found = cluster.get("secrets", "token")
     data = {key: base64.b64decode(value).decode() for key, value in found["data"].items()}

@@ -103,7 +103,7 @@ async def test_a_service_without_selector_keeps_its_own_addresses(cluster: Clust
 
 @in_cluster
 async def test_addresses_go_with_their_service(cluster: Cluster) -> None:
-    """The slice by its owner, the Endpoints by name."""
+    """The slice is deleted through its owner reference, the Endpoints by name."""
     await cluster.create("services", service())
     await cluster.create("pods", web_pod("a"))
     await cluster.client.delete("services", "web", "default")

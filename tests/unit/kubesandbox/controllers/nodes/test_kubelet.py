@@ -73,7 +73,7 @@ async def test_init_containers_end_and_sidecars_run(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_new_image_restarts_the_container(cluster: Cluster) -> None:
-    """Only this container; `restartCount` rises."""
+    """Only this container restarts, and its `restartCount` rises."""
     two = [{"name": "main", "image": "nginx:1"}, {"name": "side", "image": "side:1"}]
     await cluster.create("pods", pod("web", containers=two))
     body = cluster.get("pods", "web")
@@ -136,7 +136,7 @@ async def test_a_container_waits_for_its_configuration(cluster: Cluster) -> None
 
 @in_cluster
 async def test_a_pod_waits_for_its_volumes(cluster: Cluster) -> None:
-    """Without an address; an optional source is not waited for."""
+    """A waiting pod has no address; optional sources are not waited for."""
     volumes = [
         {"name": "maybe", "configMap": {"name": "absent", "optional": True}},
         {"name": "keys", "secret": {"secretName": "keys"}},

@@ -37,7 +37,7 @@ def test_containers_end_with_their_code() -> None:
 
 
 def test_pods_that_are_not_restarted_come_to_an_end() -> None:
-    """With the code that an annotation gives; what is no number is none."""
+    """An annotation gives the exit code; a value that is not a number is ignored."""
     body = pod("web")
     assert [False, False, True, True] == [
         will_finish({**body, "spec": {**body["spec"], **spec}})

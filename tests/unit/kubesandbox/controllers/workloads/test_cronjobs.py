@@ -44,7 +44,7 @@ async def test_a_job_is_made_at_every_time_of_the_schedule(cluster: Cluster) -> 
 
 @in_cluster
 async def test_finished_jobs_are_kept_up_to_a_number(cluster: Cluster) -> None:
-    """The oldest go, with their pods."""
+    """The oldest Jobs are deleted with their pods."""
     await cluster.create(CRON_JOBS, cron_job("* * * * *", successfulJobsHistoryLimit=2))
     await cluster.settle(301)
     await cluster.settle(2)

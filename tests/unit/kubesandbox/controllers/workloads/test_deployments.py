@@ -112,7 +112,7 @@ async def test_scaling_goes_up_and_down(cluster: Cluster) -> None:
 
 @in_cluster
 async def test_a_paused_deployment_waits_with_its_template_but_scales(cluster: Cluster) -> None:
-    """After it is resumed the rollout happens."""
+    """The rollout starts when the Deployment is resumed."""
     await cluster.create(DEPLOYMENTS, workload("Deployment", "web", replicas=2))
     await cluster.client.patch(DEPLOYMENTS, "web", "default", {"spec": {"paused": True}})
     await change_image(cluster, "nginx:2")
@@ -129,7 +129,7 @@ async def test_a_paused_deployment_waits_with_its_template_but_scales(cluster: C
 
 @in_cluster
 async def test_history_is_limited(cluster: Cluster) -> None:
-    """The oldest empty ReplicaSets go."""
+    """The oldest empty ReplicaSets are deleted."""
     await cluster.create(DEPLOYMENTS, workload("Deployment", "web", replicas=1, revisionHistoryLimit=1))
     for tag in range(2, 5):
         await change_image(cluster, f"nginx:{tag}")

@@ -102,7 +102,7 @@ async def test_a_suspended_job_has_no_pods_and_goes_on_later(cluster: Cluster) -
 
 @in_cluster
 async def test_a_finished_job_goes_when_its_time_is_over(cluster: Cluster) -> None:
-    """With its pods."""
+    """The Job is deleted with its pods."""
     await cluster.create(JOBS, job(ttlSecondsAfterFinished=60))
     await cluster.settle(1)
     await cluster.settle(59)

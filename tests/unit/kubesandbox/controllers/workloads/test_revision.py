@@ -46,7 +46,7 @@ def test_a_template_that_was_there_before_gets_the_highest_number() -> None:
 
 
 def test_only_what_nobody_uses_is_too_much() -> None:
-    """The oldest first."""
+    """The oldest unused revisions are deleted first."""
     revisions = [{"metadata": {"name": name}, "revision": number} for number, name in enumerate("abcd")]
     assert ["a", "b", "c", "d"] == [item["metadata"]["name"] for item in sorted_revisions(reversed(revisions))]
     assert ["b"] == [item["metadata"]["name"] for item in history_excess(revisions, ["a", "d"], 1)]
