@@ -9,7 +9,7 @@ import asyncio
 import logging
 from http import HTTPStatus
 
-from aiohttp import web
+from aiohttp import ClientConnectionResetError, web
 from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, LineTooLong
 
 from pyverno.kube.json import dump as dump_json
@@ -23,8 +23,8 @@ _MAX_HEADER = 1 << 20
 _MAX_HEADERS = 10_000
 _REQUEST_LINE = regex(r"b'[!-~]+ [!-~]+ HTTP/1\.[01]'")
 """A whole request line in the words of the parser: only its method is unknown."""
-_NOT_RAISED_HERE = (BadHttpMessage, web.RequestPayloadError)
-"""What clients have done, not this server."""
+_NOT_RAISED_HERE = (BadHttpMessage, web.RequestPayloadError, ClientConnectionResetError)
+"""Errors that clients cause: unreadable requests, and connections that close before their response ends."""
 
 
 class Connections(web.Server):
@@ -61,7 +61,7 @@ class _Connection(web.RequestHandler):
     def log_exception(self, *args: object, **kw: object) -> None:
         """Log what went wrong, unless a client is at fault."""
         if isinstance(kw.get("exc_info"), _NOT_RAISED_HERE):
-            _log.debug("a request cannot be read")
+            _log.debug("a request cannot be read, or its client is gone")
         else:
             super().log_exception(*args, **kw)
 
