@@ -152,8 +152,8 @@ class _OwnRoutes:
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         async with self._live.listen() as queue:
-            await response.prepare(request)
             with suppress(ConnectionResetError):  # the page was closed
+                await response.prepare(request)
                 await _send_updates(response, queue, shows_counts=SCOPE.get() is None)
         return response
 
