@@ -146,7 +146,7 @@ def exactly_one_run(range_: Step, slots: tuple[int, ...], predicate: Step) -> Ru
             elif value is not False:
                 failed = no_such_overload()
         if failed is not None:
-            raise failed
+            raise failed.copied()  # no frame holds the error that it raises
         return count == 1
 
     return run
@@ -191,7 +191,7 @@ def collect_run(
             except EvaluationError as error:
                 failed = error.copied()
         if failed is not None:
-            raise failed
+            raise failed.copied()  # no frame holds the error that it raises
         f[EVALUATION].produce(len(result) * ITEM_BYTES)
         return result
 
