@@ -30,22 +30,30 @@ _LONG = timedelta(days=3650)
 
 @dataclass
 class TimeAuthority:
-    """A root and a certificate that stamps, valid for ten years around `now`; `extensions` are further ones of it."""
+    """A root and a certificate that stamps, valid for ten years around `now`; `extensions` are further ones of it.
+
+    Stamps hold the certificates of `beside`, too.
+    """
 
     now: int = 1_700_000_000
     extensions: Sequence[x509.ExtensionType] = ()
+    beside: Sequence[x509.Certificate] = ()
     _key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     _root_key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
     def __post_init__(self) -> None:
         """Make the certificates."""
         self.root = self._certificate("time root", self._root_key, is_authority=True)
-        self.leaf = self._certificate("time stamps", self._key, is_authority=False)
+        self.leaf = self._certificate("time stamps", self._key, is_authority=False, extensions=self.extensions)
 
     @property
     def chain(self) -> tuple[x509.Certificate, ...]:
         """Leaf and root."""
         return self.leaf, self.root
+
+    def issue(self, name: str) -> x509.Certificate:
+        """Return another certificate that may stamp, without further extensions."""
+        return self._certificate(name, self._key, is_authority=False, extensions=())
 
     def stamp(self, signature: bytes, time: int) -> bytes:
         """Return the time-stamp response that proves that a signature existed at a time."""
@@ -77,13 +85,20 @@ class TimeAuthority:
             der.integer(3),
             der.set_of(der.sequence(der.oid(_SHA256))),
             der.sequence(der.oid(_TST_INFO), der.context(0, der.octets(info))),
-            der.context(0, self.leaf.public_bytes(Encoding.DER)),
+            der.context(0, b"".join(sorted(each.public_bytes(Encoding.DER) for each in (self.leaf, *self.beside)))),
             der.set_of(signer),
         )
         token = der.sequence(der.oid(_SIGNED_DATA), der.context(0, data))
         return der.sequence(der.sequence(der.integer(0)), token)
 
-    def _certificate(self, name: str, key: ec.EllipticCurvePrivateKey, *, is_authority: bool) -> x509.Certificate:
+    def _certificate(
+        self,
+        name: str,
+        key: ec.EllipticCurvePrivateKey,
+        *,
+        is_authority: bool,
+        extensions: Sequence[x509.ExtensionType] = (),
+    ) -> x509.Certificate:
         root = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "time root")])
         builder = (
             x509.CertificateBuilder()
@@ -100,6 +115,6 @@ class TimeAuthority:
             builder = builder.add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._root_key.public_key()), critical=False
             ).add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.TIME_STAMPING]), critical=True)
-            for each in self.extensions:
+            for each in extensions:
                 builder = builder.add_extension(each, critical=False)
         return builder.sign(self._root_key, hashes.SHA256())

@@ -1,17 +1,18 @@
 """One target of a TUF repository, with the library of TUF; only this module may import it.
 
 The library verifies signatures, thresholds, expiry and versions of the metadata. What is kept between two runs makes it
-refuse an older state.
+refuse an older state. It counts the ids of keys; that as many different keys have signed is checked here.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tuf.api.exceptions import DownloadError, RepositoryError
+from tuf.api.metadata import Metadata
 from tuf.ngclient.config import UpdaterConfig
 from tuf.ngclient.updater import Updater
 
@@ -20,6 +21,7 @@ from pyverno.errors import HostError
 __all__ = ["fetch_target"]
 
 _MAX_TARGET: Final = 1_048_576
+_MAX_ROOTS: Final = 1024
 
 
 def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
@@ -39,6 +41,7 @@ def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
             bootstrap=root,
         )
         found = updater.get_targetinfo(name)
+        _check_signers(folder, Metadata.from_bytes(root))
         if found is None:
             raise HostError(f"the TUF repository {mirror} has no target `{name[:200]}`")
         if found.length > _MAX_TARGET:
@@ -51,6 +54,32 @@ def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
         raise HostError(f"the TUF repository {mirror} proves nothing: {_shorten(error)}") from None
     except (OSError, ValueError) as error:
         raise HostError(f"the TUF repository {mirror} cannot be used: {_shorten(error)}") from None
+
+
+def _check_signers(folder: Path, first: Metadata[Any]) -> None:
+    """Raise RepositoryError unless each file that the library kept has as many keys as its threshold demands.
+
+    Each root is signed by the keys of the one before and by its own. Roles that targets delegate to are left to
+    the library.
+    """
+    root = first
+    for version in range(first.signed.version + 1, first.signed.version + _MAX_ROOTS):
+        path = folder / "root_history" / f"{version}.root.json"
+        if not path.exists():
+            break
+        following: Metadata[Any] = Metadata.from_file(str(path))
+        for each in (root, following):
+            _check_threshold(each, "root", following)
+        root = following
+    for role in ("timestamp", "snapshot", "targets"):
+        _check_threshold(root, role, Metadata.from_file(str(folder / f"{role}.json")))
+
+
+def _check_threshold(root: Metadata[Any], role: str, signed: Metadata[Any]) -> None:
+    found = root.signed.get_verification_result(role, signed.signed_bytes, signed.signatures)
+    keys = {"".join(str(each.keyval.get("public")).split()) for each in found.signed.values()}
+    if len(keys) < found.threshold:
+        raise RepositoryError(f"`{role}` is signed by fewer keys than its threshold")
 
 
 def _shorten(error: Exception) -> str:

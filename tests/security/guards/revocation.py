@@ -78,6 +78,13 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "if False:",
     ),
     (
+        "the certificate of a stamp is that of its signer",
+        f"{_TEST}::test_a_certificate_beside_the_one_that_stamped_proves_nothing",
+        "images/verification/timestamps.py",
+        "if (each.x509.issuer, each.x509.serial_number) in named}",
+        "if not each.is_self_issued and each.x509.serial_number not in {number for _, number in named}}",
+    ),
+    (
         "redirects are not followed",
         f"{_CLIENT}::test_a_response_that_is_no_current_list_is_an_error",
         "registry/revocation.py",

@@ -188,7 +188,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_registry_that_lies_is_an_error(case: str) -> None:
-    """Each false response is refused with its reason, and never used."""
+    """Each false response is refused with its reason, and never used (CVE-2024-29902)."""
     fault, message = HOSTILE[case]
     registry = Registry(fault=fault)
     digest = registry.push("team/app", "v1")
@@ -223,7 +223,7 @@ def test_a_blob_with_other_bytes_is_an_error() -> None:
 
 
 def test_only_sha256_names_a_blob() -> None:
-    """Other algorithms, and text that would change the path, never reach the registry."""
+    """Other algorithms, and text that would change the path, never reach the registry (CVE-2024-3727)."""
     registry = Registry()
     found = _error(registry, lambda client: client.blob(_repository(registry), "sha256:../../secret"))
     assert "`sha256:../../secret` is no digest of the kind sha256" == found
@@ -264,14 +264,14 @@ def _challenge(realm: str) -> Fault:
     "realm", ["file:///etc/passwd", "/token", "", "http://user:word@127.0.0.1/token", "http://[::"]
 )
 def test_a_realm_that_is_no_address_gets_no_credential(realm: str) -> None:
-    """The registry chooses the token server, so only a plain server URL is accepted."""
+    """The registry chooses the token server, so only a plain server URL is accepted (CVE-2026-33540)."""
     registry = Registry(fault=_challenge(realm))
     found = _error(registry, lambda client: client.manifest(_repository(registry, USER), "v1"))
     assert "the registry `HOST` names no usable realm for tokens" == found
 
 
 def test_a_registry_behind_https_cannot_fetch_tokens_over_plain_http() -> None:
-    """The credential would cross the network in clear text."""
+    """The credential would cross the network in clear text (CVE-2026-33540)."""
     certificate = make_certificate()
     context = certificate.client_context()
     context.check_hostname = False
@@ -293,7 +293,10 @@ def test_a_registry_behind_https_cannot_fetch_tokens_over_plain_http() -> None:
 
 
 def test_a_redirect_to_another_host_takes_no_credential_along() -> None:
-    """Blobs are often stored elsewhere; the token stays with the registry (oras-go CVE-2026-50151)."""
+    """Blobs are often stored elsewhere; the token stays with the registry.
+
+    oras-go CVE-2026-50151, CVE-2026-48978, GHSA-vh4v.
+    """
     registry = Registry(users={"user": "canary-password"})
     store = Registry()
     body = b"blob"
@@ -344,7 +347,10 @@ def test_an_image_without_referrers_has_none() -> None:
 
 
 def test_pages_of_referrers_do_not_go_on_forever_or_elsewhere() -> None:
-    """An endless list, or one that continues on another host, is an error (CVE-2023-42813)."""
+    """An endless list, or one that continues on another host, is an error.
+
+    CVE-2023-42813, CVE-2023-33958, CVE-2023-2253.
+    """
     messages = []
     for link in ("</v2/team/app/referrers/x>; rel=next", "<https://evil.example.com/v2/>; rel=next"):
 
@@ -361,7 +367,7 @@ def test_pages_of_referrers_do_not_go_on_forever_or_elsewhere() -> None:
 
 
 def test_too_many_referrers_are_an_error() -> None:
-    """The limit is fifty of one type."""
+    """The limit is fifty of one type (CVE-2023-33957)."""
     registry = Registry()
     subject = registry.push("team/app", "v1")
     for number in range(51):

@@ -153,7 +153,7 @@ def test_a_referrer_of_another_image_is_an_error() -> None:
 
 
 def test_more_than_a_hundred_signatures_are_an_error() -> None:
-    """Users who may push signatures must not be able to prolong a review (CVE-2023-42814)."""
+    """Users who may push signatures must not be able to prolong a review (CVE-2023-42814, CVE-2024-29903)."""
     registry, layer = Registry(), SERVICES.keyed().sign_layer("sha256:" + "0" * 64)
     digest = registry.push("team/app", "v1")
     registry.push_layers("team/app", f"{digest.replace(':', '-')}.sig", [layer] * 101, SIMPLE)
@@ -166,7 +166,7 @@ def test_more_than_a_hundred_signatures_are_an_error() -> None:
 
 
 def test_more_than_a_hundred_attestations_are_an_error() -> None:
-    """The limit covers layers; referrers have their own limit (CVE-2023-42815)."""
+    """The limit covers layers; referrers have their own limit (CVE-2023-42815, CVE-2023-46737)."""
     registry, digest = Registry(), "sha256:" + "0" * 64
     layer = SERVICES.keyed().attest_layer(digest, {}, "https://example.com/scan")
     digest = registry.push("team/app", "v1")

@@ -94,9 +94,11 @@ def public_key(key: object, what: str) -> PublicKey:
 
 def read_key(data: bytes, what: str = "the public key") -> PublicKey:
     """Read one key, as PEM or as the DER of a SubjectPublicKeyInfo; raises VerificationError."""
+    if len(data) > MAX_PEM:
+        raise VerificationError(f"{what} is longer than {MAX_PEM} bytes")
     try:
         if data.lstrip().startswith(b"-----BEGIN"):
-            return public_key(serialization.load_pem_public_key(data[: MAX_PEM + 1]), what)
+            return public_key(serialization.load_pem_public_key(data), what)
         return public_key(serialization.load_der_public_key(data), what)
     except (ValueError, UnsupportedAlgorithm):
         raise VerificationError(f"{what} cannot be read") from None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -11,6 +11,9 @@ from pyverno.errors import VerificationError
 from pyverno.images.verification.certificates import Certificate, read_certificate
 from pyverno.images.verification.chain import check_chain
 from pyverno.images.verification.trust import Authority
+
+if TYPE_CHECKING:
+    from rfc3161_client import SignerInfo
 
 __all__ = ["MAX_TIMESTAMPS", "check_timestamp", "verify_timestamp"]
 
@@ -61,7 +64,7 @@ def verify_timestamp(
             builder = builder.add_root_certificate(leaf.x509)
         try:
             builder.build().verify_message(response, signature)
-            signer = leaf if leaf not in roots else _signer(embedded)
+            signer = leaf if leaf not in roots else _signer(response.signed_data.signer_infos, embedded)
             chain = check_chain(signer, (*rest, *embedded), roots, time, ExtendedKeyUsageOID.TIME_STAMPING)
             return time, chain
         except (TokenError, ValueError):
@@ -71,9 +74,10 @@ def verify_timestamp(
     raise VerificationError(problem)
 
 
-def _signer(embedded: Sequence[Certificate]) -> Certificate:
-    """Return the certificate of the token that is no authority's."""
-    found = [each for each in embedded if not each.is_self_issued]
-    if not found:
-        raise VerificationError("the time stamp has no certificate")
-    return found[0]
+def _signer(infos: Iterable[SignerInfo], embedded: Sequence[Certificate]) -> Certificate:
+    """Return the certificate that the token names as its signer's; further ones that it holds prove nothing."""
+    named = {(each.issuer, each.serial_number) for each in infos}
+    found = {each for each in embedded if (each.x509.issuer, each.x509.serial_number) in named}
+    if len(found) != 1:
+        raise VerificationError("the time stamp does not hold the one certificate of its signer")
+    return found.pop()

@@ -86,7 +86,7 @@ def test_an_invalid_policy_is_not_pushed(cli: Run, registry: Registry) -> None:
     ],
 )
 def test_what_an_artifact_holds_is_not_trusted(cli: Run, registry: Registry, document: object, problem: str) -> None:
-    """A name never leaves the folder, and nothing is written beside policies."""
+    """A name never leaves the folder, and nothing is written beside policies (CVE-2026-50162, CVE-2026-50163)."""
     body = yaml.safe_dump(document).encode()
     registry.push("team/policies", "1", layers=(body,))
     manifest = json.loads(registry.manifests["team/policies", "1"][1])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from securesystemslib.signer import CryptoSigner
+from securesystemslib.signer import CryptoSigner, Key, Signature, Signer
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
 
 from tests.authority.signing import SigningServices
@@ -22,33 +22,65 @@ ROOT = SigningServices().trusted_root()
 YEAR = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)
 
 
+class Twin(Signer):
+    """The same key under another id."""
+
+    def __init__(self, signer: CryptoSigner) -> None:
+        self._signer = signer
+        body = signer.public_key.to_dict()
+        self._key = Key.from_dict("0" * 64, body)
+
+    @property
+    def public_key(self) -> Key:
+        """The key, with the other id."""
+        return self._key
+
+    @classmethod
+    def from_priv_key_uri(cls, *_: object) -> Signer:  # type: ignore[override]
+        """Twins are made of signers."""
+        raise ValueError
+
+    def sign(self, payload: bytes) -> Signature:
+        """Return the signature of the key under the other id."""
+        return Signature(self._key.keyid, self._signer.sign(payload).signature)
+
+
 class Repository:
     """A TUF repository in a folder, whose four roles sign with one key."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.signer = CryptoSigner.generate_ecdsa()
+        self.signers: tuple[Signer, ...] = (self.signer,)
         self.root = Root(expires=YEAR, consistent_snapshot=False)
         for role in ("root", "timestamp", "snapshot", "targets"):
             self.root.add_key(self.signer.public_key, role)
         self.version = 0
 
-    def publish(self, target: bytes = ROOT, *, expires: datetime = YEAR, stored: bytes | None = None) -> None:
+    def publish(
+        self,
+        target: bytes = ROOT,
+        *,
+        expires: datetime = YEAR,
+        stored: bytes | None = None,
+        name: str = "trusted_root.json",
+    ) -> None:
         """Write a version of the metadata, and the target or other bytes in its place."""
         self.version += 1
         targets = Targets(version=self.version, expires=YEAR)
-        targets.targets["trusted_root.json"] = TargetFile.from_data("trusted_root.json", target)
+        targets.targets[name] = TargetFile.from_data(name, target)
         snapshot = Snapshot(version=self.version, expires=YEAR, meta={"targets.json": MetaFile(self.version)})
         timestamp = Timestamp(version=self.version, expires=expires, snapshot_meta=MetaFile(self.version))
         (self.folder / "targets").mkdir(exist_ok=True)
         (self.folder / "targets/trusted_root.json").write_bytes(target if stored is None else stored)
-        for name, signed in (("targets", targets), ("snapshot", snapshot), ("timestamp", timestamp)):
-            (self.folder / f"{name}.json").write_bytes(self.sign(signed))
+        for role, signed in (("targets", targets), ("snapshot", snapshot), ("timestamp", timestamp)):
+            (self.folder / f"{role}.json").write_bytes(self.sign(signed))
 
     def sign(self, signed: Root | Targets | Snapshot | Timestamp) -> bytes:
         """Return metadata with its signature."""
         metadata = Metadata(signed)
-        metadata.sign(self.signer)
+        for each in self.signers:
+            metadata.sign(each, append=True)
         return metadata.to_bytes()
 
 
@@ -107,7 +139,7 @@ def test_a_repository_of_other_keys_is_refused(
 
 
 def test_an_older_state_is_refused(cli: Run, repository: Repository, arguments: list[str]) -> None:
-    """A mirror cannot bring back what it served before."""
+    """A mirror cannot bring back what it served before (CVE-2022-29173)."""
     repository.publish()
     newer = cli(*arguments)
     repository.version = 0
@@ -128,10 +160,54 @@ def test_an_older_state_is_refused(cli: Run, repository: Repository, arguments: 
 def test_a_state_that_proves_nothing_is_an_error(
     cli: Run, repository: Repository, arguments: list[str], publish: dict[str, object], text: str
 ) -> None:
-    """Metadata that expired, other bytes than the signed ones, and what is no trusted root."""
+    """Metadata that expired, other bytes than the signed ones, and what is no trusted root (CVE-2024-47534)."""
     repository.publish(**publish)  # type: ignore[arg-type]
     code, problem = _problem(cli, arguments)
     assert (1, True) == (code, text in problem)
+
+
+@pytest.mark.parametrize("role", ["targets", "root"])
+def test_one_key_under_two_ids_is_one_signer(
+    cli: Run, folder: Path, repository: Repository, arguments: list[str], role: str
+) -> None:
+    """A threshold counts keys, not the ids that the metadata gives them; the twin is another key (GHSA-3633)."""
+    found = []
+    for second in (CryptoSigner.generate_ecdsa(), Twin(repository.signer)):
+        repository.root.add_key(second.public_key, role)
+        repository.root.roles[role].threshold = 2
+        repository.signers = (repository.signer, second)
+        repository.publish()
+        for version, path in ((2, repository.folder / "2.root.json"), (1, folder / "root.json")):
+            repository.root.version = version
+            path.write_bytes(repository.sign(repository.root))
+        ran = cli(*arguments[:-1], f"cache{len(found)}")
+        found.append((ran.code, f"`{role}` is signed by fewer keys than its threshold" in ran.err))
+        repository.root.revoke_key(second.public_key.keyid, role)
+    assert [(0, False), (1, True)] == found
+
+
+@pytest.mark.parametrize("threshold", [0, -1])
+def test_a_threshold_below_one_is_an_error(
+    cli: Run, folder: Path, repository: Repository, arguments: list[str], threshold: int
+) -> None:
+    """Otherwise metadata without a signature would count (CVE-2026-23992)."""
+    repository.root.roles["targets"].threshold = threshold
+    (folder / "root.json").write_bytes(repository.sign(repository.root))
+    code, problem = _problem(cli, arguments)
+    assert (1, True) == (code, "proves nothing" in problem)
+
+
+def test_no_name_of_a_target_is_a_path(cli: Run, folder: Path, repository: Repository, arguments: list[str]) -> None:
+    """A target with dots in its name is written nowhere but to the output (CVE-2026-24137)."""
+    repository.publish(name="../../../outside.json")
+    (repository.folder / "outside.json").write_bytes(ROOT)
+    before = {each for each in folder.rglob("*") if "cache" not in each.parts}
+    ran = cli(*arguments, "--target", "../../../outside.json")
+    after = {each for each in folder.rglob("*") if "cache" not in each.parts}
+    kept = {each.name for each in (folder / "cache").rglob("*") if each.is_file()}
+    assert (0, ROOT.decode(), before) == (ran.code, ran.out, after)
+    assert {"1.root.json", "root.json", "timestamp.json", "snapshot.json", "targets.json"} == kept
+    assert [] == [*folder.parent.glob("outside.json"), *folder.parent.parent.glob("outside.json")]
 
 
 def test_what_is_missing_is_named(cli: Run, folder: Path, arguments: list[str]) -> None:

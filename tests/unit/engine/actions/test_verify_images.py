@@ -81,7 +81,7 @@ def test_a_keyless_signature_is_admitted_for_its_identity_only(stage: ImageStage
 
 
 def test_a_bundle_signs_an_image_only_with_the_type_of_a_signature(stage: ImageStage) -> None:
-    """An image that has only an attestation is not signed."""
+    """An image that has only an attestation is not signed (CVE-2022-35930)."""
     digest = stage.push()
     stage.bundle(digest, predicate={"ok": True}, predicate_type=TYPE)
     policy = stage.policy(type="SigstoreBundle")
@@ -399,7 +399,7 @@ def test_an_attestation_without_attestors_is_no_proof(stage: ImageStage) -> None
 
 
 def test_an_attestation_of_another_type_is_not_found(stage: ImageStage) -> None:
-    """The text is that of Kyverno, with the attestor that looked for it."""
+    """The text is that of Kyverno, with the attestor that looked for it (CVE-2022-35929)."""
     stage.push()
     place = ".attestations[0].attestors[0]: "
     error = f"{place}attestions not found for predicate type {TYPE}"

@@ -82,7 +82,7 @@ def test_a_chain_leads_through_what_is_offered() -> None:
 
 
 def test_an_authority_between_that_has_expired_leads_nowhere() -> None:
-    """The certificate of the signer is still valid, that of its issuer is not."""
+    """The certificate of the signer is still valid, that of its issuer is not (CVE-2026-24122)."""
     expired = _certificate("a", "root", "a", "root", ends=NOW - 1)
     found = [_problem([expired]), _problem([expired, BETWEEN]), _problem([BETWEEN])]
     text = "the certificate does not lead to a trusted authority at 2023-11-14T22:13:20Z"
@@ -201,6 +201,16 @@ def test_few_chains_are_remembered() -> None:
         check_chain(each, [BETWEEN], [ROOT], NOW, known=known)
     kept = [known.chain_of(each, key, NOW) != () for each in (leaves[0], leaves[-1], large)]
     assert kept == [False, True, False]
+
+
+def test_a_name_like_the_form_of_its_text_is_a_name() -> None:
+    """Names are compared as they are encoded; their text is only shown, and never parsed (CVE-2023-25656)."""
+    names = ("=#" * 32, "#04024869", "CN=root", "a,CN=a+", "\\" * 64)
+    leaves = [_certificate(each, "a", "leaf", "a", is_authority=False) for each in names]
+    assert leaves == [check_chain(each, [BETWEEN], [ROOT], NOW)[0] for each in leaves]
+    foreign = _certificate("CN=root", "CN=root", "b", "b")
+    with pytest.raises(VerificationError, match="does not lead to a trusted authority"):
+        check_chain(_certificate("x", "CN=root", "leaf", "b", is_authority=False), [foreign], [ROOT], NOW)
 
 
 def test_a_name_that_is_a_string_of_bits_is_an_error_of_ours() -> None:

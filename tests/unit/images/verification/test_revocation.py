@@ -17,6 +17,7 @@ from pyverno.images.verification.certificates import read_certificate, read_cert
 from pyverno.images.verification.notary.envelope import read_notary
 from pyverno.images.verification.notary.verify import Level, NotaryAttestor, NotaryTarget, verify_notary
 from pyverno.images.verification.revocation import current_until
+from pyverno.images.verification.timestamps import verify_timestamp
 from pyverno.images.verification.trust import Authority
 from tests.authority.notary import JWS, NotarySigner
 from tests.authority.revocation import list_at, ocsp_answer, responder_at, revocation_list
@@ -223,7 +224,7 @@ def test_a_certificate_that_may_be_revoked_fails(case: str) -> None:
 
 
 def test_no_address_of_a_signer_without_trust_is_read() -> None:
-    """A stranger cannot make the verifier open connections."""
+    """A stranger cannot make the verifier open connections (CVE-2026-24117)."""
     asked: list[str] = []
     problem = _problem(LISTED, {}, asked=asked, root=STRANGER.root_pem)
     assert (problem, asked) == ("trust store: no certificate of the chain is in the trust store", [])
@@ -236,7 +237,7 @@ def test_a_permissive_level_reads_no_revocation() -> None:
 
 
 def test_certificates_of_time_stamps_may_be_revoked() -> None:
-    """A stamp of a revoked authority proves no time."""
+    """A stamp of a revoked authority proves no time (CVE-2024-56138)."""
     signer, stamps = NotarySigner(), TimeAuthority(extensions=(list_at(LIST),))
     envelope = read_notary(signer.sign(JWS, DIGEST, stamps=stamps), JWS)
     authority = Authority((read_certificate(stamps.root.public_bytes(Encoding.DER)),))
@@ -244,6 +245,19 @@ def test_certificates_of_time_stamps_may_be_revoked() -> None:
     ledger = verify_notary(attestor, envelope, NotaryTarget(DIGEST, 7, NOW))
     problem = f"revocation: certificate 1 may be revoked: {LIST}: nothing here reads revocations"
     assert (False, problem) == (ledger.passes, ledger.problem)
+
+
+def test_a_certificate_beside_the_one_that_stamped_proves_nothing() -> None:
+    """The one that the stamp names as its signer is checked, not the first one that it holds (CVE-2026-39984)."""
+    signer, stamps = NotarySigner(), TimeAuthority(extensions=(list_at(LIST),))
+    stamps.beside = [stamps.issue(f"other {number}") for number in range(7)]
+    authority = Authority((read_certificate(stamps.root.public_bytes(Encoding.DER)),))
+    chain = verify_timestamp(stamps.stamp(b"signature", NOW), b"signature", (authority,))[1]
+    assert stamps.leaf == chain[0].x509
+    envelope = read_notary(signer.sign(JWS, DIGEST, stamps=stamps), JWS)
+    attestor = NotaryAttestor(".certificates", read_certificates(signer.root_pem), (authority,))
+    problem = f"revocation: certificate 1 may be revoked: {LIST}: nothing here reads revocations"
+    assert problem == verify_notary(attestor, envelope, NotaryTarget(DIGEST, 7, NOW)).problem
 
 
 def test_an_answer_is_kept_until_it_says() -> None:

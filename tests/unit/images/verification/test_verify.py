@@ -111,7 +111,7 @@ def test_a_time_stamp_proves_the_time_where_no_log_does() -> None:
 
 
 def test_an_attestation_passes_for_its_own_type_only() -> None:
-    """A statement counts for the predicate type that the policy names."""
+    """A statement counts for the predicate type that the policy names (CVE-2022-35929, CVE-2022-35930)."""
     layer = KEYED.attest_layer(DIGEST, {"ok": True}, PREDICATE)
     signature = read_attestation_layer(layer.blob, layer.annotations)
     assert ["", "type: the signature is for `https://example.com/scan`"] == [
@@ -282,13 +282,19 @@ WRONG: dict[str, tuple[Attestor, Signature, Expected, str]] = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_signature_fails_with_its_reason(case: str) -> None:
-    """Each constraint that does not hold fails alone, and its reason names the value found."""
+    """Each constraint that does not hold fails alone, and its reason names the value found.
+
+    CVE-2022-23649, CVE-2026-22703, CVE-2024-51746, CVE-2022-36056, CVE-2026-54787.
+    """
     attestor, signature, expected, problem = WRONG[case]
     assert problem == _problem(attestor, signature, expected)
 
 
 def test_a_log_entry_needs_the_signature_of_the_log() -> None:
-    """A promise that the log did not make proves nothing, and neither does a proof under a foreign checkpoint."""
+    """A promise that the log did not make proves nothing, and neither does a proof under a foreign checkpoint.
+
+    CVE-2022-23649, CVE-2022-36056.
+    """
     signature = _bundle(KEYED)
     (entry,) = signature.log_entries
     assert entry.proof is not None
@@ -337,7 +343,7 @@ def test_a_checkpoint_is_a_signed_note_to_the_letter(note: str) -> None:
 
 
 def test_every_field_of_an_attestor_has_a_row_in_the_table_of_constraints() -> None:
-    """A field that is added to Attestor cannot be forgotten."""
+    """A field that is added to Attestor cannot be forgotten (CVE-2026-48815)."""
     full = _keyless(
         timestamp_required=True, annotations={"a": exact("1")}, extensions={"githubWorkflowSha": exact("2")}
     )
@@ -348,7 +354,7 @@ def test_every_field_of_an_attestor_has_a_row_in_the_table_of_constraints() -> N
 
 
 def test_an_open_constraint_never_passes() -> None:
-    """A constraint that no check settles keeps the ledger from passing."""
+    """A constraint that no check settles keeps the ledger from passing (CVE-2026-48815)."""
     ledger = Ledger(["digest", "a new field"])
     ledger.meet("digest")
     assert (False, "a new field: was not checked") == (ledger.passes, ledger.problem)
@@ -394,6 +400,14 @@ def test_a_set_passes_when_enough_entries_have_signed() -> None:
 def test_the_same_key_counts_once() -> None:
     """Two entries with one key are one signer (CVE-2023-class of threshold faults)."""
     found = verify_set(_set(_key(), _key(), count=2), [_layer(KEYED), _layer(KEYED)], _expected())
+    assert (False, 1) == (found.passes, found.verified)
+
+
+def test_an_entry_of_a_log_counts_once() -> None:
+    """A threshold counts signers: the same entries and stamps twice in one signature add nothing (CVE-2026-49834)."""
+    one = _layer(KEYED, is_stamped=True)
+    twice = replace(one, log_entries=one.log_entries * 2, timestamps=one.timestamps * 2)
+    found = verify_set(_set(_key(), _key(SERVICES.keyed()), count=2), [twice], _expected())
     assert (False, 1) == (found.passes, found.verified)
 
 
@@ -478,7 +492,10 @@ UNREADABLE: Sequence[tuple[str, bytes]] = (
 
 @pytest.mark.parametrize(("message", "blob"), UNREADABLE)
 def test_a_bundle_that_cannot_be_read_is_refused(message: str, blob: bytes) -> None:
-    """What is not exactly in the form is an error, never a signature with parts missing."""
+    """What is not exactly in the form is an error, never a signature with parts missing.
+
+    CVE-2026-39395, CVE-2024-45395.
+    """
     with pytest.raises(VerificationError) as caught:
         read_bundle(blob)
     assert message == caught.value.message
@@ -501,7 +518,7 @@ def test_an_unknown_extension_is_an_error() -> None:
 
 
 def test_a_log_out_of_use_does_not_count() -> None:
-    """A log is trusted only within the period that the trust root states."""
+    """A log is trusted only within the period that the trust root states (CVE-2026-54787)."""
     (log,) = ROOT.logs
     ended = TransparencyLog(log.key, log.id, log.begins, SERVICES.now)
     attestor = replace(_key(), logs=(ended,))

@@ -215,7 +215,7 @@ def test_public_images_of_amazon_need_no_login() -> None:
 
 
 def test_each_registry_belongs_to_one_cloud() -> None:
-    """A similar host name receives no credential."""
+    """A similar host name receives no credential (CVE-2025-27403)."""
     ambient = Ambient({})
     clouds = (Google(ambient), Amazon(ambient), Azure(ambient), GitHub(ambient))
     hosts = ("gcr.io", ECR, "team.azurecr.io", "ghcr.io", f"{ECR}.evil.org", "gcr.io.evil.org", "docker.io")

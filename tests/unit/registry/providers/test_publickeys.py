@@ -135,7 +135,10 @@ def test_a_version_of_a_key_may_be_of_another_kind() -> None:
     ],
 )
 def test_a_name_that_is_no_key_is_an_error(reference: str, problem: str) -> None:
-    """A policy cannot choose the address or the path that receives the identity."""
+    """A policy cannot choose the address or the path that receives the identity.
+
+    CVE-2026-24117, CVE-2026-22772, CVE-2026-49478.
+    """
     with pytest.raises(HostError, match=problem):
         _fetch(lambda keys: keys.fetch(reference))
 

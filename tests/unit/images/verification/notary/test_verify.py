@@ -173,7 +173,7 @@ WRONG: dict[str, tuple[Callable[[str], bytes], str]] = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_signature_says_what_is_wrong(case: str, form: str) -> None:
-    """Each way of being wrong breaks its own constraint."""
+    """Each way of being wrong breaks its own constraint (CVE-2024-23332)."""
     make, expected = WRONG[case]
     attestor = _attestor(RSA if case.startswith("RSA") else SIGNER)
     found = _problem(attestor, form, make(form))
