@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,6 @@ from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
-
-pytestmark = pytest.mark.skipif(not os.environ.get("PYVERNO_E2E"), reason="starts a cluster for six seconds")
 
 POLICY = """\
 apiVersion: kyverno.io/v1

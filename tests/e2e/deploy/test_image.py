@@ -102,13 +102,13 @@ def test_the_image_applies_policies(root: Path) -> None:
 def test_the_image_for_arm64_starts() -> None:
     """On an emulated processor; its libraries and wheels are those of that architecture."""
     root = BUILT / "root-arm64"
-    shutil.copy(str(EMULATOR), root / "tmp" / "emulator")
+    shutil.copy(str(EMULATOR), root / "emulator")
     try:
-        emulated = ["/tmp/emulator", *CONFIG["Entrypoint"]]  # noqa: S108 -- the folder of the image
+        emulated = ["/emulator", *CONFIG["Entrypoint"]]
         command = [str(shutil.which("chroot")), f"--userspec={CONFIG['User']}", str(root), *emulated]
         out = subprocess.run([*command, "version"], env={}, capture_output=True, text=True, check=True).stdout
     finally:
-        (root / "tmp" / "emulator").unlink()
+        (root / "emulator").unlink()
     assert f"Version: {__version__}" == out.splitlines()[0]
 
 

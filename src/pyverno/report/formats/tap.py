@@ -1,6 +1,6 @@
 """Findings in the Test Anything Protocol, version 14: one test point for each result.
 
-A warning is a `TODO`: it is shown, and does not fail the run.
+A warning carries TAP's directive for failures that are shown and do not fail the run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from pyverno.report.finding import Finding
 from pyverno.report.problem import Problem
 
 __all__ = ["tap"]
+
+_SKIPPED, _EXPECTED = " # SKIP", " # TODO"
+"""Directives of the protocol: a test point that was not run, and one whose failure does not count."""
 
 _CONTROL = regex("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -49,8 +52,8 @@ def _finding_point(each: Finding) -> _Point:
         case "pass":
             return True, title, "", {}
         case "skip":
-            return True, title, f" # SKIP {_escape(each.message)}".rstrip(), {}
-    directive = " # TODO warning" if each.status == "warn" else ""
+            return True, title, f"{_SKIPPED} {_escape(each.message)}".rstrip(), {}
+    directive = f"{_EXPECTED} warning" if each.status == "warn" else ""
     detail = {"message": each.message, "severity": each.severity, "status": each.status, "at": str(each.location)}
     return False, title, directive, detail
 

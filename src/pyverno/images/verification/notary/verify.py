@@ -208,7 +208,7 @@ class _Checks:
         return str(expiry)
 
     def _revocation(self) -> str:
-        # addresses in certificates are read only after somebody trusted signed them
+        # addresses in certificates are read only if a trusted party signed the certificates
         if not (self.is_signed and self.is_trusted):
             raise VerificationError("was not read, because the signer is not trusted")
         if self.stamping:
