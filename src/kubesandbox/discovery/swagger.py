@@ -11,6 +11,7 @@ from typing import Final
 
 import orjson
 
+from kubesandbox.protobuf.wire import write_field
 from pyverno.kube.json import JSON, JSONObject
 
 __all__ = ["SWAGGER_MEDIA", "encode_swagger", "swagger_document"]
@@ -71,7 +72,7 @@ def encode_swagger(document: JSONObject) -> bytes:
     """
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
     definitions = _named(1, document["definitions"])
-    return _text(1, document["swagger"]) + _message(2, info) + _message(8, b"") + _message(9, definitions)
+    return _text(1, document["swagger"]) + write_field(2, info) + write_field(8, b"") + write_field(9, definitions)
 
 
 def _encode_schema(schema: JSONObject) -> bytes:
@@ -80,50 +81,36 @@ def _encode_schema(schema: JSONObject) -> bytes:
         if schema.get(key):
             found += _text(number, schema[key])
     if "default" in schema:
-        found += _message(5, _any(schema["default"]))
+        found += write_field(5, _any(schema["default"]))
     found += b"".join(_text(19, name) for name in schema.get("required") or ())
-    found += b"".join(_message(20, _any(value)) for value in schema.get("enum") or ())
+    found += b"".join(write_field(20, _any(value)) for value in schema.get("enum") or ())
     more = schema.get("additionalProperties")
     if isinstance(more, dict):
-        found += _message(21, _message(1, _encode_schema(more)))
+        found += write_field(21, write_field(1, _encode_schema(more)))
     elif isinstance(more, bool):
-        found += _message(21, bytes((2 << 3, more)))
+        found += write_field(21, bytes((2 << 3, more)))
     if "type" in schema:
-        found += _message(22, _text(1, schema["type"]))
+        found += write_field(22, _text(1, schema["type"]))
     if isinstance(schema.get("items"), dict):
-        found += _message(23, _message(1, _encode_schema(schema["items"])))
+        found += write_field(23, write_field(1, _encode_schema(schema["items"])))
     if "properties" in schema:
-        found += _message(25, _named(1, schema["properties"]))
+        found += write_field(25, _named(1, schema["properties"]))
     for key, value in schema.items():
         if key.startswith(_MARKS):
-            found += _message(31, _text(1, key) + _message(2, _any(value)))
+            found += write_field(31, _text(1, key) + write_field(2, _any(value)))
     return found
 
 
 def _named(number: int, schemas: Mapping[str, JSONObject]) -> bytes:
     return b"".join(
-        _message(number, _text(1, name) + _message(2, _encode_schema(schema))) for name, schema in schemas.items()
+        write_field(number, _text(1, name) + write_field(2, _encode_schema(schema))) for name, schema in schemas.items()
     )
 
 
 def _any(value: JSON) -> bytes:
     """Return a value of any type, which is written as YAML; JSON is that as well."""
-    return _message(2, orjson.dumps(value))
+    return write_field(2, orjson.dumps(value))
 
 
 def _text(number: int, text: str) -> bytes:
-    return _message(number, text.encode())
-
-
-def _message(number: int, data: bytes) -> bytes:
-    """Return a field of bytes."""
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+    return write_field(number, text.encode())

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from pyverno.errors import DocumentError
 
-__all__ = ["WireType", "fields", "packed", "signed"]
+__all__ = ["WireType", "fields", "packed", "signed", "write_field"]
 
 Payload: TypeAlias = int | bytes
 """The value of a field: a number, or bytes whose meaning the message knows."""
@@ -88,3 +88,21 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFF_FFFF_FFFF_FFFF, place
     raise DocumentError("proto: integer overflow")
+
+
+def write_field(number: int, data: bytes) -> bytes:
+    r"""Return a field of bytes, such as a text or a message.
+
+    >>> write_field(1, b"2.0")
+    b'\n\x032.0'
+    """
+    return _write_varint(number << 3 | WireType.BYTES) + _write_varint(len(data)) + data
+
+
+def _write_varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

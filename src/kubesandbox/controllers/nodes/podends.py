@@ -34,6 +34,7 @@ RUN_SECONDS = "fake-kubelet.sandbox/run-seconds"
 """Annotation of a pod: the seconds that its containers run before they end, 1 by default."""
 
 _KILLED = 137
+_MOST_DIGITS = 8
 
 
 def will_finish(pod: JSONObject) -> bool:
@@ -46,9 +47,11 @@ def run_seconds(pod: JSONObject) -> float:
 
     >>> run_seconds({"metadata": {}}), run_seconds({"metadata": {"annotations": {RUN_SECONDS: "30"}}})
     (1.0, 30.0)
+    >>> run_seconds({"metadata": {"annotations": {RUN_SECONDS: "9" * 400}}})
+    1.0
     """
     text = annotations_of(pod).get(RUN_SECONDS, "")
-    return float(text) if text.isascii() and text.isdigit() else 1.0
+    return float(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else 1.0
 
 
 def exit_codes(pod: JSONObject) -> dict[str, int]:

@@ -100,8 +100,9 @@ def convert_document(
         return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
     documents, record, state, reason = found.documents, None, _UNTESTED, ""
     comparison: Comparison | None = None
-    if is_tested and _judgeable(document.value) is not None:
-        comparison = _verified(document, companion, settings)
+    judged = _judgeable(document.value) if is_tested else None
+    if judged is not None:
+        comparison = _verified(judged, companion, settings)
         state, reason = _verdict(comparison)
         if comparison.counterexample is not None and not is_unsafe:
             refused = Refused("differs", "", reason, "convert the rule by hand; --unsafe shows the difference")
@@ -119,14 +120,13 @@ def convert_document(
     return Conversion(document, _lines(document, found, state, reason), documents, found.remaining, written, record)
 
 
-def _verified(document: Document, companion: Companion, settings: Settings) -> Comparison:
+def _verified(policy: JSONObject, companion: Companion, settings: Settings) -> Comparison:
     found = companion.conversion
     left = _judgeable(found.remaining) if found.remaining is not None else None
     made = [each for each in found.documents if not _asks_registry(each)]
     new = [*companion.new, *made, *([left] if left is not None else [])]
     codes = {note.code for rule in found.rules for note in rule.notes}
-    old = [*companion.old, _judgeable(document.value) or document.value]
-    return verify(old, new, settings, judges_deleted=DELETION_ERRORS not in codes)
+    return verify([*companion.old, policy], new, settings, judges_deleted=DELETION_ERRORS not in codes)
 
 
 def _asks_registry(document: JSONObject) -> bool:

@@ -1,7 +1,4 @@
-"""Coverage and mutation score as text, JSON, Markdown and a self-contained HTML page.
-
-Pure text.
-"""
+"""Coverage and mutation score as text, JSON, Markdown and a self-contained HTML page."""
 
 from __future__ import annotations
 
