@@ -31,6 +31,7 @@ __all__ = [
     "Source",
     "boolean",
     "choice",
+    "describe_type",
     "free",
     "integer",
     "list_of",
@@ -186,27 +187,23 @@ class Cursor:
 
     def wrong_type(self, expected: str, value: JSON) -> None:
         """Record that a value has another JSON type than expected."""
-        self.error("wrong-type", f"expected {expected}, found {_type_name(value)}")
+        self.error("wrong-type", f"expected {expected}, found {describe_type(value)}")
 
 
 Shape: TypeAlias = Callable[[JSON, Cursor], Any]
 """Turns one JSON value into a typed value and reports its problems to the cursor."""
 
 
-def _type_name(value: JSON) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
+_TYPES = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+
+
+def describe_type(value: JSON) -> str:
+    """Return the type of a value as error texts name it.
+
+    >>> describe_type(None), describe_type([]), describe_type({})
+    ('null', 'a list', 'an object')
+    """
+    return "null" if value is None else _TYPES.get(type(value), "an object")
 
 
 def text(value: JSON, cursor: Cursor) -> str:

@@ -13,7 +13,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule, VerifyImages
-from pyverno.policy.schema import Path, suggestion
+from pyverno.policy.schema import Path, describe_type, suggestion
 from pyverno.policy.validate import Validate, ValidateForeach
 
 __all__ = [
@@ -171,7 +171,7 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
         for index, each in enumerate(value):
             if not isinstance(each, str):
                 text = (
-                    f"'value[{index}]' found to be of the type {_type_name(each)}. "
+                    f"'value[{index}]' found to be {describe_type(each)}. "
                     "The provided values are expected to be strings"
                 )
                 findings.error("condition-operation", (*path, index), text)
@@ -180,23 +180,7 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
                 findings.error("condition-operation", (*path, index), text)
     else:
         text = (
-            f"'value' field found to be of the type {_type_name(value)}. "
+            f"'value' field found to be {describe_type(value)}. "
             "The provided value/values are expected to be either in the form of a string or list"
         )
         findings.error("condition-operation", path, text)
-
-
-def _type_name(value: JSON) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case dict():
-            return "object"
-        case _:
-            return "list"

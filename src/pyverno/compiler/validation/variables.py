@@ -238,13 +238,14 @@ def _check_document(
 ) -> None:
     """Check the variables of a part of a rule; `target` is the index of its only target in the rule."""
     template = compile_template(document)
+    is_reported = any(each.code == _USER_ERROR for each in findings.errors.values())
     for error in template.errors:
         place = Place((*path, *_in_rule(error.steps, target)), error.text, error.offset, error.in_key)
         findings.error("variable", path, f"{prefix}{error.message}", at=place if error.offset is not None else None)
     for variable in template.variables:
         text = _without_inner(variable.text)
         if variable.expression is not None and text != "@" and not allowed.accepts(text):
-            if _name_of(text) in _OF_ADMISSION and any(each.code == _USER_ERROR for each in findings.errors.values()):
+            if is_reported and _name_of(text) in _OF_ADMISSION:
                 continue  # the checks of background mode have found it
             at = _place(template, variable, path, target) if len(findings.errors) < _MOST_PLACES else None
             findings.error("variable", path, f"{prefix}{allowed.refusal(text)}", at=at)

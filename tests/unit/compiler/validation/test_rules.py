@@ -166,7 +166,7 @@ def test_names_are_checked():
         ),
         (
             "{key: '{{request.operation}}', operator: AnyIn, value: [1]}",
-            "'value[0]' found to be of the type integer. The provided values are expected to be strings",
+            "'value[0]' found to be a number. The provided values are expected to be strings",
         ),
     ],
 )
