@@ -27,6 +27,7 @@ from tests.e2e.admission.mixture import Asked, Mixture
 
 __all__ = [
     "ADD",
+    "ADD_TO_LATECOMER",
     "EVERYTHING",
     "IS_FULL",
     "REQUIRE",
@@ -50,8 +51,8 @@ _RESOURCES: Final = {"ClusterPolicy": POLICIES, "Policy": _NAMESPACED, "Validati
 Scene = Callable[[Client, Deployment], Awaitable[None]]
 
 
-def _policy(name: str, rule: JSONObject, *kinds: str) -> JSONObject:
-    match = {"any": [{"resources": {"kinds": list(kinds), "namespaces": ["default"]}}]}
+def _policy(name: str, rule: JSONObject, *kinds: str, **selection: list[str]) -> JSONObject:
+    match = {"any": [{"resources": {"kinds": list(kinds), "namespaces": ["default"], **selection}}]}
     return {
         "apiVersion": "kyverno.io/v1",
         "kind": "ClusterPolicy",
@@ -71,9 +72,10 @@ REQUIRE = _policy(
     },
     "ConfigMap",
 )
-ADD = _policy(
-    "add-tier", {"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"+(tier)": "bronze"}}}}}, "ConfigMap"
-)
+_BRONZE: Final = {"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"+(tier)": "bronze"}}}}}
+ADD = _policy("add-tier", _BRONZE, "ConfigMap")
+ADD_TO_LATECOMER = _policy("add-tier-to-latecomer", _BRONZE, "ConfigMap", names=["latecomer"])
+"""Changes only the ConfigMap `latecomer`: other reviews keep their answers when it appears."""
 EVERYTHING = {
     **REQUIRE,
     "metadata": {"name": "require-team-everywhere"},

@@ -21,7 +21,7 @@ from tests.e2e.admission.apiserver import ApiServer
 from tests.e2e.admission.deployment import CONFIG_MAPS, POLICIES, SECRETS, Deployment, install, trusted, until
 from tests.e2e.admission.load import Load, config_map, team_labels
 from tests.e2e.admission.mixture import mixture
-from tests.e2e.admission.scene import ADD, IS_FULL, REQUIRE, apply, apply_all, note, play, pool
+from tests.e2e.admission.scene import ADD, ADD_TO_LATECOMER, IS_FULL, REQUIRE, apply, apply_all, note, play, pool
 from tests.e2e.admission.users import Users
 
 _ROLLS = 20 if IS_FULL else 1
@@ -206,14 +206,15 @@ def test_reviews_go_on_while_the_api_server_is_away(tmp_path: Path) -> None:
 
 
 async def _follows(client: Client) -> bool:
-    """Return whether a new policy takes effect: `ADD` labels every ConfigMap in `default`."""
+    """Return whether a new policy takes effect; it changes none of the reviews that the load sends meanwhile."""
     try:
-        await client.create(POLICIES, ADD)
+        await client.create(POLICIES, ADD_TO_LATECOMER)
     except StatusError as error:
         if error.reason != "AlreadyExists":
             return False
+    latecomer = config_map("latecomer", team="blue")
     try:
-        stored = await client.create(CONFIG_MAPS, config_map("b", team="blue"), "default", query={"dryRun": "All"})
+        stored = await client.create(CONFIG_MAPS, latecomer, "default", query={"dryRun": "All"})
     except StatusError:
         return False
     return (stored["metadata"].get("labels") or {}).get("tier") == "bronze"
