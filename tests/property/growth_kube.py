@@ -93,7 +93,7 @@ EXEMPT: Mapping[str, str] = {
                 "attestors.constraints_of", "certificates.check_code_signing", "certificates.extension_value", "chain.check_chain",
                 "certificates.extensions_of", "certificates.issuer_of", "certificates.subjects_of", "keys.format_pem", "logentry.check_entry",
                 "logentry.read_log_entry", "merkle.root_of", "notary.algorithms.check_signature", "notary.verify.verify_notary", "payloads.read_envelope", "payloads.read_statement",
-                "signature.read_attestation_layer", "signature.read_signature_layer", "strictjson.text_of",
+                "signature.read_attestation_layer", "signature.read_signature_layer", "signature.read_stored", "strictjson.text_of",
                 "timestamps.check_timestamp", "transparency.check_certificate_logged", "verify.verify", "verify.verify_set",
             )
         ),

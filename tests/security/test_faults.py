@@ -471,8 +471,8 @@ UNREACHED: Mapping[str, str] = {
         for name in (
             "demands.read_demands",
             "notary._notary_attestor",
-            "notary._problem",
             "notary.check_notary",
+            "notary.try_notary",
             "passes.PassCache.add",
             "passes.PassCache.has",
             "pinning._child",
@@ -516,6 +516,7 @@ UNREACHED: Mapping[str, str] = {
             "signature.read_attestation_layer",
             "signature.read_bundle",
             "signature.read_signature_layer",
+            "signature.read_stored",
             "verify.verify",
             "verify.verify_set",
             "attestorsets.read_attestor_sets",

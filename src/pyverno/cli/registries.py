@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.errors import HostUnavailableError, UsageError
+from pyverno.errors import UsageError
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
     import aiohttp
 
     from pyverno.engine.imagesource import ImageSource
-    from pyverno.registry.dockerconfig import DockerConfig
     from pyverno.registry.loopthread import OwnRegistryImages
 
-__all__ = ["RegistryAccess", "open_registries", "opened_registries", "own_credentials", "read_registry_access"]
+__all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_registry_access"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +43,13 @@ def open_registries(access: RegistryAccess) -> OwnRegistryImages:
     """Return images of registries; the caller closes them, or ends with its process."""
     from pyverno.images.verification.trust import read_trust_root
     from pyverno.registry.loopthread import OwnRegistryImages
+    from pyverno.registry.owncredentials import own_credentials
     from pyverno.registry.transport import RegistrySettings
 
     root = read_trust_root(access.trusted_root) if access.trusted_root else None
     return OwnRegistryImages(
         own_credentials(),
         trust_root=None if root is None else lambda: root,
-        public_key=_public_key,
         settings=RegistrySettings(allows_http=access.connector is not None),
         connector=access.connector,
     )
@@ -65,25 +63,6 @@ def opened_registries(access: RegistryAccess | None) -> Iterator[ImageSource | N
         return
     with open_registries(access) as own:
         yield own.source
-
-
-def own_credentials() -> DockerConfig:
-    """Return the credentials of the person, by modules that few runs need."""
-    from pyverno.registry import owncredentials
-
-    return owncredentials.own_credentials()
-
-
-def _public_key(reference: str) -> str:
-    """Return the key of a key management system; rules run on a thread without a loop."""
-    import asyncio
-
-    from pyverno.registry.providers.ambient import Ambient
-    from pyverno.registry.providers.publickeys import PublicKeys
-
-    if reference.startswith("k8s://"):
-        raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
-    return asyncio.run(PublicKeys(Ambient(os.environ)).fetch(reference))
 
 
 def _read_root(path: str) -> bytes:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import aiohttp
 
-from pyverno.errors import HostError, PyvernoError
+from pyverno.errors import HostError, HostUnavailableError, PyvernoError
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.registry.client import RegistryClient
 from pyverno.registry.images import BlockingImages, Credentials, RegistryImages
 from pyverno.registry.transport import RegistrySettings, Transport
+
+if TYPE_CHECKING:
+    from pyverno.registry.providers.publickeys import PublicKeys
 
 __all__ = ["LoopThread", "OwnRegistryImages"]
 
@@ -73,12 +77,18 @@ class OwnRegistryImages:
         settings: RegistrySettings | None = None,
         connector: Callable[[], aiohttp.BaseConnector] | None = None,
     ) -> None:
-        """Start the thread; nothing is read before a rule needs it."""
+        """Start the thread; nothing is read before a rule needs it.
+
+        Without `public_key`, keys of key management systems are fetched with the identity of the process.
+        """
         self._thread = LoopThread()
         self._images = RegistryImages(
             RegistryClient(Transport(settings, connector or aiohttp.TCPConnector)), credentials
         )
-        self.source = BlockingImages(self._images, self._thread.ask, trust_root=trust_root, public_key=public_key)
+        self._keys: PublicKeys | None = None
+        self.source = BlockingImages(
+            self._images, self._thread.ask, trust_root=trust_root, public_key=public_key or self._public_key
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -92,3 +102,13 @@ class OwnRegistryImages:
         """Close all connections and stop the thread."""
         self._thread.ask(self._images.close(), "the end of the connections")
         self._thread.close()
+
+    def _public_key(self, reference: str) -> str:
+        if reference.startswith("k8s://"):
+            raise HostUnavailableError(f"no cluster is available to read the key `{reference}`")
+        if self._keys is None:
+            from pyverno.registry.providers.ambient import Ambient
+            from pyverno.registry.providers.publickeys import PublicKeys
+
+            self._keys = PublicKeys(Ambient(os.environ))
+        return self._thread.ask(self._keys.fetch(reference), f"the key `{reference}`")

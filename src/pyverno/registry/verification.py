@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery, answer_of
+from pyverno.engine.imageverification.notary import check_notary, try_notary
 from pyverno.errors import UsageError, VerificationError
 from pyverno.images.verification.attestors import Attestor
 from pyverno.images.verification.attestorsets import Trust, UnresolvedSet, read_attestor_sets
 from pyverno.images.verification.certificates import read_certificates
 from pyverno.images.verification.ledger import Ledger
-from pyverno.images.verification.notary.envelope import read_notary
-from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget, verify_notary
+from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE, predicate_type_of
-from pyverno.images.verification.signature import Signature, read_attestation_layer, read_bundle, read_signature_layer
+from pyverno.images.verification.signature import Signature, read_stored
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.trust import TrustRoot, read_trust_root
 from pyverno.images.verification.verify import Expected, verify_set
@@ -31,11 +31,6 @@ __all__ = ["DemandVerdict", "ImageChecks", "ImageVerdict", "key_entry", "keyless
 
 _SIGNATURES: Final = (SignatureForm.SIGNATURE_TAG, SignatureForm.BUNDLE)
 _ATTESTATIONS: Final = (SignatureForm.ATTESTATION_TAG, SignatureForm.BUNDLE)
-_READERS: Final = {
-    SignatureForm.SIGNATURE_TAG: lambda stored: read_signature_layer(stored.blob, stored.annotations),
-    SignatureForm.ATTESTATION_TAG: lambda stored: read_attestation_layer(stored.blob, stored.annotations),
-    SignatureForm.BUNDLE: lambda stored: read_bundle(stored.blob),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +98,30 @@ class ImageChecks:
             raise UsageError(self._missing_root)
         return self._root
 
-    def check(self, title: str, attestors: UnresolvedSet, predicate_type: str = "") -> DemandVerdict:
-        """Return whether attestors signed the image, or attestations of it of a type."""
+    def check(
+        self,
+        title: str,
+        attestors: UnresolvedSet,
+        predicate_type: str = "",
+        forms: Sequence[SignatureForm] = (),
+    ) -> DemandVerdict:
+        """Return whether attestors signed the image, or attestations of it of a type.
+
+        `forms` are those in which the signatures may be stored: layers and bundles if empty.
+        """
+        forms = forms or (_ATTESTATIONS if predicate_type else _SIGNATURES)
+        if SignatureForm.NOTARY in forms:
+            return self._check_notary_set(title, attestors)
         expected = Expected(self.image.digest, predicate_type or IMAGE_SIGNATURE, self._now)
         problems: list[str] = []
 
         def signatures(entry: Attestor) -> list[Signature]:
             found = []
-            for form in _ATTESTATIONS if predicate_type else _SIGNATURES:
-                for stored in self._stored(form, entry.repository):
-                    try:
-                        found.append(_READERS[form](stored))
-                    except VerificationError as error:
-                        problems.append(error.message)
+            for stored in (each for form in forms for each in self._stored(form, entry.repository)):
+                try:
+                    found.append(read_stored(stored))
+                except VerificationError as error:
+                    problems.append(error.message)
             return found
 
         result = verify_set(attestors.resolve(self._trust), signatures, expected)
@@ -125,20 +131,25 @@ class ImageChecks:
     def check_notary(self, title: str, certificates: str) -> DemandVerdict:
         """Return whether a Notary signature of the image leads to certificates (PEM)."""
         attestor = NotaryAttestor(title, read_certificates(certificates))
-        target = NotaryTarget(self.image.digest, self.image.size, self._now, self.image.media_type)
-        ledgers, problems = [], []
-        for each in self._stored(SignatureForm.NOTARY):
-            try:
-                envelope = read_notary(each.blob, each.media_type)
-                ledgers.append(verify_notary(attestor, envelope, target, self._source.revocation))
-            except VerificationError as error:
-                problems.append(error.message)
-        good = next((each for each in ledgers if each.passes), None)
-        if good is not None:
-            return DemandVerdict(title, True, (), ((title, good),))
-        problems += [each.problem for each in ledgers]
-        checks = tuple((title, each) for each in ledgers)
-        return DemandVerdict(title, False, tuple(problems or ["no signatures found"]), checks)
+        stored = self._stored(SignatureForm.NOTARY)
+        tries = try_notary(attestor, stored, self._notary_target(), self._source.revocation)
+        checks = tuple((title, each) for each in tries.ledgers)
+        return DemandVerdict(title, not tries.problems, tries.problems, checks)
+
+    def _check_notary_set(self, title: str, attestors: UnresolvedSet) -> DemandVerdict:
+        checks: list[tuple[str, Ledger]] = []
+        found = check_notary(
+            attestors.resolve(self._trust),
+            lambda entry: self._stored(SignatureForm.NOTARY, entry.repository),
+            self._notary_target(),
+            lambda: None,
+            self._source.revocation,
+            record=lambda path, ledger: checks.append((path, ledger)),
+        )
+        return DemandVerdict(title, found.passes, () if found.passes else found.problems, tuple(checks))
+
+    def _notary_target(self) -> NotaryTarget:
+        return NotaryTarget(self.image.digest, self.image.size, self._now, self.image.media_type)
 
     def _stored(self, form: SignatureForm, repository: str = "") -> tuple[StoredSignature, ...]:
         query = SignatureQuery(repository or self._repository, self.image.digest, form, ImageAccess())

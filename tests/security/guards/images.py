@@ -15,8 +15,33 @@ _REGISTRY: Final = "tests/unit/registry/test_images.py"
 _UNIT: Final = "tests/unit/images/verification/test_verify.py"
 _WRONG: Final = f"{_UNIT}::test_a_wrong_signature_fails_with_its_reason"
 _CHAIN: Final = "tests/unit/images/verification/test_chain.py"
+_COMMAND: Final = "tests/unit/cli/verify/test_command.py"
 
 VERIFICATION: Final = (
+    guard(
+        "I7",
+        "verify: signatures count in the form of the policy",
+        f"{_COMMAND}::test_signatures_count_in_the_form_that_the_policy_demands",
+        ("registry/policydemands.py", "forms=(block.signatures,)", "forms=()"),
+    ),
+    guard(
+        "I7",
+        "verify: every policy decides",
+        f"{_COMMAND}::test_a_policy_that_decides_nothing_here_is_an_error",
+        ("registry/policydemands.py", "if not is_demanded:", "if False:"),
+    ),
+    guard(
+        "I7",
+        "verify: conditions are not left out",
+        f"{_COMMAND}::test_a_policy_that_decides_nothing_here_is_an_error",
+        ("registry/policydemands.py", "if block.deny is not None or any(", "if False and any("),
+    ),
+    guard(
+        "I7",
+        "verify: an attestation has a type",
+        f"{_COMMAND}::test_an_attestation_of_a_policy_is_never_a_signature",
+        ("registry/policydemands.py", "if not demand.type:", "if False:"),
+    ),
     guard(
         "I8",
         "a tag is resolved once in a review",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -65,3 +68,35 @@ def test_what_cannot_be_verified_is_an_error(stage: ImageStage) -> None:
         pyverno.verify_image(stage.image("v1"), keys=["no key"])
     with pytest.raises(pyverno.HostError):
         pyverno.verify_image(stage.image("v9"), keys=[stage.signer.public_pem], ignore_log=True)
+
+
+class Vault(BaseHTTPRequestHandler):
+    """A key management system with one key, `signing`."""
+
+    pem = ""
+
+    def do_GET(self) -> None:
+        """Answer with the key to whoever has the token."""
+        known = (self.path, self.headers["X-Vault-Token"]) == ("/v1/transit/keys/signing", "token")
+        self.send_response(200 if known else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps({"data": {"latest_version": 1, "keys": {"1": {"public_key": self.pem}}}}).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+def test_a_key_of_a_key_management_system_is_fetched(stage: ImageStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The identity of the process reads it, as in every command; a key of a cluster is an error."""
+    monkeypatch.setattr(Vault, "pem", stage.signer.public_pem)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Vault) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("VAULT_TOKEN", "token")
+        found = pyverno.verify_image(stage.image("v1"), keys=["hashivault://signing"], ignore_log=True)
+        with pytest.raises(pyverno.HostError, match="Vault answers 404"):
+            pyverno.verify_image(stage.image("v1"), keys=["hashivault://other"], ignore_log=True)
+        server.shutdown()
+    assert found.verified
+    with pytest.raises(pyverno.HostError, match="no cluster is available to read the key"):
+        pyverno.verify_image(stage.image("v1"), keys=["k8s://kyverno/key"], ignore_log=True)

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pyverno.cli.registries import own_credentials
 from pyverno.compiler import compile_documents
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import PyvernoError, UsageError, ValueSyntaxError
@@ -21,6 +20,7 @@ from pyverno.policy.kinds import find_kind
 from pyverno.registry.artifacts import PolicyLayer, pull_policies, push_policies
 from pyverno.registry.client import RegistryClient, Repository
 from pyverno.registry.credentials import credentials_for
+from pyverno.registry.owncredentials import own_credentials
 from pyverno.registry.transport import Transport
 
 __all__ = ["pull", "push"]

@@ -8,15 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pyverno.cli.errors import Exit
-from pyverno.cli.registries import own_credentials
-from pyverno.engine.imageverification.demands import read_demands
 from pyverno.errors import UsageError
 from pyverno.images.verification.payloads import predicate_type_of
 from pyverno.images.verification.trust import read_trust_root
-from pyverno.kube.json import JSONObject
-from pyverno.kube.wildcard import match
-from pyverno.kube.yaml.documents import load_documents
 from pyverno.registry.loopthread import OwnRegistryImages
+from pyverno.registry.owncredentials import own_credentials
+from pyverno.registry.policydemands import check_policies
 from pyverno.registry.transport import RegistrySettings
 from pyverno.registry.verification import DemandVerdict, ImageChecks, ImageVerdict, key_entry, keyless_entry
 from pyverno.value import dataclass
@@ -79,31 +76,7 @@ def _demanded(options: VerifyOptions, checks: ImageChecks) -> Iterator[DemandVer
         certificates = _read(options.store).decode("utf-8", "replace")
         yield checks.check_notary(f"--notary-certificate {options.store}", certificates)
     for path in options.policies:
-        yield from _demanded_by_policy(path, options.image, checks)
-
-
-def _demanded_by_policy(path: str, image: str, checks: ImageChecks) -> Iterator[DemandVerdict]:
-    for document in load_documents(_read(path), file=path):
-        spec = document.value.get("spec") if isinstance(document.value, dict) else None
-        for rule in (spec or {}).get("rules") or ():
-            for entry in rule.get("verifyImages") or ():
-                if any(match(pattern, image) for pattern in entry.get("imageReferences") or ()):
-                    yield from _demanded_by_entry(f"{path}: rule {rule.get('name')}", entry, checks)
-
-
-def _demanded_by_entry(title: str, entry: JSONObject, checks: ImageChecks) -> Iterator[DemandVerdict]:
-    attestations = entry.get("attestations") or []
-    if any(each.get("conditions") for each in attestations) or entry.get("key") or entry.get("issuer"):
-        raise UsageError(f"{title} has conditions or fields of older policies: use `pyverno apply --registry`")
-    if entry.get("type") == "Notary":
-        raise UsageError(f"{title} has the type Notary: use --notary-certificate")
-    fields = ("attestors", "attestations", "repository")
-    demands = read_demands({name: entry[name] for name in fields if name in entry})
-    for each in demands.attestors:
-        yield checks.check(title, each)
-    for attestation in demands.attestations:
-        for each in attestation.attestors:
-            yield checks.check(f"{title}: attestation {attestation.type}", each, attestation.type)
+        yield from check_policies(path, _read(path), options.image, checks)
 
 
 def _print(options: VerifyOptions, verdict: ImageVerdict) -> None:

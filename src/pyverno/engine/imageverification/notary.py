@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pyverno.errors import VerificationError
 from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.notary.envelope import read_notary
 from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget, verify_notary
 from pyverno.images.verification.revocation import ReadRevocation, no_revocations
 from pyverno.images.verification.stored import StoredSignature
 from pyverno.images.verification.verify import SetFinding
 
-__all__ = ["check_notary"]
+__all__ = ["NotaryTries", "check_notary", "try_notary"]
+
+
+class NotaryTries(NamedTuple):
+    """The ledger of the signature that counts and no problems; or the ledgers of all, and why none of them counts."""
+
+    ledgers: tuple[Ledger, ...]
+    problems: tuple[str, ...]
 
 
 def check_notary(
@@ -21,10 +30,13 @@ def check_notary(
     target: NotaryTarget,
     check_deadline: Callable[[], None],
     read_revocation: ReadRevocation = no_revocations,
+    *,
+    record: Callable[[str, Ledger], None] = lambda _path, _ledger: None,
 ) -> SetFinding:
     """Hold what is stored for each entry against its certificates, in order, until the count of the set is reached.
 
-    The same certificates in two entries count once. Raises VerificationError for an entry that Notary cannot fulfil.
+    The same certificates in two entries count once. `record` gets each ledger with the path of its entry. Raises
+    VerificationError for an entry that Notary cannot fulfil.
     """
     verified = 0
     problems: list[str] = []
@@ -32,15 +44,17 @@ def check_notary(
     for entry in attestors.entries:
         check_deadline()
         if isinstance(entry, AttestorSet):
-            inner = check_notary(entry, stored, target, check_deadline, read_revocation)
+            inner = check_notary(entry, stored, target, check_deadline, read_revocation, record=record)
             problems.extend(inner.problems)
             verified += inner.passes
         else:
             wanted = _notary_attestor(entry)
             store = frozenset(each.der for each in wanted.store)
-            problem = _problem(wanted, stored(entry), target, read_revocation)
-            if problem:
-                problems.append(f"{entry.path}: {problem}")
+            tries = try_notary(wanted, stored(entry), target, read_revocation)
+            for ledger in tries.ledgers:
+                record(entry.path, ledger)
+            if tries.problems:
+                problems.append(f"{entry.path}: {tries.problems[-1]}")
             elif store in counted:
                 problems.append(f"{entry.path}: the same signer was counted before")
             else:
@@ -63,18 +77,19 @@ def _notary_attestor(entry: Attestor) -> NotaryAttestor:
     return NotaryAttestor(entry.path, tuple(certificates), entry.time_authorities, entry.annotations)
 
 
-def _problem(
+def try_notary(
     wanted: NotaryAttestor, stored: Sequence[StoredSignature], target: NotaryTarget, read: ReadRevocation
-) -> str:
-    """Return why none of the signatures counts, "" when one does."""
-    problem = "no signatures found"
+) -> NotaryTries:
+    """Verify signatures by a trust store until one of them counts."""
+    ledgers, problems = [], []
     for each in stored:
         try:
             ledger = verify_notary(wanted, read_notary(each.blob, each.media_type), target, read)
         except VerificationError as error:
-            problem = error.message
+            problems.append(error.message)
             continue
         if ledger.passes:
-            return ""
-        problem = ledger.problem
-    return problem
+            return NotaryTries((ledger,), ())
+        ledgers.append(ledger)
+        problems.append(ledger.problem)
+    return NotaryTries(tuple(ledgers), tuple(problems or ("no signatures found",)))

@@ -19,12 +19,7 @@ from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
 from pyverno.images.verification.notary.verify import NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
-from pyverno.images.verification.signature import (
-    Signature,
-    read_attestation_layer,
-    read_bundle,
-    read_signature_layer,
-)
+from pyverno.images.verification.signature import Signature, read_stored
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.verify import Expected, SetFinding, verify, verify_set
 from pyverno.kube.json import JSON, decode
@@ -35,12 +30,6 @@ __all__ = ["ArtifactFinding", "ImageAtWork", "StatementFinding"]
 
 _T = TypeVar("_T")
 _NANOSECONDS: Final = 1_000_000_000
-_READERS: Final[dict[SignatureForm, Callable[[StoredSignature], Signature]]] = {
-    SignatureForm.SIGNATURE_TAG: lambda stored: read_signature_layer(stored.blob, stored.annotations),
-    SignatureForm.SIGNATURE_REFERRER: lambda stored: read_signature_layer(stored.blob, stored.annotations),
-    SignatureForm.ATTESTATION_TAG: lambda stored: read_attestation_layer(stored.blob, stored.annotations),
-    SignatureForm.BUNDLE: lambda stored: read_bundle(stored.blob),
-}
 
 
 class _Read(NamedTuple):
@@ -276,7 +265,7 @@ def _read_all(stored: Sequence[StoredSignature]) -> _Read:
     signatures, problems = [], []
     for each in stored:
         try:
-            signatures.append(_READERS[each.form](each))
+            signatures.append(read_stored(each))
         except VerificationError as error:
             problems.append(error.message)
     return _Read(tuple(signatures), tuple(problems))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pyverno.errors import VerificationError
@@ -15,13 +15,14 @@ from pyverno.images.verification.payloads import (
     read_simple_signing,
     read_statement,
 )
+from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.strictjson import decode_base64, encode_text, read_object, text_of
 from pyverno.images.verification.timestamps import MAX_TIMESTAMPS
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field
 
-__all__ = ["Signature", "read_attestation_layer", "read_bundle", "read_signature_layer"]
+__all__ = ["Signature", "read_attestation_layer", "read_bundle", "read_signature_layer", "read_stored"]
 
 _COSIGN: Final = "dev.cosignproject.cosign/signature"
 _SIGSTORE: Final = "dev.sigstore.cosign"
@@ -136,6 +137,19 @@ def read_bundle(blob: bytes) -> Signature:
         envelope,
         is_bundle=True,
     )
+
+
+def read_stored(stored: StoredSignature) -> Signature:
+    """Read a signature of cosign in the form in which it is stored; raises VerificationError."""
+    return _FORMS[stored.form](stored)
+
+
+_FORMS: Final[Mapping[SignatureForm, Callable[[StoredSignature], Signature]]] = {
+    SignatureForm.SIGNATURE_TAG: lambda stored: read_signature_layer(stored.blob, stored.annotations),
+    SignatureForm.SIGNATURE_REFERRER: lambda stored: read_signature_layer(stored.blob, stored.annotations),
+    SignatureForm.ATTESTATION_TAG: lambda stored: read_attestation_layer(stored.blob, stored.annotations),
+    SignatureForm.BUNDLE: lambda stored: read_bundle(stored.blob),
+}
 
 
 def _check_fields(value: JSON, known: _Fields) -> None:

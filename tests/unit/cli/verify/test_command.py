@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.authority.notary import COSE, JWS, NotarySigner
-from tests.support.images import ImageStage, image_stage
+from tests.support.images import ImageStage, image_stage, signed_images
 
 if TYPE_CHECKING:
     from tests.support.commandline import Run
@@ -90,3 +90,87 @@ def test_a_notary_signature_is_held_against_the_given_root(
     )
     assert (own.code, other.code) == (0, 1)
     assert "problem: trust store: no certificate of the chain is in the trust store\n" in other.out
+
+
+def policy(folder: Path, stage: ImageStage, **entry: object) -> str:
+    """Write a policy with one entry of verifyImages, and return its file."""
+    (folder / "policy.yaml").write_text(yaml.safe_dump(stage.policy(**entry)))
+    return "policy.yaml"
+
+
+@pytest.mark.parametrize(("kind", "codes"), [("Cosign", (0, 1)), ("SigstoreBundle", (1, 0))])
+def test_signatures_count_in_the_form_that_the_policy_demands(
+    cli: Run, stage: ImageStage, folder: Path, kind: str, codes: tuple[int, int]
+) -> None:
+    """A cluster would refuse the other form, and so does the command."""
+    stage.bundle(stage.push("bundled"))
+    path = policy(folder, stage, type=kind)
+    found = tuple(
+        cli("verify", stage.image(tag), "--policy", path, "--trust-root", "root.json").code for tag in ("v1", "bundled")
+    )
+    assert codes == found
+
+
+def test_notary_signatures_are_held_against_the_policy(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """The ledger of the signature is shown, as for a certificate of the command line."""
+    signer, stranger = (NotarySigner(now=int(time.time())) for _ in range(2))
+    digest = stage.push("v3")
+    size = len(stage.registry.manifests["team/app", digest][1])
+    stage.registry.attach("team/app", digest, signer.sign(JWS, digest, size), NOTARY, media_type=JWS)
+    found = []
+    for each in (signer, stranger):
+        entries = [{"certificates": {"cert": each.root_pem}}]
+        path = policy(folder, stage, type="Notary", attestors=[{"entries": entries}])
+        ran = cli("verify", stage.image("v3"), "--policy", path, "-o", "json")
+        (demand,) = json.loads(ran.out)["demands"]
+        states = {entry["constraint"]: entry["state"] for entry in demand["checks"][0]["entries"]}
+        found.append((ran.code, demand["passes"], states["trust store"]))
+    assert found == [(0, True, "met"), (1, False, "broken")]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"imageReferences": ["ghcr.io/*"]}, "policy.yaml: no verifyImages entry demands anything of "),
+        ({"skipImageReferences": ["*"]}, "policy.yaml: no verifyImages entry demands anything of "),
+        ({"attestors": []}, "policy.yaml: no verifyImages entry demands anything of "),
+        ({"validate": {"deny": {}}}, "policy.yaml: rule check has conditions on attestations: "),
+        ({"attestors": 3}, "policy.yaml:"),
+    ],
+)
+def test_a_policy_that_decides_nothing_here_is_an_error(
+    cli: Run, stage: ImageStage, folder: Path, entry: dict[str, object], problem: str
+) -> None:
+    """Another policy that holds does not hide it."""
+    path = policy(folder, stage, **entry)
+    ran = cli("verify", stage.image("v1"), "--policy", "signed.yaml", "--policy", path, "--trust-root", "root.json")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"Error: {problem}" in ran.err
+
+
+def test_a_policy_in_cel_names_the_command_that_judges_it(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """Its expressions decide, which only a review evaluates."""
+    (folder / "policy.yaml").write_text(yaml.safe_dump(signed_images(stage.signer.public_pem)))
+    ran = cli("verify", stage.image("v1"), "--policy", "policy.yaml", "--trust-root", "root.json")
+    assert ran.code == 1
+    assert "ImageValidatingPolicy signed decides in CEL: use `pyverno apply --registry`" in ran.err
+
+
+def test_fields_of_older_policies_count(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """The field `key` of an entry names a signer, as it does in a cluster."""
+    older = {"image": "*", "key": stage.signer.public_pem, "imageReferences": ["*"], "attestors": []}
+    path = policy(folder, stage, **older)
+    codes = [
+        cli("verify", stage.image(tag), "--policy", path, "--trust-root", "root.json").code for tag in ("v1", "v2")
+    ]
+    assert codes == [0, 1]
+
+
+def test_an_attestation_of_a_policy_is_never_a_signature(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """A signature alone satisfies no attestation of the policy, whatever the attestation leaves out."""
+    keys = {"keys": {"publicKeys": stage.signer.public_pem}}
+    codes = []
+    for attestation in ({"type": "https://example.com/scan"}, {"name": "scan"}, {"type": ""}):
+        path = policy(folder, stage, attestations=[{**attestation, "attestors": [{"entries": [keys]}]}])
+        codes.append(cli("verify", stage.image("v1"), "--policy", path, "--trust-root", "root.json").code)
+    assert codes == [1, 1, 1]

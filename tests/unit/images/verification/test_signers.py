@@ -21,7 +21,7 @@ from pyverno.images.verification.keys import read_key
 from pyverno.images.verification.notary.envelope import read_notary
 from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget, verify_notary
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
-from pyverno.images.verification.signature import read_attestation_layer, read_bundle, read_signature_layer
+from pyverno.images.verification.signature import read_stored
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.trust import read_trust_root
 from pyverno.images.verification.verify import Expected, verify
@@ -113,12 +113,6 @@ COSIGN: dict[str, tuple[SignatureForm, str]] = {
     "keyless-attestation-bundle": (BUNDLE, SCAN),
     "fallback-cosign-bundle": (BUNDLE, IMAGE_SIGNATURE),
 }
-_READERS = {
-    LAYER: lambda stored: read_signature_layer(stored.blob, stored.annotations),
-    REFERRER: lambda stored: read_signature_layer(stored.blob, stored.annotations),
-    ATTESTATION: lambda stored: read_attestation_layer(stored.blob, stored.annotations),
-    BUNDLE: lambda stored: read_bundle(stored.blob),
-}
 
 
 def _attestor(name: str) -> Attestor:
@@ -131,7 +125,7 @@ def _problem(name: str, attestor: Attestor, *, digest: str = "", kind: str = "")
     form, predicate_type = COSIGN[name]
     image, (stored,) = _read("cosign", name, form)
     expected = Expected(digest or image.digest, kind or predicate_type, NOW)
-    return verify(attestor, _READERS[form](stored), expected).ledger.problem
+    return verify(attestor, read_stored(stored), expected).ledger.problem
 
 
 @pytest.mark.parametrize("name", COSIGN)
