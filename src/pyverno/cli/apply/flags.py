@@ -143,9 +143,9 @@ def apply(policies: tuple[str, ...], values: Mapping[str, Any]) -> int:
         given["compat"] = "kyverno"
     options = ApplyOptions(policies=policies, **given)
     if options.watch:
-        from pyverno.cli.apply.watch import watch
+        from pyverno.cli.apply.watch import watch_apply
 
-        return watch(options, run_apply)
+        return watch_apply(options, run_apply)
     # without the collector: a run makes a great many objects and no cycles worth finding before it ends
     was_enabled = gc.isenabled()
     gc.disable()

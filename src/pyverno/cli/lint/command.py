@@ -23,6 +23,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list("--select", help="Codes of the checks to run, or their beginnings; all by default."),
         comma_list("--ignore", help="Codes of checks to leave out, or their beginnings."),
         comma_list("--crd", "--crd-path", help="Files with CustomResourceDefinitions.", key="crds"),
+        switch("--watch", help="Run again whenever a file of the policies changes, until interrupted."),
         switch("--fix", help="Correct what can be corrected safely; the rest of a file stays as it is."),
     ),
     "Output": (
@@ -44,7 +45,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
 def _lint(policies: tuple[str, ...], **flags: object) -> None:
     from pyverno.cli.lint.run import LintOptions, run_lint
 
-    raise Exit(run_lint(LintOptions(policies=policies, **flags)))  # type: ignore[arg-type]  # the flags below type them
+    raise Exit(run_lint(LintOptions(policies=policies, **flags)))  # type: ignore[arg-type]  # the flags above type them
 
 
 lint = command(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pyverno.cli.errors import report_error
 from pyverno.cli.lint.output import print_diagnostics, print_explanation, print_list
+from pyverno.cli.watch import watch
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.lints.fixes import fix_text
 from pyverno.compiler.lints.lint import Diagnostic, Severity
@@ -42,6 +43,7 @@ class LintOptions:
     explain: str = ""
     lists: bool = False
     config: str = ""
+    watch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ def run_lint(options: LintOptions) -> int:
         if options.explain:
             print_explanation(_lint_named(options.explain), sys.stdout)
             return 0
+        _check_options(options)
+        if options.watch:
+            watch(lambda: _run(options), lambda: (*options.policies, *options.crds))
         return _run(options)
     except UsageError as error:
         report_error(error)
@@ -80,7 +85,6 @@ def _names() -> tuple[str, ...]:
 
 
 def _run(options: LintOptions) -> int:
-    _check_options(options)
     outcome = _lint(options)
     fixed = 0
     if options.fix:
@@ -113,6 +117,8 @@ def _check_options(options: LintOptions) -> None:
         raise UsageError("name the files or folders of the policies to lint, or `-` for stdin")
     if options.fix and STDIN in options.policies:
         raise UsageError("--fix changes files; it cannot be used with `-`")
+    if options.watch and STDIN in options.policies:
+        raise UsageError("--watch and standard input cannot be used together")
     known = (UNREADABLE, INVALID, *(lint.code for lint in LINTS))
     for word in (*options.select, *options.ignore):
         if not any(code.startswith(word.upper()) for code in known):

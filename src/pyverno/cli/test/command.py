@@ -24,7 +24,12 @@ coverage or mutation score is below --fail-under.
 def _test(sources: tuple[str, ...], **flags: object) -> None:
     from pyverno.cli.test.run import run_tests
 
-    raise Exit(run_tests(_options(sources, flags)))
+    options = _options(sources, flags)
+    if options.watch:
+        from pyverno.cli.test.watch import watch_tests
+
+        watch_tests(options, run_tests)
+    raise Exit(run_tests(options))
 
 
 def _options(sources: tuple[str, ...], flags: dict[str, object]) -> SuiteOptions:
@@ -57,7 +62,7 @@ def _check(flags: dict[str, object]) -> None:
 
 
 _MEASURES = ("coverage", "mutate", "max_mutants", "seed", "fail_under", "report", "write")
-_SWITCHES = ("fail_only", "remove_color", "detailed_results", "require_tests", "strict")
+_SWITCHES = ("fail_only", "remove_color", "detailed_results", "require_tests", "strict", "watch")
 
 test = command(
     "test",

@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
             help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml.",
             metavar="FILE",
         ),
+        switch("--watch", help="Run again whenever a file of the suites changes, until interrupted."),
         switch("--strict", help="Fail for checks that prove nothing: excluded resources, unknown rules and names, ..."),
         switch("--require-tests", help="Fail when there are no suites, or no row is run."),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),

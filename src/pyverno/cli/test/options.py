@@ -96,6 +96,7 @@ class SuiteOptions:
     fail_under: int = 0
     report: str = ""
     write: bool = False
+    watch: bool = False
     workers: int = 1
     registry: RegistryAccess | None = None
 

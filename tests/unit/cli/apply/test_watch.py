@@ -8,7 +8,7 @@ import pytest
 
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.apply.run import run_apply
-from pyverno.cli.apply.watch import watch
+from pyverno.cli.apply.watch import watch_apply
 from tests.support.documents import BAD, LATEST
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_a_change_runs_again_and_reads_only_the_file_that_changed(
             (folder / name).write_text(next(texts))
 
     with pytest.raises(_Over):
-        watch(ApplyOptions(policies=("latest.yaml",), resources=("bad.yaml", "good.yaml")), run, wait=wait)
+        watch_apply(ApplyOptions(policies=("latest.yaml",), resources=("bad.yaml", "good.yaml")), run, wait=wait)
     assert [(1, 3), (0, 1), (1, 1), (0, 1)] == seen
     assert 4 == capsys.readouterr().err.count("note: waiting for changes")
 

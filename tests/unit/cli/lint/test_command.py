@@ -201,3 +201,9 @@ def test_our_library_has_no_findings(run: Lint) -> None:
     """A finding in the library would be a false positive or a mistake in the policy."""
     code, out, err = run("lint", str(LIBRARY), "-q")
     assert (0, "", "") == (code, out, err)
+
+
+def test_standard_input_cannot_be_watched(cli: Run) -> None:
+    """It has no file that changes."""
+    ran = cli("lint", "--watch", "-")
+    assert (2, "Error: --watch and standard input cannot be used together\n") == (ran.code, ran.err)
