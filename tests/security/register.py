@@ -141,6 +141,7 @@ _SIGNATURES: Final = {
     "GHSA-vh4v": "oras-go: the credential went to another host",
     "CVE-2026-33540": "distribution: the credential went to the realm that a registry named",
     "CVE-2024-3727": "containers/image: a digest that was none became part of a request with credentials",
+    "CVE-2021-41190": "distribution: a document was an image and an index, as its media type chose",
     "CVE-2026-24137": "sigstore: names in TUF metadata left the cache folder",
     "CVE-2026-50162": "oras-go: names in an artifact left the folder",
     "CVE-2026-50163": "oras-go: names in an artifact left the folder",

@@ -68,12 +68,13 @@ async def serve_ui(
     views: Sequence[View] = (View("Everything that fails", "status=fail"),),
     namespaces: NamespaceSelector | None = None,
     metrics_labels: Sequence[str] = (),
+    live: LiveUpdates | None = None,
 ) -> AsyncIterator[UiServer]:
     """Serve an empty store on a free port; `inspectors` are by cluster, and `targets` receive notifications."""
     path = str(folder / "results.db")
     create_tables(path)
     writer = Writer(path)
-    live = LiveUpdates()
+    live = live or LiveUpdates()
     feed = StoreFeed(writer, live, now=lambda: NOW)
     try:
         async with ReaderPool(path) as readers, PlaygroundWorkers() as workers, aiohttp.ClientSession() as session:

@@ -1,4 +1,4 @@
-"""Caches of registry answers: one call for concurrent requests, and a memory bounded in bytes."""
+"""Caches of registry answers: one call for concurrent requests, and values bounded by their size."""
 
 from __future__ import annotations
 
@@ -7,37 +7,39 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["ByteCache", "SingleFlight"]
+__all__ = ["SingleFlight", "SizedCache"]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
-class ByteCache(Generic[Key]):
-    """Bytes by key; beyond `max_bytes`, the least recently used entries are evicted."""
+class SizedCache(Generic[Key, Value]):
+    """Values by key, each with its size; beyond `max_bytes`, the least recently used ones are evicted."""
 
     def __init__(self, max_bytes: int) -> None:
         """Start empty."""
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Key, bytes] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._size = 0
 
-    def get(self, key: Key) -> bytes | None:
-        """Return the bytes, None when they are not kept."""
+    def get(self, key: Key) -> Value | None:
+        """Return the value, None when it is not kept."""
         found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-        return found
+        if found is None:
+            return None
+        self._kept.move_to_end(key)
+        return found[0]
 
-    def put(self, key: Key, value: bytes) -> None:
-        """Keep bytes, unless they alone are more than a quarter of what may be kept."""
-        if len(value) * 4 > self._max_bytes or key in self._kept:
+    def put(self, key: Key, value: Value, size: int) -> None:
+        """Keep a value in the place of an older one, unless it alone is more than a quarter of what may be kept."""
+        self._size -= self._kept.pop(key, (None, 0))[1]
+        if size * 4 > self._max_bytes:
             return
-        self._kept[key] = value
-        self._size += len(value)
+        self._kept[key] = (value, size)
+        self._size += size
         while self._size > self._max_bytes:
-            _, gone = self._kept.popitem(last=False)
-            self._size -= len(gone)
+            _, (_, gone) = self._kept.popitem(last=False)
+            self._size -= gone
 
 
 class SingleFlight(Generic[Key, Value]):

@@ -17,7 +17,7 @@ from pyverno.errors import DocumentError, HostError, NotFoundError
 from pyverno.kube.imageref import ImageReference
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.lazyregex import regex
-from pyverno.registry.cache import ByteCache, SingleFlight
+from pyverno.registry.cache import SingleFlight, SizedCache
 from pyverno.registry.credentials import Credential
 from pyverno.registry.revocation import RevocationClient
 from pyverno.registry.transport import RegistryAnswer, RegistryCall, Transport
@@ -31,15 +31,11 @@ _MAX_REFERRERS: Final = 50
 _MAX_PAGES: Final = 10
 _MAX_ITEMS: Final = 1000
 _CACHE_BYTES: Final = 64 * 1024 * 1024
+_ENTRY_BYTES: Final = 512
 _INDEX: Final = "application/vnd.oci.image.index.v1+json"
 _LISTS: Final = (_INDEX, "application/vnd.docker.distribution.manifest.list.v2+json")
-_MANIFESTS: Final = ", ".join(
-    (
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-        *_LISTS,
-    )
-)
+_IMAGES: Final = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+_MANIFESTS: Final = ", ".join((*_IMAGES, *_LISTS))
 T = TypeVar("T")
 
 _DIGEST: Final = regex("sha256:[0-9a-f]{64}")
@@ -82,13 +78,16 @@ class Manifest(NamedTuple):
         return self.media_type in _LISTS
 
     def read(self) -> JSONObject:
-        """Return the document; raises HostError for invalid JSON."""
-        try:
-            found = decode(self.body)
-        except DocumentError:
-            found = None
-        if not isinstance(found, dict):
-            raise HostError(f"the manifest {self.digest} is no JSON object")
+        """Return the document; raises HostError for invalid JSON, and for one that is both an image and an index.
+
+        Such a document has one digest, so that its media type, which is not signed, would choose what it is
+        (CVE-2021-41190).
+        """
+        found = _object(self.body, f"the manifest {self.digest}")
+        foreign, types = (("config", "layers"), _IMAGES) if self.is_index else (("manifests",), _LISTS)
+        if any(found.get(name) for name in foreign) or found.get("mediaType") in types:
+            kind = self.media_type[:100] or "no media type"
+            raise HostError(f"the manifest {self.digest} is ambiguous: its content does not fit `{kind}`")
         return found
 
 
@@ -109,8 +108,7 @@ class RegistryClient:
     def __init__(self, transport: Transport, cache_bytes: int = _CACHE_BYTES) -> None:
         """Take what sends requests; `cache_bytes` bounds the bodies that are kept."""
         self._transport = transport
-        self._bodies: ByteCache[tuple[Repository, str]] = ByteCache(cache_bytes)
-        self._types: dict[tuple[Repository, str], str] = {}
+        self._bodies: SizedCache[tuple[Repository, str], Manifest] = SizedCache(cache_bytes)
         self._flights: SingleFlight[tuple[Repository, str], Manifest] = SingleFlight()
         self._lists: SingleFlight[tuple[Repository, str], Sequence[Descriptor]] = SingleFlight()
         self.revocations = RevocationClient(transport)
@@ -126,7 +124,7 @@ class RegistryClient:
         """Return the manifest of a tag or digest; raises NotFoundError for a missing one, HostError otherwise."""
         kept = self._bodies.get((repository, reference))
         if kept is not None:
-            return Manifest(reference, self._types.get((repository, reference), ""), kept)
+            return kept
         asking = self._flights.do((repository, reference), lambda: self._fetch_manifest(repository, reference))
         return await self._within(deadline, repository, asking)
 
@@ -148,8 +146,7 @@ class RegistryClient:
         if said is not None and said.startswith("sha256:") and said != found:
             raise HostError(f"the registry `{repository.registry}` names another digest than its answer has")
         kind = answer.headers.get("content-type", "").partition(";")[0].strip()
-        self._keep((repository, found), answer.body, kind)
-        return Manifest(found, kind, answer.body)
+        return self._keep((repository, found), Manifest(found, kind, answer.body))
 
     async def blob(
         self, repository: Repository, digest: str, max_bytes: int = MAX_BLOB, deadline: float | None = None
@@ -157,19 +154,19 @@ class RegistryClient:
         """Return a blob; raises NotFoundError, and HostError when its bytes have another digest."""
         if not _DIGEST.fullmatch(digest):
             raise HostError(f"`{digest[:80]}` is no digest of the kind sha256")
-        kept = self._bodies.get((repository, digest))
+        key = (repository, f"blob {digest}")
+        kept = self._bodies.get(key)
         if kept is not None:
-            return kept
+            return kept.body
 
         async def fetch() -> Manifest:
             path = f"/v2/{quote(repository.path)}/blobs/{digest}"
             answer = await self._get(repository, path, max_bytes)
             if _digest(answer.body) != digest:
                 raise HostError(f"the registry `{repository.registry}` answers with another blob than {digest}")
-            self._keep((repository, digest), answer.body, "")
-            return Manifest(digest, "", answer.body)
+            return self._keep(key, Manifest(digest, "", answer.body))
 
-        asking = self._flights.do((repository, f"blob {digest}"), fetch)
+        asking = self._flights.do(key, fetch)
         return (await self._within(deadline, repository, asking)).body
 
     async def referrers(
@@ -222,12 +219,9 @@ class RegistryClient:
             raise HostError(f"the registry `{repository.registry}` answers {answer.status} for `{repository.path}`")
         return answer
 
-    def _keep(self, key: tuple[Repository, str], body: bytes, kind: str) -> None:
-        self._bodies.put(key, body)
-        if len(self._types) >= _MAX_ITEMS:
-            self._types.clear()
-        if kind:
-            self._types[key] = kind
+    def _keep(self, key: tuple[Repository, str], found: Manifest) -> Manifest:
+        self._bodies.put(key, found, len(found.body) + _ENTRY_BYTES)
+        return found
 
 
 def layers_of(manifest: JSONObject) -> Sequence[Descriptor]:

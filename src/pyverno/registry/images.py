@@ -246,7 +246,9 @@ class RegistryImages:
         body = manifest.read()
         config = body.get("config")
         digest = config.get("digest") if isinstance(config, dict) else None
-        raw = await self._client.blob(repository, digest, deadline=deadline) if isinstance(digest, str) else b"{}"
+        if not isinstance(digest, str):
+            raise HostError(f"image `{image}` has no configuration")
+        raw = await self._client.blob(repository, digest, deadline=deadline)
         # Kyverno: Docker Hub has the name of its index, and official images are below `library`
         registry = "index.docker.io" if reference.registry == "docker.io" else reference.registry
         return {

@@ -29,6 +29,7 @@ __all__ = ["RegistryAnswer", "RegistryCall", "RegistrySettings", "RegistryUnauth
 _MAX_REDIRECTS: Final = 4
 _MAX_TOKEN: Final = 1_048_576
 _MAX_TOKENS: Final = 1024
+_MAX_TOKEN_LENGTH: Final = 16_384
 _TOKEN_SECONDS: Final = 60
 _EARLY_SECONDS: Final = 10
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -360,7 +361,7 @@ def _read_token(registry: str, body: bytes) -> tuple[str, float]:
     if isinstance(found, dict):
         token = found.get("token") or found.get("access_token")
         seconds = found.get("expires_in")
-        if isinstance(token, str) and token.isascii() and token.isprintable():
+        if isinstance(token, str) and len(token) <= _MAX_TOKEN_LENGTH and token.isascii() and token.isprintable():
             return token, seconds if isinstance(seconds, int | float) and seconds > 0 else _TOKEN_SECONDS
     raise HostError(f"the registry `{registry}` has a realm that answers with no token")
 

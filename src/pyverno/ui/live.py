@@ -20,10 +20,11 @@ _MOST_LISTENERS: Final = 500
 
 
 class LiveUpdates:
-    """Hands messages on to every open page; one that is slow gets the latest only."""
+    """Sends messages to every open page; a slow page gets the latest only."""
 
-    def __init__(self) -> None:
-        """Begin without listeners."""
+    def __init__(self, heartbeat_seconds: float = 20.0) -> None:
+        """Begin without listeners; `heartbeat_seconds` is how long a connection may be silent."""
+        self.heartbeat_seconds = heartbeat_seconds
         self._listeners: set[asyncio.Queue[JSONObject]] = set()
         self._number = 0
 

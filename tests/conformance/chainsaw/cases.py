@@ -22,12 +22,11 @@ _DEFINITIONS: Final = Path("policies", ".chainsaw", "crds")
 _RUN: Final = (
     *("admission-validate", "admission-validate+asserts", "admission-mutate", "policy-validation"),
     *("admission-assert-other", "events", "globalcontext", "reports", "vap-generation", "webhook-config"),
-    "image-registry",
+    *("image-registry", "manifest-signature"),
     *("background-cleanup", "background-generate", "background-mutate-existing"),
 )
 _NOT_RUN: Final[Mapping[str, str]] = {
     "http-service": "needs an HTTP service in the cluster",
-    "manifest-signature": "needs the verification of signatures",
     "needs-controllers": "needs further controllers",
 }
 _SCRIPTS: Final = {
@@ -39,7 +38,6 @@ _SCRIPTS: Final = {
     "other-tools": "runs programs that talk to services of the cluster",
 }
 _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
-    "manifest-signature": _NOT_RUN["manifest-signature"],
     "kyverno-config": _SCRIPTS["kyverno-config"],
     "runs-workload": _SCRIPTS["kubectl-needs-kubelet"],
 }

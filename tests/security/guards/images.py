@@ -193,6 +193,36 @@ VERIFICATION: Final = (
         ),
     ),
     guard(
+        "I8",
+        "a document is an image or an index",
+        f"{_CLIENT}::test_a_manifest_that_is_image_and_index_is_an_error",
+        (
+            "registry/client.py",
+            'if any(found.get(name) for name in foreign) or found.get("mediaType") in types:',
+            "if False:",
+        ),
+    ),
+    guard(
+        "I8",
+        "an image has a configuration",
+        f"{_REGISTRY}::test_an_image_without_a_configuration_has_no_data",
+        (
+            "registry/images.py",
+            'if not isinstance(digest, str):\n            raise HostError(f"image `{image}` has no',
+            'if False:\n            raise HostError(f"image `{image}` has no',
+        ),
+    ),
+    guard(
+        "I9",
+        "a token is no longer than a header",
+        f"{_CLIENT}::test_a_token_is_no_longer_than_a_header",
+        (
+            "registry/transport.py",
+            " and len(token) <= _MAX_TOKEN_LENGTH",
+            "",
+        ),
+    ),
+    guard(
         "I9",
         "an image has few referrers",
         f"{_CLIENT}::test_too_many_referrers_are_an_error",

@@ -116,6 +116,44 @@ def test_the_cache_is_separate_for_each_credential() -> None:
     assert "the registry `HOST` refused access to `team/app` (no credential: 401)" == _run(registry, work)
 
 
+def test_the_type_of_a_manifest_is_cached_with_its_bytes() -> None:
+    """A blob of the same bytes, such as a layer of a signature, leaves an index an index."""
+    registry = Registry()
+    child = {"mediaType": MANIFEST, "digest": registry.push("team/app", "v1"), "size": 1}
+    index = registry.put_manifest("team/app", "all", INDEX, {"schemaVersion": 2, "manifests": [child]})
+    registry.blobs[index] = registry.manifests["team/app", index][1]
+
+    async def work(client: RegistryClient) -> list[str]:
+        await client.blob(_repository(registry), index)
+        return [(await client.manifest(_repository(registry), index)).media_type for _ in range(2)]
+
+    assert [INDEX, INDEX] == _run(registry, work)
+
+
+IMAGE_FIELDS = {"config": {"digest": "sha256:1"}, "layers": [{"digest": "sha256:2"}]}
+INDEX_FIELDS = {"manifests": [{"digest": "sha256:3"}]}
+AMBIGUOUS = {
+    "an image that lists manifests": (MANIFEST, {**IMAGE_FIELDS, **INDEX_FIELDS}),
+    "an index with a configuration": (INDEX, {**IMAGE_FIELDS, **INDEX_FIELDS}),
+    "an index sent as an image": (MANIFEST, {"mediaType": INDEX}),
+    "an image sent as an index": (INDEX, {"mediaType": MANIFEST}),
+    "an index sent without its type": ("application/json", INDEX_FIELDS),
+}
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_a_manifest_that_is_image_and_index_is_an_error(case: str) -> None:
+    """Its media type is not part of the digest, so that a registry could choose the meaning (CVE-2021-41190)."""
+    media_type, body = AMBIGUOUS[case]
+    registry = Registry()
+    digest = registry.put_manifest("team/app", "v1", media_type, body)
+
+    async def work(client: RegistryClient) -> object:
+        return (await client.manifest(_repository(registry), "v1")).read()
+
+    assert f"the manifest {digest} is ambiguous: its content does not fit `{media_type}`" == _error(registry, work)
+
+
 def test_a_missing_manifest_is_not_found() -> None:
     """404 differs from other failures: a missing manifest means that an image has no signatures."""
     registry = Registry()
@@ -268,6 +306,21 @@ def test_a_realm_that_is_no_address_gets_no_credential(realm: str) -> None:
     registry = Registry(fault=_challenge(realm))
     found = _error(registry, lambda client: client.manifest(_repository(registry, USER), "v1"))
     assert "the registry `HOST` names no usable realm for tokens" == found
+
+
+def test_a_token_is_no_longer_than_a_header() -> None:
+    """Tokens are cached by the thousand, and realms may belong to strangers."""
+    registry = Registry()
+
+    async def fault(request: web.Request) -> web.StreamResponse:
+        if request.path == "/v2/token":
+            return web.json_response({"token": "t" * 16_385})
+        header = f'Bearer realm="http://{registry.host}/v2/token"'
+        return web.Response(status=401, headers={"WWW-Authenticate": header})
+
+    registry.fault = fault
+    found = _error(registry, lambda client: client.manifest(_repository(registry), "v1"))
+    assert "the registry `HOST` has a realm that answers with no token" == found
 
 
 def test_a_registry_behind_https_cannot_fetch_tokens_over_plain_http() -> None:

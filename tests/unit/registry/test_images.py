@@ -233,6 +233,19 @@ def test_the_data_of_an_index_is_that_of_linux_on_amd64() -> None:
     assert (f"/team/app@{index}", "v1", {"architecture": "amd64"}) == _run(registry, work)
 
 
+def test_an_image_without_a_configuration_has_no_data() -> None:
+    """An empty configuration would satisfy a rule that forbids something in it."""
+    registry = Registry()
+    registry.put_manifest("team/app", "v1", MANIFEST, {"schemaVersion": 2, "layers": []})
+
+    async def work(images: RegistryImages) -> str:
+        with pytest.raises(HostError) as caught:
+            await images.data(f"{registry.host}/team/app:v1", ImageAccess())
+        return caught.value.message.replace(registry.host, "HOST")
+
+    assert "image `HOST/team/app:v1` has no configuration" == _run(registry, work)
+
+
 def test_image_data_of_docker_hub_has_the_names_of_its_index() -> None:
     """Policies compare these names: the registry, and `library` in repositories of official images."""
     registry = Registry()

@@ -15,6 +15,7 @@ __all__ = ["PROVIDER_NAMES", "Login", "Provider", "Providers", "providers_of"]
 
 PROVIDER_NAMES = ("default", "google", "amazon", "azure", "github")
 _EARLY_SECONDS = 60.0
+_MAX_KEPT = 1024  # registries are named by images, so by tenants
 
 
 class Login(NamedTuple):
@@ -67,6 +68,9 @@ class Providers:
 
     async def _login(self, name: str, provider: Provider, registry: str) -> Login | None:
         key = (name, registry)
+        if len(self._locks) >= _MAX_KEPT:
+            self._kept.clear()
+            self._locks = {each: lock for each, lock in self._locks.items() if lock.locked()}
         async with self._locks.setdefault(key, asyncio.Lock()):
             kept = self._kept.get(key)
             if kept is not None and self._clock() < kept[1]:

@@ -27,7 +27,6 @@ from pyverno.version import __version__
 __all__ = ["build_app"]
 
 _MOST_BYTES: Final = 4 * 1024 * 1024
-_HEARTBEAT_SECONDS: Final = 20.0
 
 
 def build_app(
@@ -145,7 +144,7 @@ class _OwnRoutes:
         return web.Response(status=503 if problems else 200, text=f"{problems or 'ok'}\n")
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Server-sent events: one message whenever results changed; a comment now and then keeps proxies patient."""
+        """Send an event whenever results changed, and a comment after each silence, so that proxies do not hang up."""
         if self._live.is_full:
             raise web.HTTPServiceUnavailable(text="too many pages listen: try again later")
         response = web.StreamResponse(
@@ -154,22 +153,23 @@ class _OwnRoutes:
         async with self._live.listen() as queue:
             with suppress(ConnectionResetError):  # the page was closed
                 await response.prepare(request)
-                await _send_updates(response, queue, shows_counts=SCOPE.get() is None)
+                await self._send_updates(response, queue, shows_counts=SCOPE.get() is None)
         return response
 
-
-async def _send_updates(response: web.StreamResponse, queue: asyncio.Queue[JSONObject], *, shows_counts: bool) -> None:
-    await response.write(b": connected\n\n")
-    while True:
-        try:
-            async with asyncio.timeout(_HEARTBEAT_SECONDS):
-                message = await queue.get()
-        except TimeoutError:
-            await response.write(b": still here\n\n")
-            continue
-        # counts are those of all namespaces
-        data = orjson.dumps(message if shows_counts else {**message, "changes": {}})
-        await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
+    async def _send_updates(
+        self, response: web.StreamResponse, queue: asyncio.Queue[JSONObject], *, shows_counts: bool
+    ) -> None:
+        await response.write(b": connected\n\n")
+        while True:
+            try:
+                async with asyncio.timeout(self._live.heartbeat_seconds):
+                    message = await queue.get()
+            except TimeoutError:
+                await response.write(b": still here\n\n")
+                continue
+            # counts are those of all namespaces
+            data = orjson.dumps(message if shows_counts else {**message, "changes": {}})
+            await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
 
 
 def _json(value: JSONObject) -> web.Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from pyverno.errors import HostError
 from pyverno.registry.providers.amazon import Amazon
 from pyverno.registry.providers.ambient import Ambient
 from pyverno.registry.providers.azure import Azure
-from pyverno.registry.providers.chain import Provider, Providers, providers_of
+from pyverno.registry.providers.chain import Login, Provider, Providers, providers_of
 from pyverno.registry.providers.default import Default
 from pyverno.registry.providers.github import GitHub
 from pyverno.registry.providers.google import Google
@@ -187,6 +188,34 @@ def test_a_login_is_requested_once_while_it_is_valid() -> None:
 
     _stub(counted, work)
     assert 2 == len(calls)
+
+
+class _Anywhere:
+    """A provider of any registry."""
+
+    def serves(self, registry: str) -> bool:
+        """Return True."""
+        return bool(registry)
+
+    async def login(self, registry: str) -> Login | None:
+        """Return no login for some, and an error for others."""
+        if registry.startswith("bad"):
+            raise HostError("refused")
+        return None
+
+
+def test_images_of_many_registries_leave_a_bounded_memory() -> None:
+    """Tenants name the registries, and a registry may not exist."""
+    providers = Providers({"any": _Anywhere()})
+
+    async def work() -> None:
+        for number in range(1500):
+            with suppress(HostError):
+                await providers.sources(["any"], f"{'bad' if number % 2 else 'good'}{number}.example.com")
+
+    asyncio.run(work())
+    kept = [each for each in vars(providers).values() if isinstance(each, dict)]
+    assert all(len(each) <= 1024 for each in kept)
 
 
 def test_an_unknown_provider_is_an_error() -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from pyverno.engine.host import NO_HOST
 from pyverno.errors import UsageError
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.offline.library import compile_policies
 from pyverno.ui.playground.review import review_texts
+from pyverno.webhook.policies import Policies
+from tests.parity.standingserver import standing_server
 from tests.support import documents
+from tests.support.webhookserver import MemoryWorld, review_body
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - {name: c, image: 'x:latest'}\n"
 
@@ -92,11 +100,28 @@ def test_an_old_resource_makes_an_update() -> None:
     assert same["reviews"][0]["allowed"]
 
 
+DENIAL = (
+    "\n\nresource Pod/default/a was blocked due to the following policies \n\nno-latest:\n"
+    "  tag: 'validation error: no latest. rule tag failed at path /spec/containers/0/image/'\n"
+)
+
+
 def test_the_denial_is_that_of_a_cluster() -> None:
-    """A denied review has the message that kubectl prints; an allowed one has none."""
-    found = review_texts({"policies": documents.LATEST.replace("Audit", "Enforce"), "resources": POD})
-    (review,) = found["reviews"]
-    assert review["allowed"] is not bool(review["message"])
+    """A denied review has the message that the webhook sends, which kubectl prints; an allowed one has none."""
+    denied, allowed = (
+        review_texts({"policies": documents.LATEST, "resources": pod})["reviews"][0]
+        for pod in (POD, POD.replace("x:latest", "x:1"))
+    )
+    assert [(False, DENIAL), (True, "")] == [(each["allowed"], each["message"]) for each in (denied, allowed)]
+
+    (policy,) = load_documents(documents.LATEST)
+    (pod,) = load_documents(POD)
+    server = standing_server()
+    server.judge_by(MemoryWorld(Policies(compile_policies([policy.value]))), NO_HOST)
+    pod.value["metadata"]["namespace"] = "default"
+    code, body = server.post("/validate/fail", json.dumps(review_body(pod.value)).encode())
+    response = json.loads(body)["response"]
+    assert (200, False, DENIAL) == (code, response["allowed"], response["status"]["message"])
 
 
 @pytest.mark.parametrize("request_", [{"policies": 1}, {"resources": None}, {"operation": "create"}, {"operation": []}])

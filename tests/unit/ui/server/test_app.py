@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.security import CONTENT_SECURITY_POLICY
 from pyverno.ui.server.staticfiles import web_root
 from tests.support.uiserver import UiServer, serve_ui
@@ -168,6 +169,21 @@ def test_open_pages_learn_of_changes(tmp_path: Path) -> None:
             assert {"number": 1, "changes": {"fail": 1, "pass": 1}} == json.loads(data)
 
     asyncio.run(play())
+
+
+def test_a_quiet_stream_of_events_sends_comments(tmp_path: Path) -> None:
+    """Proxies close silent connections; a page ignores comments, and still gets the next message."""
+
+    async def play() -> tuple[list[bytes], bytes]:
+        live = LiveUpdates(heartbeat_seconds=0.01)
+        async with serve_ui(tmp_path, live=live) as ui, ui.session.get(f"{ui.url}/api/v1/events") as response:
+            quiet = [await response.content.readline() for _ in range(6)]
+            live.publish_counts({"fail": 1})
+            while (line := await response.content.readline()) in (b": still here\n", b"\n"):
+                pass
+            return quiet, line
+
+    assert ([b": connected\n", b"\n", *2 * [b": still here\n", b"\n"]], b"id: 1\n") == asyncio.run(play())
 
 
 def test_a_page_that_is_closed_is_no_fault(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
