@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -58,6 +58,23 @@ class Access:
     exec_plugin: ExecPlugin | None = None
     impersonate: JSONObject = field(default_factory=dict)
     namespace: str = "default"
+
+    def impersonation(self) -> Iterator[tuple[str, str]]:
+        """Yield the request headers of the user to act as.
+
+        >>> [*Access("https://api:6443", impersonate={"as": "bob", "as-groups": ["ops"]}).impersonation()]
+        [('Impersonate-User', 'bob'), ('Impersonate-Group', 'ops')]
+        """
+        written = self.impersonate
+        if "as" in written:
+            yield "Impersonate-User", str(written["as"])
+        if "as-uid" in written:
+            yield "Impersonate-Uid", str(written["as-uid"])
+        for group in written.get("as-groups") or ():
+            yield "Impersonate-Group", str(group)
+        for key, values in (written.get("as-user-extra") or {}).items():
+            for value in values:
+                yield f"Impersonate-Extra-{key}", str(value)
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] | None = None) -> Access:

@@ -57,6 +57,7 @@ MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
 """Bytes of one answer, inflated: a page of 500 objects of half a megabyte each."""
 _SHORT: Final = 4 * 1024 * 1024
 _UNREAD_HEADERS: Final = {"Accept": METADATA, "Content-Type": JSON_TYPE}
+_STORED_HEADERS: Final = {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
@@ -181,6 +182,13 @@ class Client:
         path = resource_path(gvr, namespace)
         return _object(await self.request("POST", path, body=body, query=query, accept=accept))
 
+    async def store(self, gvr: GVR, body: JSONObject, namespace: str = "") -> JSONObject:
+        """Create an object and return it as it was stored, at most 4 MiB, for half of what `create` costs."""
+        path = resource_path(gvr, namespace)
+        if self._channels is None:
+            return await self.create(gvr, body, namespace)
+        return _object(_answer("POST", path, *await self._send_short("POST", path, body, _STORED_HEADERS)))
+
     async def submit(self, gvr: GVR, body: JSONObject, namespace: str = "") -> None:
         """Create an object whose stored form does not matter, for a third of what `create` costs."""
         await self._send_unread("POST", resource_path(gvr, namespace), body)
@@ -246,11 +254,17 @@ class Client:
         if self._channels is None:
             await self.request(method, path, body=body, accept=METADATA)
             return
-        self._on_request(method, path)
-        sent = _Sent(method, path, (), orjson.dumps(body), _UNREAD_HEADERS)
-        status, answer = await self._repeat(sent, self._send_directly, 30.0, _SHORT)
+        status, answer = await self._send_short(method, path, body, _UNREAD_HEADERS)
         if not 200 <= status < 300:
             _answer(method, path, status, answer)
+
+    async def _send_short(
+        self, method: str, path: str, body: JSONObject, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Send a request over the connections for short answers; return status and body of its answer."""
+        self._on_request(method, path)
+        sent = _Sent(method, path, (), orjson.dumps(body), headers)
+        return await self._repeat(sent, self._send_directly, 30.0, _SHORT)
 
     async def _repeat(self, sent: _Sent, send: _Send, seconds: float, max_bytes: int) -> tuple[int, bytes]:
         what = f"{sent.method} {sent.path}"
@@ -358,7 +372,7 @@ class Client:
         return options
 
     def _identify(self, identity: Identity) -> Iterator[tuple[str, str]]:
-        yield from _impersonation(self.access.impersonate)
+        yield from self.access.impersonation()
         if identity.authorization:
             yield "Authorization", identity.authorization
 
@@ -367,18 +381,6 @@ class Client:
         if self._tls is None or self._tls[0] != pair:
             self._tls = (pair, tls_context(self.access, *pair))
         return self._tls[1]
-
-
-def _impersonation(said: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if "as" in said:
-        yield "Impersonate-User", str(said["as"])
-    if "as-uid" in said:
-        yield "Impersonate-Uid", str(said["as-uid"])
-    for group in said.get("as-groups") or ():
-        yield "Impersonate-Group", str(group)
-    for key, values in (said.get("as-user-extra") or {}).items():
-        for value in values:
-            yield f"Impersonate-Extra-{key}", str(value)
 
 
 async def _body(reply: aiohttp.ClientResponse, max_bytes: int, what: str) -> bytes:

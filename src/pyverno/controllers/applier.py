@@ -163,7 +163,7 @@ class EffectApplier:
                     return await self._apply_on_server(effect, gvr, body, key, cause)
                 if current is None:
                     await self._authorize(cause, "create", gvr, target)
-                    made = await self._write(key, self._client.create(gvr, body, namespace))
+                    made = await self._write(key, self._client.store(gvr, body, namespace))
                     self._guard.note_written(key)
                     self._remember(target, body, made)
                     return Applied(effect, Change.CREATED, target, made)

@@ -189,15 +189,16 @@ class Process:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it; it is not waited for."""
+        """Start it without waiting until it works; its log stays beside the kubeconfig."""
         period = "500ms" if IS_FULL else "100ms"  # with thousands of requests answers come late on a busy machine
         words = ["--kubeconfig", str(self._kubeconfig), f"--leaderElectionRetryPeriod={period}", "--disableMetrics"]
-        words += ["--healthPort=0", "--clientRateLimitQPS=1000", "--clientRateLimitBurst=1000", "--v=0"]
-        self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "pyverno", "controller", "background", *words),
-            env={**os.environ, "KYVERNO_POD_NAME": self._name},
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        words += ["--healthPort=0", "--clientRateLimitQPS=1000", "--clientRateLimitBurst=1000"]
+        with (self._kubeconfig.parent / f"{self._name}.log").open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "pyverno", "controller", "background", *words),
+                env={**os.environ, "KYVERNO_POD_NAME": self._name},
+                stderr=log,
+            )
 
     async def kill(self) -> None:
         """End it without a word."""

@@ -362,6 +362,22 @@ def test_what_is_submitted_is_sent_and_judged_as_what_is_created() -> None:
     play(scene, token="sesame")  # noqa: S106 - of a server of this test
 
 
+def test_a_stored_object_comes_back_as_the_server_has_it() -> None:
+    """Path and body equal those of `create`, and so does the answer; refusals are typed."""
+
+    async def scene(script: Script, client: Client) -> None:
+        made = {"metadata": {"name": "a", "uid": "1"}, "data": {"filled": "in"}}
+        script.on(f"POST {PATH}", made, status(409, "AlreadyExists"))
+        assert made == await client.store(MAPS, {"metadata": {"name": "a"}}, "team")
+        with pytest.raises(StatusError) as refused:
+            await client.store(MAPS, {"metadata": {"name": "a"}}, "team")
+        assert (409, "AlreadyExists") == (refused.value.status, refused.value.reason)
+        sent = script.asked[0]
+        assert ("application/json", b'{"metadata":{"name":"a"}}') == (sent.headers["Accept"], sent.body)
+
+    play(scene)
+
+
 def test_what_is_discarded_is_deleted_with_its_options() -> None:
     """The body has the options of the deletion; a missing object is an error with the server's status."""
 
