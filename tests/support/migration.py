@@ -75,7 +75,8 @@ def convert_rule(rule: JSONObject, kind: str, names: Names | None = None) -> JSO
                     "apiGroups": [info.group],
                     "apiVersions": [info.version],
                     "operations": ["CREATE", "UPDATE"],
-                    "resources": [info.plural],
+                    # a rule for Pods also judges the subresource that adds ephemeral containers
+                    "resources": [info.plural, *(["pods/ephemeralcontainers"] if info.kind == "Pod" else [])],
                 }
             ]
         },

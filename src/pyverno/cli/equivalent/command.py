@@ -40,7 +40,11 @@ equivalent = command(
             SEED,
             FIRST_OBJECTS,
             comma_list("--kind", help="Only objects of these kinds.", key="kinds"),
-            comma_list("--not-kind", help="No objects of these kinds.", key="other_kinds"),
+            comma_list(
+                "--not-kind",
+                help="No objects of these kinds, or no requests for a subresource (Pod/ephemeralcontainers).",
+                key="other_kinds",
+            ),
             repeated("--crd", help="File or folder with CustomResourceDefinitions.", metavar="FILE", key="crds"),
             comma_list("--operation", help="Operations of the requests (CREATE, UPDATE, DELETE).", key="operations"),
             KUBE_VERSION,

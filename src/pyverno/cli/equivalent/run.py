@@ -11,9 +11,13 @@ from typing import Final
 import orjson
 
 from pyverno.cli.equivalent.admission import admission_of
+from pyverno.cli.migrate.certificate import raw_differences
 from pyverno.cli.progress import tracked
 from pyverno.compiler import compile_documents
+from pyverno.compiler.equivalence.case import Case
+from pyverno.compiler.equivalence.circumstances import ALICE
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Pair, compare
+from pyverno.compiler.equivalence.coverage import BranchCoverage, branch_coverage
 from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.compiler.equivalence.outcome import Outcome
 from pyverno.compiler.migration.inference import known_definitions
@@ -33,6 +37,7 @@ from pyverno.version import __version__
 
 __all__ = ["EquivalentOptions", "run_equivalent"]
 
+_MOST_MISSED: Final = 5
 _SAME, _DIFFERENT, _BLIND, _UNUSABLE = 0, 1, 2, 3
 _OPERATIONS: Final = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
 
@@ -93,10 +98,11 @@ def run_equivalent(options: EquivalentOptions) -> int:
         operations=operations,
         watched=lambda supply: tracked(supply, options.objects + len(seeds), "objects"),
     )
-    record = _record(options, first, second, comparison)
+    branches = tuple(branch_coverage(side.engine, side.documents, comparison.sample) for side in (first, second))
+    record = _record(options, first, second, comparison, branches)
     if options.certificate and comparison.counterexample is None:
         _write(options.certificate, encode_indent(record) + "\n")
-    sys.stdout.write(_render(options, record, comparison, first, second))
+    sys.stdout.write(_render(options, record, comparison, (first, second), branches))
     if comparison.counterexample is not None:
         return _DIFFERENT
     return _BLIND if comparison.blind else _SAME
@@ -132,7 +138,12 @@ def _material(
     if not kinds and not options.resources:
         matched = ", ".join(sorted({info.kind for info in material.kinds})) or "no kind of Kubernetes itself"
         raise UsageError(f"there is no kind to generate objects of; the policies match {matched}")
-    return replace(material, kinds=kinds)
+    subresources = tuple(
+        (info, name)
+        for info, name in material.subresources
+        if info in kinds and f"{info.kind}/{name}" not in options.other_kinds
+    )
+    return replace(material, kinds=kinds, subresources=subresources)
 
 
 def _operations(words: Sequence[str]) -> tuple[Operation, ...]:
@@ -145,19 +156,31 @@ def _operations(words: Sequence[str]) -> tuple[Operation, ...]:
     return tuple(known[word] for word in words)
 
 
-def _record(options: EquivalentOptions, first: _Side, second: _Side, comparison: Comparison) -> JSONObject:
+def _record(
+    options: EquivalentOptions,
+    first: _Side,
+    second: _Side,
+    comparison: Comparison,
+    branches: Sequence[BranchCoverage],
+) -> JSONObject:
     """Return what was tried, so that it can be repeated and checked."""
+    old, new = (
+        {"source": side.source, "sha256": side.digest, "verdicts": _sorted(verdicts), "branches": own.to_json()}
+        for side, verdicts, own in zip((first, second), (comparison.first, comparison.second), branches, strict=True)
+    )
     record: JSONObject = {
         "tool": f"pyverno {__version__}",
-        "old": {"source": first.source, "sha256": first.digest, "verdicts": _sorted(comparison.first)},
-        "new": {"source": second.source, "sha256": second.digest, "verdicts": _sorted(comparison.second)},
+        "old": old,
+        "new": new,
         "seed": options.seed,
         "objects": options.objects,
         "kubeVersion": options.kube_version,
+        "inputs": dict(comparison.inputs),
         "requests": _sorted(comparison.requests),
         "refusedByTheSchema": comparison.refused,
         **({"sameUpToOrder": comparison.reordered} if comparison.reordered else {}),
         **({"namesTwice": comparison.outside} if comparison.outside else {}),
+        **raw_differences(comparison),
         "saysNothingBecause": list(comparison.blind) if comparison.counterexample is None else [],
         "result": "different" if comparison.counterexample is not None else "no difference found",
     }
@@ -168,10 +191,25 @@ def _record(options: EquivalentOptions, first: _Side, second: _Side, comparison:
             "operation": found.operation.value,
             "resource": found.resource,
             **({"oldResource": found.old} if found.old is not None else {}),
+            **_sender(found.case),
             "old": _outcome(found.first),
             "new": _outcome(found.second),
         }
     return record
+
+
+def _sender(case: Case) -> JSONObject:
+    """Return who sends the request and what its namespace is like, where that is not the plain user and namespace."""
+    return {
+        **({"subresource": case.subresource} if case.subresource else {}),
+        **({"userInfo": case.user.to_json()} if case.user != ALICE else {}),
+        **(
+            {"roles": [*case.user.roles, *case.user.cluster_roles]}
+            if case.user.roles or case.user.cluster_roles
+            else {}
+        ),
+        **({"namespaceLabels": dict(case.labels)} if case.labels else {}),
+    }
 
 
 def _outcome(outcome: Outcome) -> JSONObject:
@@ -182,7 +220,13 @@ def _sorted(counts: Mapping[str, int]) -> JSONObject:
     return dict(sorted(counts.items()))
 
 
-def _render(options: EquivalentOptions, record: JSONObject, comparison: Comparison, first: _Side, second: _Side) -> str:
+def _render(
+    options: EquivalentOptions,
+    record: JSONObject,
+    comparison: Comparison,
+    sides: tuple[_Side, _Side],
+    branches: Sequence[BranchCoverage],
+) -> str:
     if options.form == "json":
         return encode_indent(record) + "\n"
     if options.form == "yaml":
@@ -190,13 +234,23 @@ def _render(options: EquivalentOptions, record: JSONObject, comparison: Comparis
     total = sum(comparison.requests.values())
     tried = f"{total} requests of {len(comparison.requests)} kinds and operations, seed {options.seed}"
     if comparison.counterexample is not None:
-        return _difference(comparison.counterexample, first, second) + f"\nfound among {tried}\n"
+        return _difference(comparison.counterexample, *sides) + f"\nfound among {tried}\n"
     lines = [f"no difference found in {tried}"]
     lines += [f"  {name}: {count}" for name, count in sorted(comparison.requests.items())]
-    for name, counts in (("old", comparison.first), ("new", comparison.second)):
-        lines.append(f"{name}: " + ", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+    for name, counts, own in zip(("old", "new"), (comparison.first, comparison.second), branches, strict=True):
+        verdicts = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+        lines.append(f"{name}: {verdicts}; {own.taken} of {own.total} branches")
+        lines += [f"  no request took {text}" for text in own.missed[:_MOST_MISSED]]
+        if len(own.missed) > _MOST_MISSED:
+            lines.append(f"  and {len(own.missed) - _MOST_MISSED} more")
     if comparison.reordered:
         lines.append(f"{comparison.reordered} objects are left with containers, volumes or the like in another order")
+    if comparison.raw_differences:
+        counted = f"{comparison.raw_differences} of {comparison.raw_judged}"
+        lines.append(
+            f"{counted} objects are decided differently before an API server completes or refuses them, such as"
+        )
+        lines.append("  " + encode(comparison.raw))
     if comparison.outside:
         lines.append(f"{comparison.outside} objects are left out: a list such as env names an element twice")
     lines += [f"this says nothing: {reason}" for reason in comparison.blind]
@@ -207,6 +261,9 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
     lines = [f"the sides differ ({found.difference}) on {found.operation.value} of", dump_yaml(found.resource).rstrip()]
     if found.old is not None:
         lines += ["which replaces", dump_yaml(found.old).rstrip()]
+    sender = _sender(found.case)
+    if sender:
+        lines += ["by a request with", dump_yaml(sender).rstrip()]
     for name, side, outcome in (("old", first, found.first), ("new", second, found.second)):
         lines.append(f"{name} ({side.source}): {outcome.word}")
         lines += [f"  {text}" for text in outcome.messages]

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
+from pyverno.compiler.equivalence.coverage import BranchCoverage, branch_coverage
 from pyverno.compiler.equivalence.material import material_of
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
@@ -19,7 +20,7 @@ from pyverno.offline.host import OfflineHost
 from pyverno.value import dataclass
 from pyverno.version import __version__
 
-__all__ = ["CERTIFICATE", "Settings", "certified", "digest", "record_of", "verify"]
+__all__ = ["CERTIFICATE", "Settings", "Verification", "certified", "digest", "raw_differences", "record_of", "verify"]
 
 CERTIFICATE: Final = "policies.pyverno.io/certificate"
 _OPERATIONS: Final = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
@@ -39,18 +40,30 @@ class Settings:
     definitions: tuple[JSONObject, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A comparison, and the branches of each side that its requests took."""
+
+    comparison: Comparison
+    old: BranchCoverage
+    new: BranchCoverage
+
+
 def verify(
     old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings, *, judges_deleted: bool = True
-) -> Comparison:
+) -> Verification:
     """Judge generated objects by both sides; raises PyvernoError when a side does not compile."""
-    return compare(
-        Pair(_engine(old), _engine(new), settings.admit),
+    pair = Pair(_engine(old), _engine(new), settings.admit)
+    found = compare(
+        pair,
         material_of((*old, *new), settings.definitions),
         seeds=settings.seeds,
         count=settings.objects,
         seed=settings.seed,
         operations=_operations(new) if judges_deleted else _OPERATIONS[:2],
     )
+    sides = (branch_coverage(*side, found.sample) for side in ((pair.first, old), (pair.second, new)))
+    return Verification(found, *sides)
 
 
 def _operations(new: Sequence[JSONObject]) -> tuple[Operation, ...]:
@@ -70,14 +83,15 @@ def digest(documents: Sequence[JSONObject]) -> str:
     return hashlib.sha256("\n".join(sorted(encode(each) for each in documents)).encode()).hexdigest()
 
 
-def certified(document: JSONObject, comparison: Comparison, settings: Settings) -> JSONObject:
+def certified(document: JSONObject, verification: Verification, settings: Settings) -> JSONObject:
     """Return a converted policy with what was tried as an annotation."""
     metadata = dict(document["metadata"])
-    annotations = {**(metadata.get("annotations") or {}), CERTIFICATE: _summary(comparison, settings)}
+    annotations = {**(metadata.get("annotations") or {}), CERTIFICATE: _summary(verification, settings)}
     return {**document, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _summary(comparison: Comparison, settings: Settings) -> str:
+def _summary(verification: Verification, settings: Settings) -> str:
+    comparison = verification.comparison
     total = sum(comparison.requests.values())
     tried = f"{total} requests, seed {settings.seed}, admitted by Kubernetes {settings.kube_version}"
     if comparison.counterexample is not None:
@@ -85,29 +99,54 @@ def _summary(comparison: Comparison, settings: Settings) -> str:
     if comparison.blind:
         return f"void, {'; '.join(comparison.blind)}; {tried}; pyverno {__version__}"
     verdicts = "; ".join(
-        f"{name} side " + ", ".join(f"{count} {word}" for word, count in sorted(side.items()))
-        for name, side in (("old", comparison.first), ("new", comparison.second))
+        f"{name} side "
+        + ", ".join(f"{count} {word}" for word, count in sorted(side.items()))
+        + f", {branches.taken} of {branches.total} branches"
+        for name, side, branches in (
+            ("old", comparison.first, verification.old),
+            ("new", comparison.second, verification.new),
+        )
     )
     return f"no difference found in {tried}; {verdicts}; pyverno {__version__}"
 
 
 def record_of(
     sides: tuple[tuple[str, Sequence[JSONObject]], tuple[str, Sequence[JSONObject]]],
-    comparison: Comparison,
+    verification: Verification,
     settings: Settings,
 ) -> JSONObject:
     """Return the record of a comparison in the form of `pyverno equivalent --certificate`."""
-    (old, old_documents), (new, new_documents) = sides
+    comparison = verification.comparison
+    counts = (comparison.first, verification.old), (comparison.second, verification.new)
+    old, new = (
+        {
+            "source": source,
+            "sha256": digest(documents),
+            "verdicts": dict(sorted(verdicts.items())),
+            "branches": branches.to_json(),
+        }
+        for (source, documents), (verdicts, branches) in zip(sides, counts, strict=True)
+    )
     return {
         "tool": f"pyverno {__version__}",
-        "old": {"source": old, "sha256": digest(old_documents), "verdicts": dict(sorted(comparison.first.items()))},
-        "new": {"source": new, "sha256": digest(new_documents), "verdicts": dict(sorted(comparison.second.items()))},
+        "old": old,
+        "new": new,
         "seed": settings.seed,
         "objects": settings.objects,
         "kubeVersion": settings.kube_version,
         "domain": "objects as an API server admits them: decoded, with defaults, valid",
+        "inputs": dict(comparison.inputs),
         "requests": dict(sorted(comparison.requests.items())),
         "refusedByTheSchema": comparison.refused,
+        **raw_differences(comparison),
         "saysNothingBecause": list(comparison.blind) if comparison.counterexample is None else [],
         "result": "different" if comparison.counterexample is not None else "no difference found",
     }
+
+
+def raw_differences(comparison: Comparison) -> JSONObject:
+    """Return the differences on objects as they are written, which an API server completes or refuses; {} if none."""
+    if not comparison.raw_differences:
+        return {}
+    counts = {"judged": comparison.raw_judged, "different": comparison.raw_differences, "smallest": comparison.raw}
+    return {"beforeAdmission": counts}

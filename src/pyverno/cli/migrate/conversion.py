@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from pyverno.cli.equivalent.admission import admission_of
-from pyverno.cli.migrate.certificate import Settings, certified, record_of, verify
+from pyverno.cli.migrate.certificate import Settings, Verification, certified, record_of, verify
 from pyverno.cli.migrate.comments import Comments, read_comments, with_rule_comments
 from pyverno.cli.migrate.report import RuleLine
 from pyverno.compiler import compile_documents
@@ -99,10 +99,11 @@ def convert_document(
     if not found.documents:
         return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
     documents, record, state, reason = found.documents, None, _UNTESTED, ""
-    comparison: Comparison | None = None
+    verification: Verification | None = None
     judged = _judgeable(document.value) if is_tested else None
     if judged is not None:
-        comparison = _verified(judged, companion, settings)
+        verification = _verified(judged, companion, settings)
+        comparison = verification.comparison
         state, reason = _verdict(comparison)
         if comparison.counterexample is not None and not is_unsafe:
             refused = Refused("differs", "", reason, "convert the rule by hand; --unsafe shows the difference")
@@ -111,16 +112,18 @@ def convert_document(
                 for each in found.rules
             )
             return Conversion(document, lines, remaining=found.source)
-        documents = tuple(each if _asks_registry(each) else certified(each, comparison, settings) for each in documents)
+        documents = tuple(
+            each if _asks_registry(each) else certified(each, verification, settings) for each in documents
+        )
     written = _text(documents, found, _comments(document, text))
-    if comparison is not None:
+    if verification is not None:
         # the record names the policies as they are read from the text
         new = [each.value for each in load_documents(written)]
-        record = record_of(((document.file, [document.value]), ("converted", new)), comparison, settings)
+        record = record_of(((document.file, [document.value]), ("converted", new)), verification, settings)
     return Conversion(document, _lines(document, found, state, reason), documents, found.remaining, written, record)
 
 
-def _verified(policy: JSONObject, companion: Companion, settings: Settings) -> Comparison:
+def _verified(policy: JSONObject, companion: Companion, settings: Settings) -> Verification:
     found = companion.conversion
     left = _judgeable(found.remaining) if found.remaining is not None else None
     made = [each for each in found.documents if not _asks_registry(each)]

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
 from typing import Final
 
+from pyverno.compiler.equivalence.case import Case
+from pyverno.compiler.equivalence.circumstances import ALICE
 from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.outcome import Outcome, outcome_of, repeats_names
 from pyverno.compiler.equivalence.shrinking import Admit, smallest
+from pyverno.compiler.equivalence.subresources import EPHEMERAL, is_for, subresource_cases, with_ephemeral
 from pyverno.compiler.equivalence.supply import ObjectSupply
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import DELETING
-from pyverno.engine.request import Operation, Request, User
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.rule import Stage
 from pyverno.kube.json import JSONObject, equal
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 
-_USER: Final = User(username="alice", groups=("system:authenticated",))
-"""Who makes every request: rules for certain users do not match without one."""
+_MOST_RAW: Final = 200
+"""Objects that no API server admits and that are judged all the same."""
+
+_SUBRESOURCE_SHARE: Final = 10
+"""One request of so many is for a subresource that has a kind of its own, where one is matched."""
+
+_MOST_CASES: Final = 240
+_ALIKE: Final = 12
+"""Cases of one kind with the same verdicts that are kept as a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +40,24 @@ class Counterexample:
     """A request on which the sides differ; `difference` is `decision`, `mutation` or `effects`."""
 
     difference: str
-    operation: Operation
-    resource: JSONObject
-    old: JSONObject | None
+    case: Case
     first: Outcome
     second: Outcome
+
+    @property
+    def operation(self) -> Operation:
+        """The operation of the request."""
+        return self.case.operation
+
+    @property
+    def resource(self) -> JSONObject:
+        """The object of the request."""
+        return self.case.resource
+
+    @property
+    def old(self) -> JSONObject | None:
+        """The object that is replaced."""
+        return self.case.old
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +65,9 @@ class Comparison:
     """What was tried and what came of it: requests by kind and operation, verdicts of each side, a counterexample.
 
     `reordered` counts requests after which the sides leave the same object up to the order of unordered lists, and
-    `outside` objects on which mutations are not compared, because a list names an element twice.
+    `outside` objects on which mutations are not compared, because a list names an element twice. `inputs` counts the
+    objects by their origin. `raw` is an object that no API server admits and that the sides decide differently, of
+    `raw_differences` such among `raw_judged`. `sample` holds cases of all verdicts that occurred.
     """
 
     requests: Mapping[str, int]
@@ -51,6 +77,11 @@ class Comparison:
     counterexample: Counterexample | None = None
     reordered: int = 0
     outside: int = 0
+    inputs: Mapping[str, int] = field(default_factory=dict)
+    raw_judged: int = 0
+    raw_differences: int = 0
+    raw: JSONObject | None = None
+    sample: tuple[Case, ...] = ()
 
     @property
     def blind(self) -> Sequence[str]:
@@ -75,11 +106,11 @@ class Pair:
     second: Engine
     admit: Admit
 
-    def judge(self, resource: JSONObject, old: JSONObject | None, operation: Operation) -> tuple[Outcome, Outcome]:
+    def judge(self, case: Case) -> tuple[Outcome, Outcome]:
         """Return what each side does with a request, and with the object in a cleanup run."""
-        own = None if operation is Operation.CREATE else old
-        request = Request.from_manifest(resource, operation=operation, old=own, user=_USER)
-        live = Request.from_live(resource) if operation is Operation.CREATE and self.has_stage(Stage.CLEANUP) else None
+        request = case.request()
+        is_live = case.operation is Operation.CREATE and not case.subresource and self.has_stage(Stage.CLEANUP)
+        live = case.live() if is_live else None
         return _outcome(self.first, request, live), _outcome(self.second, request, live)
 
     def has_stage(self, *stages: Stage) -> bool:
@@ -102,56 +133,139 @@ def compare(
 
     `watched` passes the objects on, and may show how many there were.
     """
-    maker = ObjectMaker(material, seed)
-    requests: Counter[str] = Counter()
-    sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    refused = reordered = outside = 0
-    mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
-    previous: dict[str, JSONObject] = {}
-    supply = ObjectSupply(maker, material, [*seeds], count)
+    search = _Search(pair, material, seed, tuple(operations))
+    supply = ObjectSupply(search.maker, material, [*seeds], count)
     for body in watched(supply):
-        admitted = pair.admit(body)
+        search.try_object(body, supply)
+        if search.found is not None:
+            break
+    else:
+        for case in subresource_cases(material, search.maker, search.chance, count // _SUBRESOURCE_SHARE):
+            search.try_case(case)
+            if search.found is not None:
+                break
+    return search.comparison(supply)
+
+
+class _Search:
+    """The state of one comparison: what was tried, and the first difference."""
+
+    def __init__(self, pair: Pair, material: Material, seed: int, operations: tuple[Operation, ...]) -> None:
+        self.pair, self.material, self.operations = pair, material, operations
+        self.maker = ObjectMaker(material, seed)
+        self.chance = Random(seed)  # noqa: S311 - the same requests for the same seed
+        self.mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
+        self.requests: Counter[str] = Counter()
+        self.sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self.refused = self.reordered = self.outside = self.raw_judged = self.raw_differences = 0
+        self.raw: JSONObject | None = None
+        self.found: Counterexample | None = None
+        self.alike: Counter[tuple[str, ...]] = Counter()
+        self.sample: list[Case] = []
+        self.previous: dict[str, JSONObject] = {}
+
+    def try_object(self, body: JSONObject, supply: ObjectSupply) -> None:
+        """Judge an object in all operations, if an API server admits it."""
+        admitted = self.pair.admit(body)
         if admitted is None:
-            refused += 1
-            continue
-        if mutates and repeats_names(admitted):
-            outside += 1
-            continue
+            self.refused += 1
+        if admitted is None or len(body) < len(admitted) or not self.raw_judged % 2:
+            self._try_raw(body)
+        if admitted is None:
+            return
+        if self.mutates and repeats_names(admitted):
+            self.outside += 1
+            return
         kind = f"{admitted['apiVersion']}/{admitted['kind']}"
-        for operation in operations:
-            old = previous.get(kind) if operation is Operation.UPDATE else None
-            if operation is Operation.UPDATE:
-                if old is None:
-                    continue
-                old = _with_name(old, admitted)
-            requests[f"{kind} {operation.value}"] += 1
-            outcomes = pair.judge(admitted, old, operation)
-            for side, outcome in zip(sides, outcomes, strict=True):
-                _count(side, outcome, admitted)
+        for case in self._cases(admitted, body, kind):
+            outcomes = self.try_case(case)
             supply.note(kind, is_matched=any(outcome.statuses or outcome.effects for outcome in outcomes))
-            if outcomes[0] != outcomes[1]:
-                found = _shrink(pair, admitted, old, operation)
-                return Comparison(requests, sides[0], sides[1], refused, found, reordered, outside)
-            reordered += not equal(outcomes[0].exact, outcomes[1].exact)
-            if operation is Operation.CREATE and not equal(outcomes[0].exact, admitted):
-                again = _applied_twice(pair, outcomes[0])
-                if again is not None:
-                    return Comparison(requests, sides[0], sides[1], refused, again, reordered, outside)
-        previous[kind] = admitted
-    return Comparison(requests, sides[0], sides[1], refused, None, reordered, outside)
+            if self.found is not None:
+                return
+            if case.operation is Operation.CREATE and not equal(outcomes[0].exact, admitted):
+                self.found = _applied_twice(self.pair, case, outcomes[0])
+        self.previous[kind] = admitted
+
+    def _cases(self, admitted: JSONObject, body: JSONObject, kind: str) -> Iterator[Case]:
+        old = self.previous.get(kind)
+        old = None if old is None else _with_name(old, admitted)
+        for operation in self.operations:
+            if operation is not Operation.UPDATE:
+                yield self._case(admitted, operation, None)
+            elif old is not None:
+                yield self._case(admitted, operation, old)
+        if old is None or Operation.UPDATE not in self.operations:
+            return
+        for name in dict.fromkeys(name for _, name in self.material.subresources):
+            if is_for(self.material, kind, name):
+                # the API server takes ephemeral containers by their subresource only
+                changed = with_ephemeral(self.pair.admit, admitted, body) if name == EPHEMERAL else admitted
+                if changed is not None:
+                    yield replace(self._case(changed, Operation.UPDATE, old), subresource=name)
+
+    def _case(self, body: JSONObject, operation: Operation, old: JSONObject | None) -> Case:
+        user, labels = self.material.circumstances.choose(self.chance)
+        return Case(body, operation, old, user, labels)
+
+    def try_case(self, case: Case) -> tuple[Outcome, Outcome]:
+        """Judge a request by both sides, and count what they do."""
+        outcomes = self.pair.judge(case)
+        self.requests[case.name] += 1
+        for side, outcome in zip(self.sides, outcomes, strict=True):
+            _count(side, outcome, case.resource)
+        sort = (case.name, *(word for each in outcomes for word in (each.word, *each.statuses)))
+        self.alike[sort] += 1
+        if self.alike[sort] <= _ALIKE and len(self.sample) < _MOST_CASES:
+            self.sample.append(case)
+        if outcomes[0] != outcomes[1]:
+            self.found = _shrink(self.pair, case)
+        else:
+            self.reordered += not equal(outcomes[0].exact, outcomes[1].exact)
+        return outcomes
+
+    def _try_raw(self, body: JSONObject) -> None:
+        """Judge an object as it was made, without defaults and whether or not an API server admits it."""
+        if self.raw_judged >= _MOST_RAW:
+            return
+        self.raw_judged += 1
+        if self._differs_raw(body):
+            self.raw_differences += 1
+            if self.raw is None:
+                self.raw = smallest(_as_it_is, body, self._differs_raw)
+
+    def _differs_raw(self, body: JSONObject) -> bool:
+        first, second = self.pair.judge(Case(body, Operation.CREATE))
+        return first.blocks != second.blocks
+
+    def comparison(self, supply: ObjectSupply) -> Comparison:
+        """Return what was tried and what came of it."""
+        return Comparison(
+            self.requests,
+            *self.sides,
+            self.refused,
+            self.found,
+            self.reordered,
+            self.outside,
+            supply.made,
+            self.raw_judged,
+            self.raw_differences,
+            self.raw,
+            tuple(self.sample),
+        )
 
 
 def _outcome(engine: Engine, request: Request, live: Request | None) -> Outcome:
     return outcome_of(engine.review(request), None if live is None else engine.review(live, DELETING))
 
 
-def _applied_twice(pair: Pair, first: Outcome) -> Counterexample | None:
+def _applied_twice(pair: Pair, case: Case, first: Outcome) -> Counterexample | None:
     """Judge the object that the sides leave once more: webhooks are called again after others have changed it."""
     body = pair.admit(first.exact) if isinstance(first.exact, dict) else None
     if body is None:
         return None
-    outcomes = pair.judge(body, None, Operation.CREATE)
-    return None if outcomes[0] == outcomes[1] else _shrink(pair, body, None, Operation.CREATE)
+    again = replace(case, resource=body)
+    outcomes = pair.judge(again)
+    return None if outcomes[0] == outcomes[1] else _shrink(pair, again)
 
 
 def _count(side: Counter[str], outcome: Outcome, before: JSONObject) -> None:
@@ -172,23 +286,28 @@ def _with_name(old: JSONObject, new: JSONObject) -> JSONObject:
 # ------------------------------------------------------------------------------------------------------------ shrinking
 
 
-def _shrink(pair: Pair, resource: JSONObject, old: JSONObject | None, operation: Operation) -> Counterexample:
-    """Take parts of the object, then of the old one, away while the sides still differ in the same way."""
-    difference = _difference(*pair.judge(resource, old, operation))
-    before = old
+def _shrink(pair: Pair, case: Case) -> Counterexample:
+    """Take parts of the request away while the sides still differ in the same way: user, labels, object, old object."""
+    difference = _difference(*pair.judge(case))
 
-    def differs(body: JSONObject) -> bool:
-        return _difference(*pair.judge(body, before, operation)) == difference
+    def shows(candidate: Case) -> bool:
+        return _difference(*pair.judge(candidate)) == difference
 
-    resource = smallest(pair.admit, resource, differs)
-    if old is not None and operation is not Operation.CREATE:
+    admit = pair.admit if case.parent is None else _as_it_is
+    for simpler in (replace(case, user=ALICE), replace(case, labels={}), replace(case, user=ALICE, labels={})):
+        case = simpler if shows(simpler) else case
+    before = case
+    body = smallest(admit, case.resource, lambda body: shows(replace(before, resource=body)))
+    case = replace(case, resource=body)
+    if case.old is not None and case.operation is not Operation.CREATE:
+        whole = case
+        old = smallest(admit, case.old, lambda old: shows(replace(whole, old=_with_name(old, body))))
+        case = replace(case, old=_with_name(old, body))
+    return Counterexample(difference, case, *pair.judge(case))
 
-        def shows(body: JSONObject) -> bool:
-            return _difference(*pair.judge(resource, _with_name(body, resource), operation)) == difference
 
-        old = _with_name(smallest(pair.admit, old, shows), resource)
-    own = None if operation is Operation.CREATE else old
-    return Counterexample(difference, operation, resource, own, *pair.judge(resource, old, operation))
+def _as_it_is(body: JSONObject) -> JSONObject:
+    return body
 
 
 def _difference(first: Outcome, second: Outcome) -> str:

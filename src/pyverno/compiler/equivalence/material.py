@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pyverno.compiler.cel.typechecking import custom_schemas
+from pyverno.compiler.equivalence.circumstances import Circumstances, circumstances_of
 from pyverno.engine.explain.samples import samples
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import parse_kind_selector
@@ -58,7 +59,7 @@ class Material:
     """Kinds that the sides match, names that they mention, and constants in the order of their first mention.
 
     `keys` are the keys of maps such as labels that they mention, by the name of the map. `schemas` are those of custom
-    kinds, by group, version and kind.
+    kinds, by group, version and kind. `circumstances` are users and namespaces, `subresources` those that they match.
     """
 
     kinds: tuple[KindInfo, ...]
@@ -66,6 +67,8 @@ class Material:
     constants: tuple[JSON, ...]
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     schemas: Mapping[tuple[str, str, str], JSONObject] = field(default_factory=dict)
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    subresources: tuple[tuple[KindInfo, str], ...] = ()
 
 
 def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObject] = ()) -> Material:
@@ -76,12 +79,14 @@ def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObjec
     documents, definitions = [*documents], [*definitions]
     kinds = KNOWN_KINDS.with_crds(definitions)
     found_kinds: dict[KindInfo, None] = {}
+    subresources: dict[tuple[KindInfo, str], None] = {}
     names: set[str] = set()
     constants: dict[tuple[type, str], JSON] = {}
     for document in documents:
         spec = document.get("spec")
         for block in _blocks(spec):
             found_kinds.update(dict.fromkeys(_kinds(block, kinds)))
+            subresources.update(dict.fromkeys(_subresources(block, kinds)))
         for value in _leaves(spec, names):
             for each in _constants(value):
                 if not isinstance(each, str) or len(each) <= _LONGEST:
@@ -98,6 +103,8 @@ def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObjec
         tuple(constants.values()),
         {holder: tuple(found) for holder, found in keys.items()},
         {(gvk.group, gvk.version, gvk.kind): schema for each in definitions for gvk, schema in custom_schemas(each)},
+        circumstances_of(documents),
+        tuple(subresources)[:_MOST_KINDS],
     )
 
 
@@ -149,6 +156,31 @@ def _kinds(block: JSONObject, kinds: KindTable) -> Iterator[KindInfo]:
                 and (info.version in versions or "*" in versions)
             ):
                 yield info
+
+
+def _subresources(block: JSONObject, kinds: KindTable) -> Iterator[tuple[KindInfo, str]]:
+    """Yield the subresources that a block matches; one for Pods also covers that of ephemeral containers."""
+    for text in _texts(block.get("kinds")):
+        try:
+            selector = parse_kind_selector(text)
+        except PyvernoError:
+            continue  # the compiler reports it
+        for info in kinds.select(selector):
+            if selector.kind == "*" and not selector.subresource:
+                continue
+            fitting = (each for each in info.subresources if selector.matches(info.gvk, each))
+            yield from ((info, each) for each in fitting)
+            if info.kind == "Pod" and not selector.subresource:
+                yield info, "ephemeralcontainers"
+    for text in _texts(block.get("resources")):
+        plural, _, name = text.partition("/")
+        if name:
+            chosen = (info for info in kinds if plural in ("*", info.plural) and {info.group, "*"} & _groups(block))
+            yield from ((info, each) for info in chosen for each in info.subresources if name in ("*", each))
+
+
+def _groups(block: JSONObject) -> set[str]:
+    return set(_texts(block.get("apiGroups")) or ["*"])
 
 
 def _texts(value: JSON) -> list[str]:

@@ -75,6 +75,11 @@ class ObjectMaker:
             metadata["annotations"] = self._map(None, "annotations")
         return {**made, "apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
 
+    def make_options(self, info: KindInfo, properties: JSONObject) -> JSONObject:
+        """Return the options of a request: an object of a kind without metadata."""
+        made = {name: self._value(below, name, 1) for name, below in properties.items() if self._chance.random() < 0.7}
+        return {"apiVersion": info.api_version, "kind": info.kind, **made}
+
     @property
     def schemas(self) -> SchemaSet:
         """The schemas that objects are made by."""

@@ -26,10 +26,14 @@ class ObjectSupply:
     """Yields objects while the comparison reports which kinds are matched."""
 
     def __init__(self, maker: ObjectMaker, material: Material, seeds: Sequence[JSONObject], count: int) -> None:
-        """Take the objects to begin with; `count` more are made, up to half of them systematic."""
+        """Take the objects to begin with; `count` more are made, up to half of them systematic.
+
+        `made` counts the objects so far: given, systematic, varied, random.
+        """
         self._maker, self._material, self._seeds, self._count = maker, material, seeds, count
         self._judged: Counter[str] = Counter()
         self._matched: set[str] = set()
+        self.made: Counter[str] = Counter()
 
     def note(self, kind: str, *, is_matched: bool) -> None:
         """Remember whether a request for `apiVersion/kind` was matched by a side."""
@@ -38,6 +42,7 @@ class ObjectSupply:
             self._matched.add(kind)
 
     def __iter__(self) -> Iterator[JSONObject]:
+        self.made["given"] += len(self._seeds)
         yield from self._seeds
         made = [*self._seeds]
         number = 0
@@ -46,17 +51,20 @@ class ObjectSupply:
                 break
             number += 1
             made.append(body)
+            self.made["systematic"] += 1
             yield body
         kinds = self._material.kinds
         for turn in range(self._count - number):
             if made and turn % 3:
                 body = made[(turn * 7919) % len(made)]
                 if not self._is_quiet(f"{body.get('apiVersion')}/{body.get('kind')}", turn):
+                    self.made["varied"] += 1
                     yield self._maker.vary(body)
                     continue
             fresh = self._fresh(kinds, turn)
             if fresh is not None:
                 made.append(fresh)
+                self.made["random"] += 1
                 yield fresh
 
     def _systematic(self) -> Iterator[JSONObject]:

@@ -37,7 +37,7 @@ spec:
     expression: (object.spec.containers + object.spec.?initContainers.orValue([])).all(c, !c.image.endsWith(':latest'))
 """
 FORGETFUL = NEW.replace("(object.spec.containers + object.spec.?initContainers.orValue([]))", "object.spec.containers")
-AUTOGEN_KINDS = "ReplicationController"
+AUTOGEN_KINDS = "ReplicationController,Pod/ephemeralcontainers"
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_deletions_that_no_side_matches_are_no_changes(cli: Run) -> None:
     """A deletion leaves no object that the two sides could change differently."""
     ran = cli("equivalent", "old.yaml", "old.yaml", "-n", "20", "--kind", "Pod", "--operation", "DELETE")
     assert 2 == ran.code
-    assert "old: 20 no match\n" in ran.out
+    assert "old: 20 no match; " in ran.out
 
 
 @pytest.mark.usefixtures("sides")
