@@ -261,9 +261,9 @@ class WebhookServer:
                 outcome = found if isinstance(found, AdmissionOutcome) else None
                 written = b"" if outcome is None else outcome.answer.to_bytes(admission_request)
                 self._turns.take(time.perf_counter() - began)
-                if route is not None and isinstance(found, NeedsWorkerError):
+                if route is not None and isinstance(found, type):
                     work = partial(self._judge, admission_request, route, deadline)
-                    is_heavy = isinstance(found, ComputesLongError)
+                    is_heavy = issubclass(found, ComputesLongError)
                     outcome, written = await self._in_thread(held, path, deadline, work, is_heavy=is_heavy)
             else:
                 whole = partial(self._read_and_review, held.body, content_type, route, deadline)
@@ -291,12 +291,15 @@ class WebhookServer:
 
     def _review_here(
         self, admission_request: AdmissionRequest, route: Route, deadline: float
-    ) -> AdmissionOutcome | NeedsWorkerError:
-        """Review on the event loop; return why a review needs a worker thread."""
+    ) -> AdmissionOutcome | type[NeedsWorkerError]:
+        """Review on the event loop; return why a review needs a worker thread.
+
+        The class alone: an error holds the frames of the abandoned review, and they would hold it in turn.
+        """
         try:
             return answer(admission_request, route, self._cluster, self._inline, deadline=deadline)
         except NeedsWorkerError as needed:
-            return needed
+            return type(needed)
 
     def _judge(
         self, admission_request: AdmissionRequest, route: Route, deadline: float

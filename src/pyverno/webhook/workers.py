@@ -141,6 +141,7 @@ class Workers:
         finally:
             if not work.future.done():
                 self._give_up(work)
+            del work  # an error that is raised here would hold its own future by this frame
 
     def stop(self) -> None:
         """End the idle threads; overdue ones are abandoned."""

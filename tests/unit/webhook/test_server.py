@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import ssl
 import threading
 import time
@@ -15,10 +16,13 @@ import orjson
 import pytest
 
 from pyverno.engine.host import NoHost
+from pyverno.engine.request import Request
+from pyverno.engine.timeslice import TimeSliceBudget
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject
 from pyverno.webhook.configuration import Configuration
+from pyverno.webhook.nonblocking import NeedsWorkerError
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.server import Limits, WebhookServer
 from pyverno.webhook.tls import ServerTls
@@ -32,6 +36,7 @@ from tests.support.webhookserver import (
 )
 
 CERTIFICATE = make_certificate()
+_OF_A_REVIEW = (AdmissionRequest, Request, TimeSliceBudget, NeedsWorkerError)
 POD: JSONObject = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": {}}
 MATCH = {"any": [{"resources": {"kinds": ["Pod"]}}]}
 
@@ -164,6 +169,13 @@ class SlowConfigMaps(NoHost):
         return {"data": {"name": "web"}}
 
 
+class Forgetful(Recorded):
+    """Observes answers and keeps none."""
+
+    def answered(self, *_: object) -> None:
+        """Keep nothing."""
+
+
 def test_a_review_that_waits_for_the_host_does_not_delay_others() -> None:
     """It runs in a worker thread while the event loop answers other requests."""
     host = SlowConfigMaps(0.6)
@@ -177,6 +189,33 @@ def test_a_review_that_waits_for_the_host_does_not_delay_others() -> None:
         assert (await slow)["allowed"]
 
     serve(make_server(CERTIFICATE, FROM_CONFIG, host=host), test)
+
+
+def test_a_review_that_moves_to_a_worker_is_freed_with_its_answer() -> None:
+    """No reference cycle holds its object, nor the frames of the attempt on the event loop.
+
+    A collection that finds one while the worker runs would freeze it for minutes.
+    """
+    host = SlowConfigMaps(0)
+
+    async def test(client: Client) -> None:
+        await client.ask("/validate/fail", review_body(POD))
+        gc.collect()
+        gc.disable()
+        try:
+            await client.ask("/validate/fail", review_body(POD))
+            await client.status("POST", "/validate/fail", json={})  # the last request of the connection is kept
+            for _ in range(100):  # the thread lets go of its work a moment after the answer
+                kept = [type(each).__name__ for each in gc.get_objects() if isinstance(each, _OF_A_REVIEW)]
+                if not kept:
+                    break
+                await asyncio.sleep(0.01)
+        finally:
+            gc.enable()
+        assert [] == kept
+
+    serve(make_server(CERTIFICATE, FROM_CONFIG, host=host, observer=Forgetful()), test)
+    assert host.has_begun
 
 
 def test_an_error_of_the_host_is_handled_by_failure_policy() -> None:

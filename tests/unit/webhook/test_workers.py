@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -124,3 +126,29 @@ def test_what_work_raises_is_raised_to_its_caller() -> None:
         workers.stop()
 
     asyncio.run(run())
+
+
+class RefusedError(Exception):
+    """An error whose frames hold what the work held."""
+
+
+def test_an_error_of_the_work_is_freed_once_it_is_handled() -> None:
+    """It leaves no reference cycle, whose frames would hold the body of a review until a collection."""
+
+    async def run() -> list[RefusedError]:
+        workers = Workers(1, 1, 1)
+
+        def refuse() -> None:
+            raise RefusedError
+
+        gc.disable()
+        try:
+            with suppress(RefusedError):
+                await workers.run(refuse, until=soon())
+            assert "done" == await workers.run(lambda: "done", until=soon())  # by the thread that held the error
+            workers.stop()
+            return [each for each in gc.get_objects() if isinstance(each, RefusedError)]
+        finally:
+            gc.enable()
+
+    assert [] == asyncio.run(run())
