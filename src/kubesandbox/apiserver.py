@@ -109,25 +109,25 @@ class ApiServer(Reads):
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         found = self.schemas.default(type, identity.wiped(identity.placed(type, write.namespace, found)))
         found = self._managers.tracked(type, None, found, manager=write.manager, empty=self._empty(type))
-        return await self._created(replace(write, name=metadata_of(found).get("name") or ""), found)
+        return await self._create(replace(write, name=metadata_of(found).get("name") or ""), found)
 
-    async def _created(self, write: Write, body: JSONObject) -> Outcome:
+    async def _create(self, write: Write, body: JSONObject) -> Outcome:
         type, notes = write.type, write.notes
         attributes = write.attributes(Operation.CREATE, body, None)
-        body = self._prepared(type, identity.placed(type, write.namespace, await self.mutated(attributes, notes)))
+        body = self._prepare(type, identity.placed(type, write.namespace, await self.mutated(attributes, notes)))
         write = replace(write, name=metadata_of(body)["name"])
         self._check(type, body, None)
         write.check_create()
         await self.admission.validate(attributes.as_named(write.name, body), notes)
-        kept = await self._kept(type, body)
+        kept = await self._to_storage_version(type, body)
         present = self.store.get(write.key)
         if present is not None:
             raise identity.taken(type, present.body)
         if write.options.dry_run:
             return Outcome(body, 201)
-        return await self._outcome(type, self._stored(type, write.key, kept), 201)
+        return await self._outcome(type, self._store(type, write.key, kept), 201)
 
-    def _prepared(self, type: ResourceType, body: JSONObject) -> JSONObject:
+    def _prepare(self, type: ResourceType, body: JSONObject) -> JSONObject:
         """Fill in the metadata that the server sets on a new object."""
         metadata = metadata_of(body)
         if not metadata.get("name"):
@@ -179,20 +179,20 @@ class ApiServer(Reads):
         """Change an object by a patch; server-side apply also creates it; raises StatusError."""
         type = write.type
         if patch.is_apply:
-            return await self._applied(write, patch.value)
+            return await self._apply_write(write, patch.value)
         definition = self._builtin.kinds.get((type.group, type.version, type.kind), "")
 
         async def make(current: JSONObject) -> tuple[JSONObject, bool]:
             after = patch.applied(current, schemas=self._builtin, definition=definition)
             identity.check_name(metadata_of(after).get("name"), write.name)
-            found = self.schemas.default(type, identity.placed(type, write.namespace, self._patched(write, after)))
+            found = self.schemas.default(type, identity.placed(type, write.namespace, self._patch(write, after)))
             version = metadata_of(found).get("resourceVersion") or ""
             is_pinned = version != metadata_of(current).get("resourceVersion")
             return found, is_pinned and identity.check_version(type, current, version)
 
         return await self.rewritten(write, make)
 
-    async def _applied(self, write: Write, wanted: JSONObject) -> Outcome:
+    async def _apply_write(self, write: Write, wanted: JSONObject) -> Outcome:
         type, name = write.type, write.name
         apply = partial(
             self._managers.applied,
@@ -214,7 +214,7 @@ class ApiServer(Reads):
             if version:
                 raise not_found(type.group, type.plural, name)
             body = self.schemas.complete(type, apply(None, wanted))
-            return await self._created(write, identity.wiped(body))
+            return await self._create(write, identity.wiped(body))
 
         async def make(current: JSONObject) -> tuple[JSONObject, bool]:
             identity.check_uid(type, current, uid)
@@ -245,11 +245,11 @@ class ApiServer(Reads):
             wanted = wanted if is_admitted else await self.mutated(attributes, write.notes)
             wanted = identity.placed(type, write.namespace, identity.carried(wanted, current))
             if is_checked:
-                wanted = self._normalized(type, wanted, current, subresource)
+                wanted = self._normalize(type, wanted, current, subresource)
                 self._check(type, wanted, current, subresource)
             if not is_admitted:
                 await self.admission.validate(attributes.with_object(wanted), write.notes)
-            kept = await self._kept(type, wanted)
+            kept = await self._to_storage_version(type, wanted)
             if self.store.get(state.key) is not state:
                 if is_pinned:
                     raise conflict(type.group, type.plural, write.name)
@@ -259,11 +259,11 @@ class ApiServer(Reads):
             if write.options.dry_run:
                 return Outcome(wanted)
             if is_finished(type, wanted):
-                return await self._outcome(type, self._removed(type, state, kept))
-            return await self._outcome(type, self._stored(type, state.key, kept))
+                return await self._outcome(type, self._remove(type, state, kept))
+            return await self._outcome(type, self._store(type, state.key, kept))
         raise conflict(type.group, type.plural, write.name)
 
-    def _normalized(self, type: ResourceType, body: JSONObject, current: JSONObject, subresource: str) -> JSONObject:
+    def _normalize(self, type: ResourceType, body: JSONObject, current: JSONObject, subresource: str) -> JSONObject:
         if is_partial(type, subresource):
             body = only_allowed(type, subresource, body, current)
         else:
@@ -275,7 +275,7 @@ class ApiServer(Reads):
             return body
         return with_metadata(body, generation=(metadata_of(current).get("generation") or 0) + 1)
 
-    def _patched(self, write: Write, after: JSONObject) -> JSONObject:
+    def _patch(self, write: Write, after: JSONObject) -> JSONObject:
         """Decode what a patch made; complaints are those of a patch then."""
         try:
             return self.decoded(write, after)
@@ -326,7 +326,7 @@ class ApiServer(Reads):
             await self.admission.mutate(attributes, write.notes, redefault=lambda body: body)
             await self.admission.validate(attributes, write.notes)
             if self.store.get(state.key) is state:
-                outcome = self._deleted(type, state, options)
+                outcome = self._delete(type, state, options)
                 return replace(outcome, body=await self._convert_result(type, outcome.body))
         raise conflict(type.group, type.plural, write.name)
 
@@ -344,16 +344,16 @@ class ApiServer(Reads):
                     raise
         return replace(page, revision=self.store.revision)
 
-    def _deleted(self, type: ResourceType, state: Stored, options: DeleteOptions) -> Outcome:
+    def _delete(self, type: ResourceType, state: Stored, options: DeleteOptions) -> Outcome:
         """Do to a stored object what a deletion does to it; it stays in the version that it is kept in."""
         outcome = deleted(type, state.body, options, self.now())
         if outcome.is_gone:
             if not options.dry_run:
-                self._removed(type, state, outcome.body)
+                self._remove(type, state, outcome.body)
             return Outcome(gone(type, outcome.body))
         if options.dry_run or not outcome.is_new:
             return Outcome(outcome.body)
-        written = self._stored(type, state.key, outcome.body)
+        written = self._store(type, state.key, outcome.body)
         if type.key == CRDS:
             self._empty_definition(state.key.name)
         return Outcome(written.body, 200, written)
@@ -418,11 +418,11 @@ class ApiServer(Reads):
 
     # ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _stored(self, type: ResourceType, key: Key, kept: JSONObject) -> Stored:
+    def _store(self, type: ResourceType, key: Key, kept: JSONObject) -> Stored:
         state = self.store.put(key, kept)
         return self._served.accept(state, timestamp(self.now())) if type.key == CRDS else state
 
-    def _removed(self, type: ResourceType, state: Stored, kept: JSONObject) -> Stored:
+    def _remove(self, type: ResourceType, state: Stored, kept: JSONObject) -> Stored:
         last = self.store.remove(state.key, kept)
         if type.key == CRDS:
             self._served.withdraw(state.key.name)
@@ -438,7 +438,7 @@ class ApiServer(Reads):
             return
         for each in self.store.all(custom.key):
             if not metadata_of(each.body).get("deletionTimestamp") and self.store.get(each.key) is each:
-                self._deleted(custom, each, _NO_OPTIONS)
+                self._delete(custom, each, _NO_OPTIONS)
         key = Key(CRDS, "", name)
         state = self.store.get(key)
         if state is None or self.store.all(custom.key):
@@ -447,4 +447,4 @@ class ApiServer(Reads):
         if metadata_of(body).get("finalizers"):
             self.store.put(key, body)
         else:
-            self._removed(self.table.versions_of(CRDS)[0], state, body)
+            self._remove(self.table.versions_of(CRDS)[0], state, body)

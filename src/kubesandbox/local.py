@@ -87,7 +87,7 @@ class LocalClient:
         present = [state for resource in resources for state in store.all(resource)]
         for state in present:
             yield Change(ChangeKind.ADDED, state, None)
-        async for change in _merged(watchers):
+        async for change in _merge(watchers):
             yield change
 
     def _write(self, resource: str, namespace: str, name: str, subresource: str = "") -> Write:
@@ -107,7 +107,7 @@ class LocalClient:
         )
 
 
-async def _merged(watchers: list[Watcher]) -> AsyncIterator[Change]:
+async def _merge(watchers: list[Watcher]) -> AsyncIterator[Change]:
     """Yield the changes that several watchers read, as they come."""
     if len(watchers) == 1:
         while True:

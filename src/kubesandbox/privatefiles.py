@@ -38,7 +38,7 @@ def write_private(path: Path, content: bytes) -> None:
 def read_private(path: Path) -> bytes:
     """Return the content of a file that belongs to this user, and close the file to others; raises UsageError."""
     try:
-        with os.fdopen(_opened(path, os.O_RDONLY), "rb") as file:
+        with os.fdopen(_open(path, os.O_RDONLY), "rb") as file:
             return file.read()
     except OSError as error:
         raise _refusal(path, "read", error) from None
@@ -47,7 +47,7 @@ def read_private(path: Path) -> bytes:
 def make_private_file(path: Path) -> None:
     """Make sure that a file is there, that it is one, and that it is closed to others; raises UsageError."""
     try:
-        os.close(_opened(path, os.O_RDWR | os.O_CREAT))
+        os.close(_open(path, os.O_RDWR | os.O_CREAT))
     except OSError as error:
         raise _refusal(path, "written", error) from None
 
@@ -79,7 +79,7 @@ def make_private_folder(path: Path, *, known: str) -> None:
         raise UsageError(f"`{path}` cannot be used as a folder: {(error.strerror or str(error)).lower()}") from None
 
 
-def _opened(path: Path, how: int) -> int:
+def _open(path: Path, how: int) -> int:
     """Open a plain file of this user without following a link, and close it to others."""
     descriptor = os.open(path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, _FILE_MODE)
     try:

@@ -76,9 +76,9 @@ class Reads:
     def _converting(self, type: ResourceType) -> listing.Convert | None:
         """Return what brings states into the version of a type, None where they differ in their names at most."""
         is_alone = type.version == type.storage and len(self.table.versions_of(type.key)) == 1
-        return partial(self._converted, type) if type.is_custom and not is_alone else None
+        return partial(self._convert_states, type) if type.is_custom and not is_alone else None
 
-    async def _converted(self, type: ResourceType, states: Sequence[Stored]) -> Sequence[Stored]:
+    async def _convert_states(self, type: ResourceType, states: Sequence[Stored]) -> Sequence[Stored]:
         bodies = await self._converter.all(type, [state.body for state in states])
         return [
             state if state.body is body else Stored(state.key, body, state.revision)
@@ -93,7 +93,7 @@ class Reads:
         fields = self._served.selectable_fields(type) if options.field_selector else ()
         return listing.selection(type, options, fields)
 
-    async def _kept(self, type: ResourceType, body: JSONObject) -> JSONObject:
+    async def _to_storage_version(self, type: ResourceType, body: JSONObject) -> JSONObject:
         """Return an object as it is kept: custom ones in the version that their definition names."""
         kept = replace(type, version=type.storage) if type.storage else self.table.versions_of(type.key)[0]
         found = await self.in_version(kept, body)

@@ -72,14 +72,14 @@ class Reviews:
 
     def token(self, namespace: str, name: str, body: JSONObject) -> JSONObject:
         """Return a TokenRequest with a token of a service account; raises StatusError."""
-        account = self._found("serviceaccounts", namespace, name)
+        account = self._find_object("serviceaccounts", namespace, name)
         metadata, spec = body.get("metadata") or {}, dict(body.get("spec") or {})
         _check_token_metadata(metadata, account, name, namespace)
         seconds = spec.get("expirationSeconds")
         seconds = _HOUR if seconds is None else int(seconds)
         _check_duration(seconds)
         audiences = spec.get("audiences") or list(self._authenticator.audiences)
-        bound = self._bound(spec.get("boundObjectRef"), namespace, name)
+        bound = self._read_bound_objects(spec.get("boundObjectRef"), namespace, name)
         now = self._clock()
         is_ours = set(audiences) <= set(self._authenticator.audiences)
         is_extended = "pod" in bound and seconds == _PROJECTED and is_ours
@@ -109,7 +109,7 @@ class Reviews:
 
     def token_request(self, namespace: str, name: str, body: JSONObject) -> JSONObject:
         """Return a TokenRequest with what the server fills in before it is judged; raises StatusError."""
-        account = self._found("serviceaccounts", namespace, name)
+        account = self._find_object("serviceaccounts", namespace, name)
         metadata, spec = body.get("metadata") or {}, body.get("spec") or {}
         _check_token_metadata(metadata, account, name, namespace)
         seconds = spec.get("expirationSeconds")
@@ -119,7 +119,7 @@ class Reviews:
         audiences = spec.get("audiences") or list(self._authenticator.audiences)
         return {**body, "metadata": metadata, "spec": {**spec, "audiences": audiences}}
 
-    def _bound(self, reference: JSON, namespace: str, account: str) -> dict[str, JSONObject]:
+    def _read_bound_objects(self, reference: JSON, namespace: str, account: str) -> dict[str, JSONObject]:
         """Return what a token is bound to, as arguments of `account_claims`; raises StatusError."""
         if not isinstance(reference, dict):
             return {}
@@ -129,7 +129,7 @@ class Reviews:
             group, _, short = version.rpartition("/")
             described = f"{group}/{short}, Kind={kind}"
             raise bad_request(f"cannot bind token to object of type {described}")
-        body = self._found(_BOUND[kind], "" if kind == "Node" else namespace, name)
+        body = self._find_object(_BOUND[kind], "" if kind == "Node" else namespace, name)
         if kind == "Pod" and (body.get("spec") or {}).get("serviceAccountName") != account:
             text = f"cannot bind token for serviceaccount {go_quote(account)}"
             raise bad_request(f"{text} to pod running with different serviceaccount name.")
@@ -144,7 +144,7 @@ class Reviews:
             bound["node"] = {"metadata": {"name": node_name}} if node is None else node.body
         return bound
 
-    def _found(self, resource: str, namespace: str, name: str) -> JSONObject:
+    def _find_object(self, resource: str, namespace: str, name: str) -> JSONObject:
         found = self._objects.get(Key(resource, namespace, name))
         if found is None:
             raise not_found("", resource, name)

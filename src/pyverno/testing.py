@@ -199,13 +199,13 @@ class PolicySandbox:
         async with Client(load_kubeconfig(self.sandbox.kubeconfig), qps=0) as client:
             await install_definitions(client)
             kinds = await discover(client)
-            for body in self._installed():
+            for body in self._installed_objects():
                 info = kinds.find(GVK(*parse_api_version(body["apiVersion"]), body["kind"]))
                 if info is None:
                     raise HostError(f"the sandbox does not serve {body['kind']}")
                 await _create(client, info.gvr, body)
 
-    def _installed(self) -> Iterator[JSONObject]:
+    def _installed_objects(self) -> Iterator[JSONObject]:
         """Yield what of an installation is there: everything but what runs, and the identity of the webhook server."""
         settings = InstallSettings(namespace=self._settings.namespace)
         yield from (body for body in manifests(settings) if body["kind"] in _APPLIED)

@@ -88,10 +88,10 @@ class Admission:
         has changed the object, and its StatusErrors refuse the request.
         """
         rounds = Rounds()
-        attributes = await self._mutated(attributes, notes, rounds, redefault)
+        attributes = await self._mutate(attributes, notes, rounds, redefault)
         if rounds.is_due:
             rounds.number = 1
-            attributes = await self._mutated(attributes, notes, rounds, redefault)
+            attributes = await self._mutate(attributes, notes, rounds, redefault)
         return admit_requestor(attributes).object
 
     async def validate(self, attributes: Attributes, notes: Notes) -> None:
@@ -122,7 +122,7 @@ class Admission:
             self._pod_security = PodSecurity(self._cluster)
         self._pod_security.check(attributes, notes)
 
-    async def _mutated(
+    async def _mutate(
         self,
         attributes: Attributes,
         notes: Notes,

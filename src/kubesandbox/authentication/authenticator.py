@@ -127,7 +127,7 @@ class Authenticator:
                 user = self._account_user(claims)
             common = tuple(each for each in meant if each in wanted)
             if not common:
-                said = f"{_quoted(meant)} is invalid for the target audiences {_quoted(wanted)}"
+                said = f"{_quote(meant)} is invalid for the target audiences {_quote(wanted)}"
                 raise TokenError(f"token audiences {said}")
         except TokenError as error:
             raise TokenError(f"[invalid bearer token, {error.message}]") from None
@@ -314,7 +314,7 @@ def _audiences(value: JSON) -> tuple[str, ...]:
     return tuple(each for each in listed if isinstance(each, str))
 
 
-def _quoted(texts: Sequence[str]) -> str:
+def _quote(texts: Sequence[str]) -> str:
     return "[" + " ".join(f'"{each}"' for each in texts) + "]"
 
 

@@ -323,7 +323,7 @@ def bootstrap_objects() -> Iterator[JSONObject]:
         selector = {"matchLabels": {_aggregation_label(name): "true"}}
         role = _head("ClusterRole", name, part_of=part_of)
         # the rules are what the aggregation controller finds; it is to find them already there
-        parts = [each for part in _collected(name) for each in _ROLES[f"system:aggregate-to-{part}"]]
+        parts = [each for part in _collect(name) for each in _ROLES[f"system:aggregate-to-{part}"]]
         rule = {"clusterRoleSelectors": [selector]}
         yield {**role, "aggregationRule": rule, "rules": [_rule(text) for text in parts]}
     for name, rules in _CONTROLLERS.items():
@@ -337,7 +337,7 @@ def bootstrap_objects() -> Iterator[JSONObject]:
     yield from _delegation()
 
 
-def _collected(name: str) -> tuple[str, ...]:
+def _collect(name: str) -> tuple[str, ...]:
     """Return whose rules an aggregated role holds, in the order in which the aggregation controller takes them."""
     parts = {"view": ("view",), "edit": ("edit", "view"), "admin": ("edit", "view", "admin")}
     return parts[name]

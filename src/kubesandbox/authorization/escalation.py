@@ -97,8 +97,8 @@ def _check_rules(attributes: Attributes, rules: Sequence[PolicyRule], authorizer
     held, problem = authorizer.rules_for(user, attributes.namespace)
     missing = covers(held, rules)
     if missing:
-        listed = "\n".join(sorted({_compact(rule) for rule in _merged(missing)}))
-        why = f"{_who(user)} is attempting to grant RBAC permissions not currently held:\n{listed}"
+        listed = "\n".join(sorted({_compact(rule) for rule in _merge(missing)}))
+        why = f"{_format_user(user)} is attempting to grant RBAC permissions not currently held:\n{listed}"
         if problem:
             # the words of another look-up than that of permissions, which names kinds in the singular
             said = problem.replace(f"role.{GROUP}", f"roles.{GROUP}")
@@ -148,7 +148,7 @@ def _url_covers(held: str, wanted: str) -> bool:
     return held == wanted or (held.endswith("*") and wanted.startswith(held.rstrip("*")))
 
 
-def _merged(parts: Iterable[PolicyRule]) -> Iterator[PolicyRule]:
+def _merge(parts: Iterable[PolicyRule]) -> Iterator[PolicyRule]:
     """Join parts that differ in their verb only, as messages show them."""
     simple: dict[tuple[tuple[str, ...], ...], PolicyRule] = {}
     for part in parts:
@@ -169,14 +169,14 @@ def _compact(rule: PolicyRule) -> str:
         ("ResourceNames", rule.names),
         ("Verbs", rule.verbs),
     )
-    return "{" + ", ".join(f"{name}:{_listed(texts)}" for name, texts in rows if texts) + "}"
+    return "{" + ", ".join(f"{name}:{_format_list(texts)}" for name, texts in rows if texts) + "}"
 
 
-def _who(user: User) -> str:
-    return f"user {go_quote(user.username)} (groups={_listed(user.groups)})"
+def _format_user(user: User) -> str:
+    return f"user {go_quote(user.username)} (groups={_format_list(user.groups)})"
 
 
-def _listed(texts: Iterable[str]) -> str:
+def _format_list(texts: Iterable[str]) -> str:
     return "[" + " ".join(map(go_quote, texts)) + "]"
 
 

@@ -67,7 +67,7 @@ class RbacAuthorizer:
         """Yield the permissions of a user: first in the cluster, then in the namespace; each binding once."""
         revisions = tuple(map(self._objects.changed_at, _RESOURCES))
         if revisions != self._made_at:
-            self._index, self._made_at = self._indexed(), revisions
+            self._index, self._made_at = self._build_index(), revisions
         subjects = [("User", user.username), *(("Group", group) for group in user.groups)]
         for scope in ("", namespace) if namespace else ("",):
             found = [grant for kind, name in subjects for grant in self._index.get((scope, kind, name), ())]
@@ -77,7 +77,7 @@ class RbacAuthorizer:
                     seen.add(grant.order[0])
                     yield grant
 
-    def _indexed(self) -> dict[tuple[str, str, str], list[_Grant]]:
+    def _build_index(self) -> dict[tuple[str, str, str], list[_Grant]]:
         index: dict[tuple[str, str, str], list[_Grant]] = {}
         bindings = [*self._objects.all(_CLUSTER_BINDINGS), *self._objects.all(_BINDINGS)]
         for number, stored in enumerate(bindings):
@@ -88,7 +88,7 @@ class RbacAuthorizer:
             for place, subject in enumerate(_objects(binding.get("subjects"))):
                 kind, name = _matched(subject, namespace)
                 if name:
-                    source = f"{_described(stored.key, reference)} to {_described_subject(subject, namespace)}"
+                    source = f"{_describe(stored.key, reference)} to {_described_subject(subject, namespace)}"
                     grant = _Grant((number, place), rules or (), source, problem)
                     index.setdefault((namespace, kind, name), []).append(grant)
         return index
@@ -158,7 +158,7 @@ def _matched(subject: JSONObject, namespace: str) -> tuple[str, str]:
     return "", ""
 
 
-def _described(key: Key, reference: JSONObject) -> str:
+def _describe(key: Key, reference: JSONObject) -> str:
     kind = "RoleBinding" if key.namespace else "ClusterRoleBinding"
     name = f"{key.name}/{key.namespace}" if key.namespace else key.name
     role = f"{reference.get('kind')} {go_quote(str(reference.get('name') or ''))}"

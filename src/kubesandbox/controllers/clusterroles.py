@@ -26,9 +26,9 @@ class ClusterRoles:
     @property
     def watches(self) -> Mapping[str, Keys]:
         """A change of any role may concern every aggregated one."""
-        return {ROLES: self._aggregated}
+        return {ROLES: self._aggregate}
 
-    def _aggregated(self, change: Change) -> Iterable[Key]:
+    def _aggregate(self, change: Change) -> Iterable[Key]:
         bodies = [change.state.body, *([change.before.body] if change.before else [])]
         return [
             key_of(ROLES, role)

@@ -63,7 +63,7 @@ class ControllerSet:
         """Start all controllers with clients; `types` returns the types that are served now."""
         for spec in self._specs:
             self._add(spec, client_of(_user_of(spec)), types)
-        self._readers = Readers(client_of(authenticated(User("system:kube-controller-manager"))), types, self._tell)
+        self._readers = Readers(client_of(authenticated(User("system:kube-controller-manager"))), types, self._enqueue)
         self._readers.start()
         for loop, spec in zip(self._loops, self._specs, strict=True):
             for key in spec.first:
@@ -99,7 +99,7 @@ class ControllerSet:
         for resource, keys in controller.watches.items():
             self._listeners.setdefault(resource, []).append((loop, keys))
 
-    def _tell(self, resource: str, change: Change) -> None:
+    def _enqueue(self, resource: str, change: Change) -> None:
         for loop, keys in self._listening(resource):
             try:
                 found: Iterable[Key] = keys(change)

@@ -76,13 +76,13 @@ class GarbageCollector:
                     await self._finish_foreground(key, body)
                 return None
             if owners_of(body):
-                await self._judge(key, body)
+                await self._collect_if_orphaned(key, body)
         except StatusError as error:
             if error.reason != "NotFound":
                 raise
         return None
 
-    async def _judge(self, key: Key, body: JSONObject) -> None:
+    async def _collect_if_orphaned(self, key: Key, body: JSONObject) -> None:
         """Delete an object all whose owners are gone or wait for it; let it forget those that are gone."""
         client = self._context.client
         owners = self._owners(body)
@@ -161,11 +161,11 @@ class GarbageCollector:
             return
         for place, item in self._dependents(body):
             if not is_deleting(item):
-                await self._try_judge(place, item)
+                await self._try_collect(place, item)
 
-    async def _try_judge(self, key: Key, body: JSONObject) -> None:
+    async def _try_collect(self, key: Key, body: JSONObject) -> None:
         try:
-            await self._judge(key, body)
+            await self._collect_if_orphaned(key, body)
         except StatusError as error:
             if error.reason not in ("NotFound", "Conflict"):
                 raise

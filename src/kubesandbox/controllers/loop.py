@@ -145,10 +145,10 @@ class Loop:
             self.add_later(key, delay)
         if key in self._again and not self._stopped:
             self._again.discard(key)
-            self._resting[key] = asyncio.get_running_loop().call_later(REST, self._rested, key)
+            self._resting[key] = asyncio.get_running_loop().call_later(REST, self._end_rest, key)
         self._dispatch()
 
-    def _rested(self, key: Key) -> None:
+    def _end_rest(self, key: Key) -> None:
         del self._resting[key]
         self.add(key)
 

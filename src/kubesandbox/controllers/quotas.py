@@ -54,10 +54,12 @@ class Quotas:
         quota = self._context.client.get(QUOTAS, key.name, key.namespace)
         if quota is None or is_deleting(quota) or has_scopes(quota):
             return None
-        await self._context.put_status(QUOTAS, quota, {"hard": _hard(quota), "used": self._used(quota, key.namespace)})
+        await self._context.put_status(
+            QUOTAS, quota, {"hard": _hard(quota), "used": self._sum_usage(quota, key.namespace)}
+        )
         return None
 
-    def _used(self, quota: JSONObject, namespace: str) -> dict[str, str]:
+    def _sum_usage(self, quota: JSONObject, namespace: str) -> dict[str, str]:
         total: Amounts = dict.fromkeys(_hard(quota), NONE)
         for found in {item.key: item for item in self._context.types() if item.namespaced}.values():
             for body in self._context.client.list(found.key, namespace):

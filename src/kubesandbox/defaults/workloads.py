@@ -59,7 +59,7 @@ def _template_labels(body: JSONObject) -> JSONObject:
     return labels
 
 
-def _labelled(body: JSONObject) -> None:
+def _label(body: JSONObject) -> None:
     labels = _template_labels(body)
     metadata = body.get("metadata") or {}
     if labels and not metadata.get("labels"):
@@ -71,7 +71,7 @@ def _replication_controller(body: JSONObject) -> None:
     spec = body.get("spec") or {}
     if labels and not spec.get("selector"):
         body["spec"] = {**spec, "selector": dict(labels)}
-    _labelled(body)
+    _label(body)
 
 
 def _job(spec: JSONObject) -> None:
@@ -88,7 +88,7 @@ _JOB: Final[Hook] = absent(parallelism=1, completionMode="NonIndexed", suspend=F
 
 
 def _job_object(body: JSONObject) -> None:
-    _labelled(body)
+    _label(body)
     body["spec"] = dict(body.get("spec") or {})
     _job(body["spec"])
 

@@ -121,7 +121,7 @@ class OpenApi:
         wanted, custom = set(_ALWAYS), list[ResourceType]()
         for types in self._names.values():
             custom += [type_ for type_ in types if type_.is_custom]
-            wanted |= _wanted(tuple(type_ for type_ in types if not type_.is_custom), schemas)
+            wanted |= _schema_names(tuple(type_ for type_ in types if not type_.is_custom), schemas)
         found = _closure(wanted, schemas)
         for type_ in custom:
             own = self._schemas.custom(type_)
@@ -154,10 +154,10 @@ def _builtin_document(name: str, types: tuple[ResourceType, ...], version: str) 
         responses = {"200": {"description": "OK"}, "401": {"description": "Unauthorized"}}
         paths: JSONObject = {path: {"get": {"tags": [name.partition("/")[0]], "responses": responses}}}
         return _document(paths, {}, version)
-    return _assemble(types, _closure({*_ALWAYS, *_wanted(types, schemas)}, schemas), version, kinds.get)
+    return _assemble(types, _closure({*_ALWAYS, *_schema_names(types, schemas)}, schemas), version, kinds.get)
 
 
-def _wanted(types: tuple[ResourceType, ...], schemas: SchemaSet) -> set[str]:
+def _schema_names(types: tuple[ResourceType, ...], schemas: SchemaSet) -> set[str]:
     """Return the names of the schemas of types, of their subresources and lists."""
     kinds, wanted = schemas.kinds, set[str]()
     for type_ in types:
@@ -220,7 +220,7 @@ def published_definition(schemas: SchemaSet, name: str) -> JSONObject:
     'boolean'
     """
     texts = descriptions(schemas.version, name)
-    published = _published(schemas.definitions[name])
+    published = _publish(schemas.definitions[name])
     for key, field in published.get("properties", {}).items():
         if key in texts:
             field["description"] = texts[key]
@@ -229,7 +229,7 @@ def published_definition(schemas: SchemaSet, name: str) -> JSONObject:
     return published
 
 
-def _published(schema: JSONObject) -> JSONObject:
+def _publish(schema: JSONObject) -> JSONObject:
     reference = schema.get("$ref")
     if isinstance(reference, str):
         marks = {key: value for key, value in schema.items() if key != "$ref"}
@@ -239,11 +239,11 @@ def _published(schema: JSONObject) -> JSONObject:
         if key == "type" and isinstance(value, list):
             found[key] = next((item for item in value if item != "null"), "object")
         elif key == "properties":
-            found[key] = {name: _published(field) for name, field in value.items()}
+            found[key] = {name: _publish(field) for name, field in value.items()}
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            found[key] = _published(value)
+            found[key] = _publish(value)
         elif key == "oneOf":
-            found[key] = [_published(item) for item in value]
+            found[key] = [_publish(item) for item in value]
         elif key == "enum" and len(value) == 1 and isinstance(value[0], str):
             continue  # the package that the schemas come from pins `apiVersion` and `kind`
         else:

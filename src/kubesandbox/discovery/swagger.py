@@ -71,7 +71,7 @@ def encode_swagger(document: JSONObject) -> bytes:
     b'\n\x032.0\x12\x13\n\nKubernetes\x12\x05v1.35B\x00J\x00'
     """
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
-    definitions = _named(1, document["definitions"])
+    definitions = _encode_named(1, document["definitions"])
     return _text(1, document["swagger"]) + write_field(2, info) + write_field(8, b"") + write_field(9, definitions)
 
 
@@ -94,14 +94,14 @@ def _encode_schema(schema: JSONObject) -> bytes:
     if isinstance(schema.get("items"), dict):
         found += write_field(23, write_field(1, _encode_schema(schema["items"])))
     if "properties" in schema:
-        found += write_field(25, _named(1, schema["properties"]))
+        found += write_field(25, _encode_named(1, schema["properties"]))
     for key, value in schema.items():
         if key.startswith(_MARKS):
             found += write_field(31, _text(1, key) + write_field(2, _any(value)))
     return found
 
 
-def _named(number: int, schemas: Mapping[str, JSONObject]) -> bytes:
+def _encode_named(number: int, schemas: Mapping[str, JSONObject]) -> bytes:
     return b"".join(
         write_field(number, _text(1, name) + write_field(2, _encode_schema(schema))) for name, schema in schemas.items()
     )

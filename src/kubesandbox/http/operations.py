@@ -85,13 +85,13 @@ async def _create(call: Call, kind: ResourceType) -> web.StreamResponse:
     body = await call.body(kind.kind)
     write = call.write(kind, options)
     if call.reviews.answers(kind):
-        return call.reply(kind, await _reviewed(call, write, body))
+        return call.reply(kind, await _answer_review(call, write, body))
     if kind.key == "bindings":
-        return call.reply(kind, await _bound(call, write, body))
+        return call.reply(kind, await _bind_pod(call, write, body))
     return call.reply(kind, await call.server.create(write, body))
 
 
-async def _reviewed(call: Call, write: Write, body: Body) -> Outcome:
+async def _answer_review(call: Call, write: Write, body: Body) -> Outcome:
     """Answer a review object (such as SubjectAccessReview); nothing is stored."""
     server = call.server
     question = server.schemas.default(write.type, placed(write.type, write.namespace, server.decoded(write, body)))
@@ -100,7 +100,7 @@ async def _reviewed(call: Call, write: Write, body: Body) -> Outcome:
     return Outcome(call.reviews.review(write.type, question, call.user, namespace=call.target.namespace), 201)
 
 
-async def _bound(call: Call, write: Write, body: Body) -> Outcome:
+async def _bind_pod(call: Call, write: Write, body: Body) -> Outcome:
     """Put a pod on a node by the older door, where the Binding itself names the pod."""
     binding = call.server.decoded(write, body)
     return await bind(call.server, replace(write, name=metadata_of(binding).get("name") or ""), binding)

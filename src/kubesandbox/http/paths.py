@@ -54,7 +54,7 @@ class Paths:
             case ["api" | "apis"]:
                 return self._groups(request, is_core=parts == ["api"])
             case ["api", version]:
-                body = _found(discovery.resource_list(self._server.table, "", version))
+                body = _require(discovery.resource_list(self._server.table, "", version))
                 return _document(body, document_form(request.headers))
             case ["apis", group]:
                 found = discovery.group(self._server.table, group)
@@ -64,7 +64,7 @@ class Paths:
             case ["apis", group, _] if group not in self._server.table.group_versions():
                 return nothing_here()
             case ["apis", group, version]:
-                body = _found(discovery.resource_list(self._server.table, group, version))
+                body = _require(discovery.resource_list(self._server.table, group, version))
                 return _document(body, document_form(request.headers))
             case ["openapi", "v3"]:
                 return self._openapi_answer(request, "", query)
@@ -102,7 +102,7 @@ class Paths:
             form = document_form(request.headers, is_routed=is_core)
             return _document(discovery.api_versions(request.host) if is_core else discovery.api_groups(table), form)
         data = orjson.dumps(discovery.aggregated(table, is_core, version))
-        response = _tagged(request, data, f'"{hash(data) & (2**64 - 1):016X}"')
+        response = _answer_with_etag(request, data, f'"{hash(data) & (2**64 - 1):016X}"')
         response.headers["Content-Type"] = _GROUP_LIST.format(version)
         response.headers["Vary"] = "Accept"
         return response
@@ -110,7 +110,7 @@ class Paths:
     def _openapi_answer(self, request: web.BaseRequest, name: str, query: Mapping[str, str]) -> web.Response:
         openapi = self._current_openapi()
         if not name:
-            return _tagged(request, orjson.dumps(openapi.index()), openapi.etag(""))
+            return _answer_with_etag(request, orjson.dumps(openapi.index()), openapi.etag(""))
         try:
             data, etag = openapi.document(name), openapi.etag(name)
         except KeyError:
@@ -119,7 +119,7 @@ class Paths:
         if wanted and wanted != etag.strip('"'):
             place = f"{request.raw_path.partition('?')[0]}?hash={etag.strip(chr(34))}"
             return web.Response(status=301, headers={"Location": place})
-        response = _tagged(request, data, etag)
+        response = _answer_with_etag(request, data, etag)
         if wanted:
             response.headers["Cache-Control"] = "public, immutable"
         return response
@@ -163,13 +163,13 @@ def nothing_here() -> web.Response:
     return web.Response(status=404, text="404 page not found\n", headers=NO_SNIFFING)
 
 
-def _found(body: JSONObject | None) -> JSONObject:
+def _require(body: JSONObject | None) -> JSONObject:
     if body is None:
         raise path_not_found()
     return body
 
 
-def _tagged(request: web.BaseRequest, data: bytes, etag: str) -> web.Response:
+def _answer_with_etag(request: web.BaseRequest, data: bytes, etag: str) -> web.Response:
     """Answer with an ETag, or with 304 when the client has it already."""
     headers: Mapping[str, str] = {"ETag": etag, "Vary": "Accept"}
     if request.headers.get("If-None-Match") == etag:

@@ -124,7 +124,7 @@ class HttpServer:
         if refused is not None:
             return refused
         try:
-            response = await self._routed(call)
+            response = await self._route(call)
         except StatusError as error:
             response = call.refuse(error)
         except RecursionError:
@@ -155,7 +155,7 @@ class HttpServer:
             line, noted = f"{request.method} {request.path_qs} {status} {milliseconds:.1f}ms {user}", record.shown()
             self._log_request(f"{line} {noted}" if noted else line)
 
-    async def _routed(self, call: Call) -> web.StreamResponse:
+    async def _route(self, call: Call) -> web.StreamResponse:
         target = call.target
         call.user = self._user(call.request)
         self._authorize(call)

@@ -20,8 +20,8 @@ def qos_class(spec: JSONObject) -> str:
     """
     pod = spec.get("resources")
     parts = [pod] if pod else [container.get("resources") or {} for container in _containers(spec)]
-    requests = [_counted(part.get("requests")) for part in parts]
-    limits = [_counted(part.get("limits")) for part in parts]
+    requests = [_count(part.get("requests")) for part in parts]
+    limits = [_count(part.get("limits")) for part in parts]
     if not any(requests) and not any(limits):
         return "BestEffort"
     if all(len(limit) == len(_COUNTED) for limit in limits) and all(
@@ -37,6 +37,6 @@ def _containers(spec: JSONObject) -> Iterable[JSONObject]:
     return (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
 
 
-def _counted(quantities: JSONObject | None) -> dict[str, object]:
+def _count(quantities: JSONObject | None) -> dict[str, object]:
     found = {key: try_quantity(str((quantities or {}).get(key, ""))) for key in _COUNTED}
     return {key: quantity for key, quantity in found.items() if quantity is not None and quantity.sign() > 0}

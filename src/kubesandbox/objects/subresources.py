@@ -51,11 +51,11 @@ def _resize(new: JSONObject, old: JSONObject) -> JSONObject:
     for field in ("containers", "initContainers"):
         wanted = {item.get("name"): item for item in (new.get("spec") or {}).get(field) or ()}
         if field in spec:
-            spec[field] = [_resized(item, wanted.get(item["name"], item)) for item in spec[field]]
+            spec[field] = [_resize_container(item, wanted.get(item["name"], item)) for item in spec[field]]
     return {**old, "metadata": new["metadata"], "spec": spec}
 
 
-def _resized(container: JSONObject, wanted: JSONObject) -> JSONObject:
+def _resize_container(container: JSONObject, wanted: JSONObject) -> JSONObject:
     for field in ("resources", "resizePolicy"):
         container = _with_field(container, wanted, field)
     return container

@@ -48,7 +48,7 @@ def compile_check(schema: JSONObject) -> Check:
     """
     kind = _type_check(schema)
     enum = _enum_check(schema)
-    parts = [part for part in (_combined(schema), *_by_type(schema), enum, _object_check(schema)) if part]
+    parts = [part for part in (_combine(schema), *_by_type(schema), enum, _object_check(schema)) if part]
 
     def check(value: JSON, old: JSON, path: str, errors: Errors) -> None:
         if old is not UNRELATED and equal(value, old):
@@ -226,7 +226,7 @@ def _object_check(schema: JSONObject) -> Check | None:
     return check
 
 
-def _combined(schema: JSONObject) -> Check | None:
+def _combine(schema: JSONObject) -> Check | None:
     """anyOf, oneOf, allOf and not: their own verdict has no path, as in the API server."""
     any_of, one_of, all_of = (_checks(schema.get(key)) for key in ("anyOf", "oneOf", "allOf"))
     negated = compile_check(schema["not"]) if isinstance(schema.get("not"), dict) else None

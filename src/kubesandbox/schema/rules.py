@@ -108,7 +108,7 @@ def compile_rules(schema: JSONObject, version: tuple[int, int]) -> Rules | None:
 def rule_problems(schema: JSONObject, version: tuple[int, int], *, is_root: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the index of every rule of this level of a schema that does not compile, with the API server's text."""
     whole = with_root_metadata(schema) if is_root else schema
-    for index, rule in enumerate(_compiled(whole, kubernetes_environment(version))):
+    for index, rule in enumerate(_compile(whole, kubernetes_environment(version))):
         if rule.problem:
             yield index, rule.problem
 
@@ -154,7 +154,7 @@ def _nested(schema: JSONObject, part: JSONObject, environment: Environment) -> N
 
 
 def _own_rules(schema: JSONObject, environment: Environment) -> Node | None:
-    rules = _compiled(schema, environment)
+    rules = _compile(schema, environment)
     if not rules:
         return None
     kind = str(schema.get("type", ""))
@@ -236,7 +236,7 @@ def _message(rule: _Rule, bindings: Mapping[str, Value], run: _Run) -> str:
     return rule.message or f"failed rule: {rule.text}"
 
 
-def _compiled(schema: JSONObject, environment: Environment) -> list[_Rule]:
+def _compile(schema: JSONObject, environment: Environment) -> list[_Rule]:
     written = schema.get("x-kubernetes-validations")
     if not isinstance(written, list):
         return []

@@ -95,12 +95,12 @@ def _term(part: str, text: str) -> _Term:
             continue
         operator = next((item for item in _OPERATORS if part.startswith(item, place)), "")
         if operator:
-            return _Term(part[:place], operator != "!=", _unescaped(part[place + len(operator) :], text))
+            return _Term(part[:place], operator != "!=", _unescape(part[place + len(operator) :], text))
         place += 1
     raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
 
 
-def _unescaped(value: str, text: str) -> str:
+def _unescape(value: str, text: str) -> str:
     out: list[str] = []
     place = 0
     while place < len(value):

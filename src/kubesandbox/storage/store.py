@@ -207,7 +207,7 @@ class Store:
     def put(self, key: Key, body: JSONObject) -> Stored:
         """Write an object, new or changed, under the next version; the caller has compared versions before."""
         before = self.get(key)
-        state = self._numbered(key, body)
+        state = self._number(key, body)
         kind = ChangeKind.ADDED if before is None else ChangeKind.MODIFIED
         self._write(Change(kind, state, before))
         return state
@@ -220,7 +220,7 @@ class Store:
         before = self.get(key)
         if before is None:
             raise KeyError(key)
-        state = self._numbered(key, before.body if body is None else body)
+        state = self._number(key, before.body if body is None else body)
         self._write(Change(ChangeKind.DELETED, state, before))
         return state
 
@@ -233,7 +233,7 @@ class Store:
         self._shelf(resource).since(revision)
         return Watcher(self, self._shelf(resource), revision)
 
-    def _numbered(self, key: Key, body: JSONObject) -> Stored:
+    def _number(self, key: Key, body: JSONObject) -> Stored:
         revision = self._revision + 1
         metadata = {**(body.get("metadata") or {}), "resourceVersion": str(revision)}
         return Stored(key, {**body, "metadata": metadata}, revision)

@@ -85,7 +85,7 @@ async def watch_events(
                     yield [_bookmark(type, store.revision)]
                 continue
             if convert is not None:
-                changes = await _converted(changes, convert)
+                changes = await _convert(changes, convert)
             events = [*_events(changes, namespace, chosen)]
             if events:
                 yield events
@@ -107,7 +107,7 @@ def _next_bookmark(now: float, end: float, seconds: float) -> float:
     return before_end if now < before_end < now + seconds else now + seconds
 
 
-async def _converted(changes: Sequence[Change], convert: Convert) -> list[Change]:
+async def _convert(changes: Sequence[Change], convert: Convert) -> list[Change]:
     """Bring the objects of changes, as they are and as they were, into one version."""
     states = [state for change in changes for state in (change.state, change.before) if state is not None]
     found = dict(zip(map(id, states), await convert(states), strict=True))

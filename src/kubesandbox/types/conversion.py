@@ -93,7 +93,7 @@ def _autoscaler_to_v1(body: JSONObject) -> JSONObject:
         notes[_METRICS] = [_metric_to_v1(metric, "target") for metric in metrics]
     behavior = spec.pop("behavior", None)
     if behavior:
-        notes[_BEHAVIOR] = _capitalized(behavior)
+        notes[_BEHAVIOR] = _capitalize(behavior)
     converted: JSONObject = {"currentReplicas": 0, "desiredReplicas": 0}
     converted |= {key: status[key] for key in _V1_STATUS if key in status}
     percentage, current = _split_cpu(_list(status.get("currentMetrics")), "current")
@@ -104,7 +104,7 @@ def _autoscaler_to_v1(body: JSONObject) -> JSONObject:
     if status.get("conditions"):
         notes[_CONDITIONS] = status["conditions"]
     written = {key: orjson.dumps(value).decode() for key, value in notes.items()}
-    result = {**body, "metadata": _annotated(body, written), "spec": spec}
+    result = {**body, "metadata": _annotate(body, written), "spec": spec}
     return {**result, "status": converted} if "status" in body else result
 
 
@@ -121,7 +121,7 @@ def autoscaler_to_v2(body: JSONObject) -> JSONObject:
         spec["metrics"] = metrics
     behavior = _note(annotations, _BEHAVIOR)
     if isinstance(behavior, dict):
-        spec["behavior"] = _uncapitalized(behavior)
+        spec["behavior"] = _uncapitalize(behavior)
     current = [_metric_to_v2(metric, "current") for metric in _list(_note(annotations, _CURRENT))]
     percentage = status.pop("currentCPUUtilizationPercentage", None)
     if percentage is not None:
@@ -133,7 +133,7 @@ def autoscaler_to_v2(body: JSONObject) -> JSONObject:
         conditions = _list(_note(annotations, _CONDITIONS))
         if conditions:
             status["conditions"] = conditions
-    result = {**body, "metadata": _annotated(body, {}), "spec": spec}
+    result = {**body, "metadata": _annotate(body, {}), "spec": spec}
     return {**result, "status": status} if "status" in body else result
 
 
@@ -217,7 +217,7 @@ def _target_type(values: JSONObject) -> str:
     return "AverageValue" if "averageValue" in values else "Value"
 
 
-def _annotated(body: JSONObject, added: Mapping[str, str]) -> JSONObject:
+def _annotate(body: JSONObject, added: Mapping[str, str]) -> JSONObject:
     """Return the metadata with the autoscaler's annotations replaced."""
     metadata = dict(_map(body, "metadata"))
     ours = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
@@ -238,17 +238,17 @@ def _note(annotations: JSONObject, key: str) -> JSON:
         return None  # the annotation was edited; the API server drops such text as well
 
 
-def _capitalized(value: JSON) -> JSON:
+def _capitalize(value: JSON) -> JSON:
     """Write the behavior as the annotation has it: with the names of Go's fields."""
     if isinstance(value, dict):
-        return {key[:1].upper() + key[1:]: _capitalized(item) for key, item in value.items()}
-    return [_capitalized(item) for item in value] if isinstance(value, list) else value
+        return {key[:1].upper() + key[1:]: _capitalize(item) for key, item in value.items()}
+    return [_capitalize(item) for item in value] if isinstance(value, list) else value
 
 
-def _uncapitalized(value: JSON) -> JSON:
+def _uncapitalize(value: JSON) -> JSON:
     if isinstance(value, dict):
-        return {key[:1].lower() + key[1:]: _uncapitalized(item) for key, item in value.items() if item is not None}
-    return [_uncapitalized(item) for item in value] if isinstance(value, list) else value
+        return {key[:1].lower() + key[1:]: _uncapitalize(item) for key, item in value.items() if item is not None}
+    return [_uncapitalize(item) for item in value] if isinstance(value, list) else value
 
 
 def _map(parent: JSONObject, key: str) -> JSONObject:

@@ -52,7 +52,7 @@ class Converter:
         if not type.is_custom or body.get("apiVersion") == type.api_version:
             return to_version(type, body)
         if not type.converts_by_webhook:
-            return self._known(type, to_version(type, body))
+            return self._drop_unknown_fields(type, to_version(type, body))
         (converted,) = await self._call_webhook(type, [body], is_list=False)
         return converted
 
@@ -66,7 +66,7 @@ class Converter:
         converted = iter(await self._call_webhook(type, others, is_list=True))
         return [body if body.get("apiVersion") == type.api_version else next(converted) for body in bodies]
 
-    def _known(self, type: ResourceType, body: JSONObject) -> JSONObject:
+    def _drop_unknown_fields(self, type: ResourceType, body: JSONObject) -> JSONObject:
         """Leave out what the version of a type does not know."""
         schema = self._schemas().custom(type)
         return schema.prune(body, []) if schema is not None else body
@@ -94,7 +94,9 @@ class Converter:
             raise _failed(f"{what} returned {len(found)} objects, expected {len(bodies)}")
         place = "converted object at index {}" if is_list else "object at index 0"
         return [
-            self._known(type, _checked(type, before, after, what, place.format(index), is_list=is_list))
+            self._drop_unknown_fields(
+                type, _check_converted(type, before, after, what, place.format(index), is_list=is_list)
+            )
             for index, (before, after) in enumerate(zip(bodies, found, strict=True))
         ]
 
@@ -141,7 +143,7 @@ def _objects(body: JSONObject, *, uid: str, version: str) -> list[JSON]:
     return objects if isinstance(objects, list) else []
 
 
-def _checked(
+def _check_converted(
     type: ResourceType, before: JSONObject, after: JSON, what: str, place: str, *, is_list: bool
 ) -> JSONObject:
     """Return a converted object with the metadata of the original but for labels and annotations."""

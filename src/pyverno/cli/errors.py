@@ -98,7 +98,7 @@ def guarded(command: Callable[[], object]) -> int:
         result = command()
         sys.stdout.flush()
     except Exit as stop:
-        return _flushed(stop.code)
+        return _flush(stop.code)
     except PyvernoError as error:
         report_error(error)
         return 1
@@ -112,10 +112,10 @@ def guarded(command: Callable[[], object]) -> int:
     except SystemExit as stop:
         # click's way to end when the reader of stdout is gone
         return stop.code if isinstance(stop.code, int) else 1
-    return _flushed(result if isinstance(result, int) else 0)
+    return _flush(result if isinstance(result, int) else 0)
 
 
-def _flushed(code: int) -> int:
+def _flush(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:

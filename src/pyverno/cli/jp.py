@@ -37,7 +37,7 @@ def _read(path: str) -> str:
         raise UsageError(f"failed open file {path}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _prompted(what: str) -> str:
+def _prompt(what: str) -> str:
     """Prompt for text and read it from standard input; Kyverno prompts on stdout, also in a pipe."""
     _print("Reading from terminal input.", f"Enter {what} and hit Ctrl+D.")
     sys.stdout.flush()
@@ -59,14 +59,14 @@ def _query(words: tuple[str, ...], input: str, query: Sequence[str], compact: bo
     if not queries and not input:
         raise UsageError("at least one query or input object is required")
     if not queries:
-        queries = [_prompted("a jmespath expression")]
-    data = _document(_read(input) if input else _prompted("input object"), input or "-")
+        queries = [_prompt("a jmespath expression")]
+    data = _document(_read(input) if input else _prompt("input object"), input or "-")
     for text in queries:
-        result = _evaluated(text, data)
+        result = _evaluate(text, data)
         _print(f"# {text}", _render_result(result, compact=compact, unquoted=unquoted))
 
 
-def _evaluated(text: str, data: JSON) -> JSON:
+def _evaluate(text: str, data: JSON) -> JSON:
     try:
         expression = compile_expression(text)
     except ExpressionSyntaxError as error:
@@ -88,7 +88,7 @@ def _render_result(result: JSON, *, compact: bool, unquoted: bool) -> str:
 
 def _parse(words: tuple[str, ...], file: Sequence[str]) -> None:
     expressions = [*words, *(_read(path) for path in file)]
-    for text in expressions or [_prompted("a jmespath expression")]:
+    for text in expressions or [_prompt("a jmespath expression")]:
         try:
             node = parse(text)
         except ExpressionSyntaxError as error:

@@ -22,10 +22,10 @@ def tracked(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
     [1, 2]
     """
     shows = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    return _counted(items, total, what) if shows else items
+    return _count(items, total, what) if shows else items
 
 
-def _counted(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+def _count(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
     shown = started = time.monotonic()
     written = False
     try:

@@ -31,7 +31,7 @@ def access_review(check: AuthorizationCheck, user: User) -> JSONObject:
     ('system:serviceaccount:shop:web', 'pods')
     """
     attributes = check.attributes
-    spec = _who(check.service_account, user)
+    spec = _subject_spec(check.service_account, user)
     if "path" in attributes:
         spec["nonResourceAttributes"] = {"path": attributes["path"], "verb": check.verb}
     else:
@@ -52,11 +52,11 @@ def resource_review(user: User, verb: str, attributes: Mapping[str, str]) -> JSO
     ('alice', 'create')
     """
     named = {name: attributes[name] for name in _NAMES if attributes.get(name)}
-    spec = {**_who(None, user), "resourceAttributes": {"verb": verb, "version": "*", **named}}
+    spec = {**_subject_spec(None, user), "resourceAttributes": {"verb": verb, "version": "*", **named}}
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
 
 
-def _who(service_account: tuple[str, str] | None, user: User) -> JSONObject:
+def _subject_spec(service_account: tuple[str, str] | None, user: User) -> JSONObject:
     if service_account is not None:
         namespace, name = service_account
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]

@@ -57,25 +57,25 @@ async def find_served(client: Client) -> Served:
     for root in ("/api", "/apis"):
         answer = await client.request("GET", root, accept=_ACCEPT)
         if answer.get("kind") == "APIGroupDiscoveryList":
-            for info, is_stale in _aggregated(answer, silent):
+            for info, is_stale in _aggregate(answer, silent):
                 (late if is_stale else found).append(info)
         else:
             found.extend([info async for info in _plain(client, answer, silent)])
     return Served(KindTable(found), frozenset(silent), tuple(late))
 
 
-def _aggregated(answer: JSONObject, silent: set[tuple[str, str]]) -> Iterator[tuple[KindInfo, bool]]:
+def _aggregate(answer: JSONObject, silent: set[tuple[str, str]]) -> Iterator[tuple[KindInfo, bool]]:
     for group in _maps(answer, "items"):
         name = (group.get("metadata") or {}).get("name") or ""
         for version in _maps(group, "versions"):
             is_stale = version.get("freshness") == "Stale"
             if is_stale:
                 silent.add((name, str(version.get("version"))))
-            for info in _listed(name, version):
+            for info in _read_group(name, version):
                 yield info, is_stale
 
 
-def _listed(group: str, version: JSONObject) -> Iterator[KindInfo]:
+def _read_group(group: str, version: JSONObject) -> Iterator[KindInfo]:
     for resource in _maps(version, "resources"):
         kind = (resource.get("responseKind") or {}).get("kind")
         if kind:

@@ -69,11 +69,11 @@ class EgressRules:
 
         Raises UsageError for an entry that is none of these.
         """
-        blocked = [_blocked(entry.strip()) for entry in blocklist if entry.strip()]
+        blocked = [_parse_blocked(entry.strip()) for entry in blocklist if entry.strip()]
         return cls(
             frozenset(each for each in blocked if isinstance(each, str)),
             tuple(each for each in blocked if not isinstance(each, str)),
-            tuple(_allowed(entry.strip()) for entry in allowlist if entry.strip()),
+            tuple(_parse_allowed(entry.strip()) for entry in allowlist if entry.strip()),
         )
 
     def check_url(self, url: ServiceUrl) -> None:
@@ -109,7 +109,7 @@ def embedded_addresses(address: Address) -> Iterator[ipaddress.IPv4Address]:
         packed = address.packed
         for prefix, layouts in _CARRIERS:
             if address in prefix:
-                yield from _readings(packed, layouts)
+                yield from _embedded_addresses(packed, layouts)
         is_isatap = packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")  # under any prefix
         is_compatible = not any(packed[:12]) and int(address) > 1  # `::` and `::1` are not meant
         if is_isatap or is_compatible:
@@ -132,7 +132,7 @@ def carries_metadata(address: Address) -> bool:
         return False
     packed = address.packed
     for layout in _LAYOUTS:
-        found = _reading(packed, layout)
+        found = _embedded_address(packed, layout)
         if found in _METADATA or (found in _LINK_LOCAL and not (packed[8] or any(packed[layout[-1] + 1 :]))):
             return True
     return False
@@ -184,14 +184,14 @@ _CARRIERS: Final[tuple[tuple[ipaddress.IPv6Network, tuple[_Layout, ...]], ...]] 
 )
 
 
-def _readings(packed: bytes, layouts: tuple[_Layout, ...]) -> Iterator[ipaddress.IPv4Address]:
+def _embedded_addresses(packed: bytes, layouts: tuple[_Layout, ...]) -> Iterator[ipaddress.IPv4Address]:
     for layout in layouts:
-        found = _reading(packed, layout)
+        found = _embedded_address(packed, layout)
         if found not in _NOWHERE and (len(layouts) == 1 or found not in _NO_HOST):
             yield found
 
 
-def _reading(packed: bytes, layout: _Layout) -> ipaddress.IPv4Address:
+def _embedded_address(packed: bytes, layout: _Layout) -> ipaddress.IPv4Address:
     return ipaddress.IPv4Address(bytes([packed[place] for place in layout]))
 
 
@@ -203,7 +203,7 @@ def _covers(entry: ServiceUrl, url: ServiceUrl) -> bool:
     return url.path == prefix or url.path.startswith(f"{prefix}/")
 
 
-def _blocked(entry: str) -> str | _Network:
+def _parse_blocked(entry: str) -> str | _Network:
     try:
         if "%" not in entry:
             return ipaddress.ip_network(entry.strip("[]"), strict=False)
@@ -217,7 +217,7 @@ def _blocked(entry: str) -> str | _Network:
     raise UsageError(f"invalid entry `{entry}` of --httpBlocklist: expected a host, an address or a range")
 
 
-def _allowed(entry: str) -> ServiceUrl:
+def _parse_allowed(entry: str) -> ServiceUrl:
     try:
         return parse_service_url(entry)
     except ValueSyntaxError as error:

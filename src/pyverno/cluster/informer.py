@@ -234,7 +234,7 @@ class Informer:
         if is_restored:
             self._on_restore()
         for notice, body in notices:
-            self._tell(notice, body)
+            self._notify(notice, body)
         self.synced.set()
         self._mend()
 
@@ -268,12 +268,12 @@ class Informer:
                 self._objects.pop(place, None)
             else:
                 self._objects[place] = _pack(shrunk)
-            self._tell(notice, shrunk)
+            self._notify(notice, shrunk)
         self._version = str((body.get("metadata") or {}).get("resourceVersion") or self._version)
         if self._version.isdecimal():
             self._latest = max(self._latest, int(self._version))
 
-    def _tell(self, notice: Notice, body: JSONObject) -> None:
+    def _notify(self, notice: Notice, body: JSONObject) -> None:
         for listener in self._listeners:
             listener(notice, body)
 

@@ -77,7 +77,9 @@ def parse_service_url(text: str) -> ServiceUrl:
     host, port, address = _authority(rest[:cut], scheme)
     path, _, query = rest[cut:].partition("?")
     _check_path(path)
-    return ServiceUrl(scheme, host, port, _escaped(path, _PATH_SAFE) or "/", _escaped(query, _QUERY_SAFE), address)
+    return ServiceUrl(
+        scheme, host, port, _percent_encode(path, _PATH_SAFE) or "/", _percent_encode(query, _QUERY_SAFE), address
+    )
 
 
 def _authority(text: str, scheme: str) -> tuple[str, int, Address | None]:
@@ -145,7 +147,7 @@ def _check_path(path: str) -> None:
         raise _refusal("its path contains a dot segment")
 
 
-def _escaped(text: str, safe: str) -> str:
+def _percent_encode(text: str, safe: str) -> str:
     return quote(text, safe=safe, errors="replace")
 
 

@@ -170,11 +170,11 @@ def compile_document(
     serves: rules for other kinds get a warning. `http_in_namespaces` lets expressions of namespaced policies call
     services (the host must allow that too, see `engine.host.NamespacedHttpHost`).
     """
-    decoded = _decoded(document)
+    decoded = _decode(document)
     if decoded.policy is None:
         return _undecoded(document, decoded)
-    before = _decoded(old).policy if old is not None else None
-    found = _contained(document, decoded, {}, old=before, kinds=kinds)
+    before = _decode(old).policy if old is not None else None
+    found = _compile_contained(document, decoded, {}, old=before, kinds=kinds)
     if not http_in_namespaces:
         return found
     return replace(found, errors=tuple(error for error in found.errors if error.code != "http"))
@@ -182,7 +182,7 @@ def compile_document(
 
 def compile_documents(documents: Iterable[Document]) -> Compilation:
     """Compile documents in order; admission policies are joined with the bindings among them."""
-    decoded = [(document, _decoded(document)) for document in documents]
+    decoded = [(document, _decode(document)) for document in documents]
     bindings: dict[tuple[str, str], list[Any]] = {}
     for _, found in decoded:
         written = found.policy
@@ -191,13 +191,13 @@ def compile_documents(documents: Iterable[Document]) -> Compilation:
             bindings.setdefault((written.kind, name), []).append(written)
     return Compilation(
         tuple(
-            _undecoded(document, found) if found.policy is None else _contained(document, found, bindings)
+            _undecoded(document, found) if found.policy is None else _compile_contained(document, found, bindings)
             for document, found in decoded
         )
     )
 
 
-def _decoded(document: Document) -> Decoded:
+def _decode(document: Document) -> Decoded:
     """Decode a document; a bug is an error of this document alone."""
     try:
         return decode(document)
@@ -205,7 +205,7 @@ def _decoded(document: Document) -> Decoded:
         return Decoded(None, (_fault(document, error),))
 
 
-def _contained(
+def _compile_contained(
     document: Document,
     decoded: Decoded,
     bindings: dict[tuple[str, str], list[Any]],
@@ -217,7 +217,7 @@ def _contained(
     written = decoded.policy
     assert written is not None  # noqa: S101  # the callers have looked
     try:
-        return _compiled(document, written, decoded.errors, decoded.warnings, bindings, old=old, kinds=kinds)
+        return _compile(document, written, decoded.errors, decoded.warnings, bindings, old=old, kinds=kinds)
     except Exception as error:
         fault = _fault(document, error)
         return Compiled(document, written, _stand_in(document, written, fault), errors=(*decoded.errors, fault))
@@ -245,7 +245,7 @@ def _fault(document: Document, error: Exception) -> PolicyError:
     return PolicyError(text, location=document.location(()), code=_BUG)
 
 
-def _compiled(
+def _compile(
     document: Document,
     written: AnyPolicy,
     errors: Sequence[PolicyError],
@@ -275,7 +275,7 @@ def _compiled(
     lowered = lower(written, bound)
     if lowered is not None:
         result, more = lowered
-        problems = _joined(problems, more)
+        problems = _join(problems, more)
         if isinstance(result, CompiledPolicy):
             policy = result
         else:
@@ -283,7 +283,7 @@ def _compiled(
     return Compiled(document, written, policy, exception, tuple(problems), (*warnings, *found.warnings))
 
 
-def _joined(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> list[PolicyError]:
+def _join(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> list[PolicyError]:
     """Merge the errors of lowering and of validation; an error of both is reported once, at the more exact place."""
     found = list(problems)
     known = {(error.path, error.location) for error in problems}

@@ -153,7 +153,7 @@ class EffectApplier:
     # ------------------------------------------------------------------------------------------------------- creation
 
     async def _create(self, effect: CreateEffect, cause: Cause, current: JSONObject | None) -> Applied:
-        gvr, body = self._placed(effect.resource, cause)
+        gvr, body = self._place(effect.resource, cause)
         namespace, name = body["metadata"].get("namespace") or "", body["metadata"]["name"]
         target = ResourceRef.of(body)
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
@@ -183,7 +183,7 @@ class EffectApplier:
         self, effect: CreateEffect, body: JSONObject, current: JSONObject, key: WriteKey, cause: Cause
     ) -> Applied:
         gvr = self._info(key.target).gvr
-        wanted = _merged(current, body)
+        wanted = _merge(current, body)
         if _essence(wanted) == _essence(current) or self._is_as_stored(key.target, body, current):
             return Applied(effect, Change.UNCHANGED, key.target, current)
         namespace = body["metadata"].get("namespace") or ""
@@ -212,7 +212,7 @@ class EffectApplier:
             return Applied(effect, Change.CREATED, key.target, stored)
         return self._compared(effect, key, current, stored)
 
-    def _placed(self, resource: JSONObject, cause: Cause) -> tuple[GVR, JSONObject]:
+    def _place(self, resource: JSONObject, cause: Cause) -> tuple[GVR, JSONObject]:
         """Return the resource of an object, and the object with its namespace and annotation."""
         target = ResourceRef.of(resource)
         info = self._info(target)
@@ -360,11 +360,11 @@ def _may_change(effect: CreateEffect, current: JSONObject) -> bool:
     return effect.adopts or (current["metadata"].get("labels") or {}).get(MANAGED_BY) == KYVERNO
 
 
-def _merged(current: JSONObject, wanted: JSONObject) -> JSONObject:
+def _merge(current: JSONObject, wanted: JSONObject) -> JSONObject:
     """Return the object to send: what the rule wants, with the labels, annotations and owners that others set.
 
     >>> current = {"metadata": {"name": "a", "labels": {"team": "x"}, "resourceVersion": "7"}, "data": {"a": "1"}}
-    >>> _merged(current, {"metadata": {"name": "a", "labels": {"app": "y"}}, "data": {"b": "2"}})["data"]
+    >>> _merge(current, {"metadata": {"name": "a", "labels": {"app": "y"}}, "data": {"b": "2"}})["data"]
     {'b': '2'}
     """
     old, new = current["metadata"], wanted["metadata"]

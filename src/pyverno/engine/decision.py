@@ -45,7 +45,7 @@ def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> D
     """Judge the results of a review; whatever goes wrong with it, what should be denied is denied."""
     results = tuple(results)
     try:
-        return _judged(request, resource, results)
+        return _judge(request, resource, results)
     except Exception as error:
         return _unworded(request, resource, results, fault_of(error))
 
@@ -68,7 +68,7 @@ def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], f
     return Decision(allowed=not denies, message=text if denies else "", fault=fault)
 
 
-def _judged(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
+def _judge(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
     # results that passed do not matter here, and most did
     results = _in_order(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
     if any(_blocks(result) for result in results):

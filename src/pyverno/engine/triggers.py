@@ -109,7 +109,7 @@ class Triggers:
         if request.operation is Operation.DELETE:
             found = self._of_deletion(request, host, deadline)
         else:
-            found = chain(self._of_object(request, host, deadline), self._lapsed(request, host, deadline))
+            found = chain(self._of_object(request, host, deadline), self._find_lapsed(request, host, deadline))
         return (*found, *self._of_generating(request))
 
     def concerns(self, request: Request) -> bool:
@@ -157,7 +157,7 @@ class Triggers:
                 elif _synchronizes(self._rule(result)):
                     yield self._trigger(result, deletes=True)
 
-    def _lapsed(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
+    def _find_lapsed(self, request: Request, host: Host, deadline: float | None) -> Iterator[Trigger]:
         """Yield rules in step that were about the object as it was and are not about it any more."""
         if request.old is None or not len(self._matched):
             return

@@ -75,7 +75,7 @@ def find_images(
             found = _reference(place, extractor, runtime)
             if found is not None:
                 name, pointer, text = found
-                image = _parsed(text, pointer, default_registry, mutate_registry=mutate_registry)
+                image = _parse(text, pointer, default_registry, mutate_registry=mutate_registry)
                 images[name] = image.at(pointer, place.pull_secrets)
         if images:
             result[extractor.name] = images
@@ -143,11 +143,11 @@ def _reference(place: _Place, extractor: Extractor, runtime: Runtime) -> tuple[s
     if not isinstance(text, str) or not text.strip():
         return None
     if extractor.expression_text:
-        text = _transformed(text, extractor, runtime)
+        text = _transform(text, extractor, runtime)
     return name, pointer, text
 
 
-def _transformed(text: str, extractor: Extractor, runtime: Runtime) -> str:
+def _transform(text: str, extractor: Extractor, runtime: Runtime) -> str:
     if extractor.expression is None:
         raise ValueSyntaxError(extractor.problem)
     try:
@@ -164,7 +164,7 @@ def _transformed(text: str, extractor: Extractor, runtime: Runtime) -> str:
     return result
 
 
-def _parsed(text: str, pointer: str, default_registry: str, *, mutate_registry: bool) -> ImageInfo:
+def _parse(text: str, pointer: str, default_registry: str, *, mutate_registry: bool) -> ImageInfo:
     try:
         return parse_image(text, default_registry=default_registry, mutate_registry=mutate_registry)
     except ValueSyntaxError as error:

@@ -409,7 +409,7 @@ def _string(text: str, *, html: bool) -> str:
     if not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     if _NEEDS_ESCAPE.search(text):
-        text = _NEEDS_ESCAPE.sub(_escaped, text)
+        text = _NEEDS_ESCAPE.sub(_escape, text)
     quoted = f'"{text}"'
     if html:
         return _escape_html(quoted)
@@ -417,7 +417,7 @@ def _string(text: str, *, html: bool) -> str:
     return quoted.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     character = found[0]
     return _SHORT_ESCAPES.get(character) or f"\\u{ord(character):04x}"
 

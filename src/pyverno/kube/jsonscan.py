@@ -135,7 +135,7 @@ def _scalar(text: str, position: int) -> tuple[Any, int]:
         word, value = _WORDS[character]
         for index, expected in enumerate(word):
             if text[position + index : position + index + 1] != expected:
-                raise _unexpected(text, position + index, f"in literal {word} (expecting {_quoted(expected)})")
+                raise _unexpected(text, position + index, f"in literal {word} (expecting {_quote(expected)})")
         return value, position + len(word)
     if character == "-" or (character and character in "0123456789"):
         return _number(text, position)
@@ -220,10 +220,10 @@ def _unexpected(text: str, position: int, context: str) -> DocumentError:
         if context.startswith(("in literal", "in numeric", "after decimal", "in exponent")) or "escape" in context:
             return DocumentError(f"invalid character ' ' {context}")
         return DocumentError("unexpected end of JSON input")
-    return DocumentError(f"invalid character {_quoted(text[position])} {context}")
+    return DocumentError(f"invalid character {_quote(text[position])} {context}")
 
 
-def _quoted(character: str) -> str:
+def _quote(character: str) -> str:
     """Quote one character as Go's JSON scanner does: by its first byte."""
     byte = character.encode("utf-8")[0]
     special = {0x27: "'\\''", 0x22: "'\"'", 0x5C: "'\\\\'"}

@@ -103,11 +103,11 @@ class KindTable:
 
     @cached_property
     def _by_kind(self) -> dict[str, tuple[KindInfo, ...]]:
-        return _grouped((info.kind, info) for info in self._by_gvk.values())
+        return _group((info.kind, info) for info in self._by_gvk.values())
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[KindInfo, ...]]:
-        return _grouped(
+        return _group(
             (name, info)
             for info in self._by_gvk.values()
             for name in dict.fromkeys((info.plural, info.singular, *info.short_names, info.kind.lower()))
@@ -192,7 +192,7 @@ class KindTable:
         return self.with_kinds(added) if added else self
 
 
-def _grouped(pairs: Iterable[tuple[str, KindInfo]]) -> dict[str, tuple[KindInfo, ...]]:
+def _group(pairs: Iterable[tuple[str, KindInfo]]) -> dict[str, tuple[KindInfo, ...]]:
     grouped: dict[str, list[KindInfo]] = {}
     for name, info in pairs:
         grouped.setdefault(name, []).append(info)

@@ -39,7 +39,7 @@ def compile_selector(selector: JSONObject | None, *, wildcards: bool = False) ->
     if selector is None:
         return lambda _labels: False
     tests: list[LabelTest] = []
-    for key, value in _wanted(selector).items():
+    for key, value in _read_match_labels(selector).items():
         if wildcards and (has_wildcard(key) or has_wildcard(value)):
             tests.append(_expanding(key, value))
         else:
@@ -69,7 +69,7 @@ def format_selector(selector: JSONObject | None) -> str:
     if selector is None:
         return ""
     compile_selector(selector)
-    parts = [f"{key}={value}" for key, value in _wanted(selector).items()]
+    parts = [f"{key}={value}" for key, value in _read_match_labels(selector).items()]
     for each in _expressions(selector):
         key, values = each["key"], ",".join(sorted(each.get("values") or ()))
         match each["operator"]:
@@ -108,7 +108,7 @@ def _all_of(tests: list[LabelTest]) -> LabelTest:
     return lambda labels: all(test(labels) for test in fixed)
 
 
-def _wanted(selector: JSONObject) -> dict[str, str]:
+def _read_match_labels(selector: JSONObject) -> dict[str, str]:
     found: JSON = selector.get("matchLabels")
     if found is None:
         return {}

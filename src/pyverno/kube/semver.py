@@ -121,7 +121,7 @@ def parse_range(text: str) -> Range:
 
 def _read_range(text: str) -> Range:
     alternatives: list[tuple[tuple[Callable[[Version, Version], bool], Version], ...]] = []
-    for group in [_expanded(group) for group in _alternatives(_pieces(text))]:
+    for group in [_expand(group) for group in _alternatives(_pieces(text))]:
         terms = []
         for piece in group:
             sign, version = _split_comparator(piece)
@@ -226,7 +226,7 @@ def _bound(sign: str, version: str) -> Version:
         raise ValueSyntaxError(f"Could not parse version {where}: {error.message}") from None
 
 
-def _expanded(group: list[str]) -> list[str]:
+def _expand(group: list[str]) -> list[str]:
     """Replace each piece with `x` by comparators without it."""
     expanded: list[str] = []
     for piece in group:

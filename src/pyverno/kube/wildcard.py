@@ -55,7 +55,7 @@ def match(pattern: str, text: str) -> bool:
         return True
     if "?" not in pattern and "*" not in pattern:
         return pattern == text
-    return _compiled(pattern)(text) if len(pattern) <= MAX_NAME else compile_wildcard(pattern)(text)
+    return _compile(pattern)(text) if len(pattern) <= MAX_NAME else compile_wildcard(pattern)(text)
 
 
 def match_price(left: str, right: str) -> int:
@@ -151,7 +151,7 @@ def _outer(prefix: str, suffix: str) -> Callable[[str], bool]:
 
 
 @lru_cache(maxsize=4096)  # of patterns no longer than a name
-def _compiled(pattern: str) -> Callable[[str], bool]:
+def _compile(pattern: str) -> Callable[[str], bool]:
     return compile_wildcard(pattern)
 
 

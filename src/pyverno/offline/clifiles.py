@@ -163,7 +163,7 @@ class Values:
         >>> values.changes("p", "web")
         {'object': {'spec': {'replicas': 2}}}
         """
-        found = self._given(policy, resource)
+        found = self._variables_of(policy, resource)
         request = nested({name: value for name, value in found.items() if name.startswith(_OBJECTS)}).get("request")
         return request if isinstance(request, dict) else {}
 
@@ -182,10 +182,10 @@ class Values:
 
     def operation(self, policy: str, resource: str) -> str:
         """Return `request.operation` for a policy on a resource, `CREATE` by default."""
-        found = self._given(policy, resource).get("request.operation")
+        found = self._variables_of(policy, resource).get("request.operation")
         return str(found) if found else "CREATE"
 
-    def _given(self, policy: str, resource: str) -> dict[str, JSON]:
+    def _variables_of(self, policy: str, resource: str) -> dict[str, JSON]:
         """Return the variables of a resource under a policy, without those of single rules; later sources win."""
         found = dict(self.global_values)
         for entry in self.policies:
@@ -318,14 +318,14 @@ _VALUE_FIELDS = (
 )
 
 
-def _built(build: Callable[..., Any]) -> Callable[..., Any]:
+def _build(build: Callable[..., Any]) -> Callable[..., Any]:
     def without_type(api_version: str = "", kind: str = "", metadata: JSON = None, **values: Any) -> Any:
         return build(**values)
 
     return without_type
 
 
-VALUES = folded(Record(_built(Values), *_TYPE, *_VALUE_FIELDS))
+VALUES = folded(Record(_build(Values), *_TYPE, *_VALUE_FIELDS))
 VALUE_SHAPE = folded(Record(Values, *_VALUE_FIELDS))
 
 
@@ -350,7 +350,7 @@ def _user(**values: Any) -> User:
 
 USER_INFO = folded(
     Record(
-        _built(_user),
+        _build(_user),
         *_TYPE,
         Field("roles", list_of(text)),
         Field("cluster_roles", list_of(text)),

@@ -165,7 +165,7 @@ def _clone(source: GitSource, target: Path, credentials: Credentials | None) -> 
         raise UsageError(f"failed to clone repository (no answer within {TIMEOUT_SECONDS:.0f} seconds)") from error
     if done.returncode != 0:
         text = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise UsageError(f"failed to clone repository ({_redacted(text, credentials)})")
+        raise UsageError(f"failed to clone repository ({_redact(text, credentials)})")
 
 
 def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[str, str]:
@@ -196,7 +196,7 @@ def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[
     return environment
 
 
-def _redacted(text: str, credentials: Credentials | None) -> str:
+def _redact(text: str, credentials: Credentials | None) -> str:
     """Return git's words without the secret, however it is written; a token may stand in the place of a user name."""
     if credentials is None:
         return text

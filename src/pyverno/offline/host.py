@@ -75,7 +75,7 @@ class OfflineHost:
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Answer from the recorded answers, else from the objects."""
-        recorded = self._recorded(str(path), method) or self._recorded(path.path, method)
+        recorded = self._find_recorded(str(path), method) or self._find_recorded(path.path, method)
         if recorded is not None:
             return _body(recorded)
         if self.objects is None:
@@ -84,14 +84,14 @@ class OfflineHost:
 
     def http_call(self, call: HttpCall) -> JSON:
         """Answer from the recorded answers."""
-        recorded = self._recorded(call.url, call.method)
+        recorded = self._find_recorded(call.url, call.method)
         if recorded is None:
             raise HostUnavailableError(f"no answer is recorded for `{call.method} {call.url}`")
         return _body(recorded)
 
     def http_exchange(self, call: HttpCall) -> tuple[int, bytes]:
         """Answer from the recorded answers, with status and body."""
-        recorded = self._recorded(call.url, call.method)
+        recorded = self._find_recorded(call.url, call.method)
         if recorded is None:
             raise HostUnavailableError(f"no answer is recorded for `{call.method} {call.url}`")
         body = recorded.body
@@ -176,7 +176,7 @@ class OfflineHost:
         """Return the values file's variables for this policy, rule and resource."""
         return self.supply(policy, rule, resource)
 
-    def _recorded(self, target: str, method: str) -> RecordedAnswer | None:
+    def _find_recorded(self, target: str, method: str) -> RecordedAnswer | None:
         for answer in self.answers:
             if answer.target == target and answer.method in ("", method):
                 return answer

@@ -49,7 +49,7 @@ def load_manifests(
     loaded = Loaded()
     for text in sources:
         if is_web_address(text):
-            found = _downloaded(text)
+            found = _download(text)
         else:
             read = stdin if text == STDIN else None
             found = load_files([text], recursive=False, stdin=read, folders=folders, cache=cache)
@@ -59,7 +59,7 @@ def load_manifests(
     return loaded
 
 
-def _downloaded(url: str) -> Loaded:
+def _download(url: str) -> Loaded:
     loaded = Loaded()
     try:
         loaded.documents.extend(load_documents(download(url), file=_redact_url(url)))
@@ -86,7 +86,7 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
     limits = aiohttp.ClientTimeout(total=timeout)
     try:
         async with asyncio.timeout(timeout), aiohttp.ClientSession(timeout=limits, trust_env=True) as session:
-            return await _followed(session, url, max_bytes)
+            return await _follow(session, url, max_bytes)
     except TimeoutError as error:
         raise UsageError(f"cannot download `{_redact_url(url)}`: no answer within {timeout:g} seconds") from error
     except aiohttp.ClientConnectorError as error:
@@ -97,7 +97,7 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
         raise UsageError(f"cannot download `{_redact_url(url)}`: the connection failed") from error
 
 
-async def _followed(session: aiohttp.ClientSession, url: str, max_bytes: int) -> bytes:
+async def _follow(session: aiohttp.ClientSession, url: str, max_bytes: int) -> bytes:
     scheme, address = urlsplit(url).scheme, url
     for _ in range(MAX_REDIRECTS + 1):
         async with session.get(address, allow_redirects=False) as answer:

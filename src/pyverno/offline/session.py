@@ -160,7 +160,7 @@ class Session:
             reviews.append(review)
             if review.resource is not None:
                 current = review.resource
-        return _joined(reviews, current)
+        return _join(reviews, current)
 
     def explain(
         self,
@@ -350,7 +350,7 @@ def _mismatch(policy: CompiledPolicy) -> tuple[RuleResult, ...]:
     return (RuleResult(rule=info, status=Status.FAIL, message="resource did not match", action=action),)
 
 
-def _joined(reviews: list[Review], resource: JSON) -> Review:
+def _join(reviews: list[Review], resource: JSON) -> Review:
     """Make one review of those of several operations; usually there is only one."""
     if len(reviews) == 1:
         return reviews[0]

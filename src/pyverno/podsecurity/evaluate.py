@@ -81,7 +81,7 @@ class PodSecurityCheck:
             violations = exempt(violations, extra_excludes, pod, self.by_id, meter)
             if not violations:
                 return PodSecurityOutcome(allowed=True, violations=(), is_exempted=True)
-        return PodSecurityOutcome(allowed=False, violations=_placed(violations, kind))
+        return PodSecurityOutcome(allowed=False, violations=_place(violations, kind))
 
     def _violations(self, pod: Pod, meter: Meter) -> tuple[Violation, ...]:
         found: list[Violation] = []
@@ -145,7 +145,7 @@ field error list: [spec.hostPID is forbidden, forbidden values found: true])
     return f"Validation rule '{rule}' failed. It violates PodSecurity \"{level}:{version}\": {listed}"
 
 
-def _placed(violations: tuple[Violation, ...], kind: str) -> tuple[Violation, ...]:
+def _place(violations: tuple[Violation, ...], kind: str) -> tuple[Violation, ...]:
     place = _placing(kind)
     return tuple(
         violation.with_errors(tuple(replace(error, field=place(error.field)) for error in violation.errors))

@@ -138,12 +138,12 @@ class RegistryImages:
         """Return the signatures of an image in one form, read in parallel."""
         _, place = await self._place(f"{repository}@{digest}", access)
         if form in _SUFFIXES:
-            layers = await self._tagged(place, f"{tag_prefix}{digest.replace(':', '-', 1)}", form, deadline)
+            layers = await self._read_tagged(place, f"{tag_prefix}{digest.replace(':', '-', 1)}", form, deadline)
             if form is SignatureForm.SIGNATURE_REFERRER:
                 layers = [*layers, *await self._referring_layers(place, digest, deadline)]
             if len(layers) > _MAX_SIGNATURES:
                 raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
-            return tuple(await read_all(partial(self._stored, place, form, each, deadline) for each in layers))
+            return tuple(await read_all(partial(self._read_stored, place, form, each, deadline) for each in layers))
         listed = await self._client.referrers(place, digest, _TYPES[form], deadline)
         return tuple(await read_all(partial(self._referrer, place, digest, form, each, deadline) for each in listed))
 
@@ -202,7 +202,7 @@ class RegistryImages:
         """Return the answer of an OCSP responder, or the revocation list at an address for an empty request."""
         return await self._client.revocations.read(url, request, deadline)
 
-    async def _tagged(
+    async def _read_tagged(
         self, place: Repository, tag: str, form: SignatureForm, deadline: float | None
     ) -> Sequence[Descriptor]:
         """Return the layers behind the tag of an image's signatures, none when there is no such tag."""
@@ -225,14 +225,14 @@ class RegistryImages:
         self, place: Repository, digest: str, form: SignatureForm, listed: Descriptor, deadline: float | None
     ) -> StoredSignature:
         body = _referring((await self._client.manifest(place, listed.digest, deadline)).read(), listed, digest)
-        stored = await self._stored(place, form, _only_layer(body, listed), deadline)
+        stored = await self._read_stored(place, form, _only_layer(body, listed), deadline)
         annotations = body.get("annotations")
         if not isinstance(annotations, dict):
             return stored
         texts = {name: value for name, value in annotations.items() if isinstance(value, str)}
         return StoredSignature(form, stored.blob, stored.media_type, stored.digest, texts)
 
-    async def _stored(
+    async def _read_stored(
         self, place: Repository, form: SignatureForm, layer: Descriptor, deadline: float | None
     ) -> StoredSignature:
         blob = await self._client.blob(place, layer.digest, deadline=deadline)
@@ -312,14 +312,14 @@ class BlockingImages:
 
     def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
         """Return what each reference names at the moment, or its error."""
-        what = f"image {_listed(image for image, _ in images)}"
+        what = f"image {_format_list(image for image, _ in images)}"
         found: Sequence[ResolvedImage | HostError] = self._ask(self._images.resolve_each(images, self._deadline), what)
         return found
 
     def signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
         """Return the signatures of each query, or its error."""
         asking = self._images.signatures_each(queries, self._deadline)
-        what = f"signatures of {_listed(each.repository for each in queries)}"
+        what = f"signatures of {_format_list(each.repository for each in queries)}"
         found: Sequence[tuple[StoredSignature, ...] | HostError] = self._ask(asking, what)
         return found
 
@@ -368,7 +368,7 @@ def _referring(body: JSONObject, listed: Descriptor, digest: str) -> JSONObject:
     return body
 
 
-def _listed(names: Iterable[str]) -> str:
+def _format_list(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 

@@ -137,7 +137,7 @@ class Transport:
         seconds = self._settings.seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._reached(call)
+                return await self._send_anywhere(call)
         except TimeoutError:
             raise HostError(f"the registry `{call.registry}` did not answer within {seconds:g} seconds") from None
 
@@ -160,7 +160,7 @@ class Transport:
         except HostError:
             raise HostError(f"no connection, or an answer of more than {max_bytes} bytes") from None
 
-    async def _reached(self, call: RegistryCall) -> RegistryAnswer:
+    async def _send_anywhere(self, call: RegistryCall) -> RegistryAnswer:
         """Send a request by HTTPS; by HTTP where that is allowed and the registry does not speak HTTPS."""
         allows_http = (call.allows_http or self._settings.allows_http) and not _is_local(call.registry)
         if not allows_http or call.registry not in self._plain:
@@ -178,7 +178,7 @@ class Transport:
     async def _with_credentials(self, call: RegistryCall) -> RegistryAnswer:
         refused: list[str] = []
         for credential in (*call.credentials, Credential(source="no credential")):
-            answer = await self._authenticated(call, credential)
+            answer = await self._send_authenticated(call, credential)
             if answer.status not in (401, 403):
                 return answer
             refused.append(f"{credential.source}: {answer.status}")
@@ -187,7 +187,7 @@ class Transport:
             f"the registry `{call.registry}` refused access to `{call.repository}` ({tried})"
         )
 
-    async def _authenticated(self, call: RegistryCall, credential: Credential) -> RegistryAnswer:
+    async def _send_authenticated(self, call: RegistryCall, credential: Credential) -> RegistryAnswer:
         """Send a request, and once more with the authorization that the registry demands."""
         target = _base(call).join(URL(call.path, encoded=True))
         headers = {"Accept": call.accept} if call.accept else {}
@@ -247,21 +247,21 @@ class Transport:
         """Send a request, retry where the response allows it, and follow the redirects of a GET."""
         pause = _FIRST_PAUSE
         for left in range(_TRIES - 1, -1, -1):
-            answer = await self._followed(outgoing)
+            answer = await self._follow(outgoing)
             if answer.status not in _RETRIED or not left:
                 break
             await asyncio.sleep(max(pause, _retry_after(answer)))
             pause *= 2
         return answer
 
-    async def _followed(self, outgoing: _Outgoing) -> RegistryAnswer:
+    async def _follow(self, outgoing: _Outgoing) -> RegistryAnswer:
         registry = outgoing.registry
         for _ in range(_MAX_REDIRECTS + 1):
             answer = await self._once(outgoing)
             location = answer.headers.get("location", "")
             if answer.status not in _REDIRECTS or not location or outgoing.method != "GET":
                 return answer
-            outgoing = _redirected(outgoing, location)
+            outgoing = _redirect(outgoing, location)
         raise HostError(f"the registry `{registry}` redirects more than {_MAX_REDIRECTS} times")
 
     async def _once(self, outgoing: _Outgoing) -> RegistryAnswer:
@@ -325,7 +325,7 @@ def _realm(call: RegistryCall, challenge: Challenge) -> URL:
     return realm
 
 
-def _redirected(outgoing: _Outgoing, location: str) -> _Outgoing:
+def _redirect(outgoing: _Outgoing, location: str) -> _Outgoing:
     """Return the request at its new place, without its credential unless scheme, host and port stay."""
     registry, at = outgoing.registry, outgoing.target
     try:

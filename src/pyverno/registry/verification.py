@@ -117,7 +117,7 @@ class ImageChecks:
 
         def signatures(entry: Attestor) -> list[Signature]:
             found = []
-            for stored in (each for form in forms for each in self._stored(form, entry.repository)):
+            for stored in (each for form in forms for each in self._fetch_stored(form, entry.repository)):
                 try:
                     found.append(read_stored(stored))
                 except VerificationError as error:
@@ -131,7 +131,7 @@ class ImageChecks:
     def check_notary(self, title: str, certificates: str) -> DemandVerdict:
         """Return whether a Notary signature of the image leads to certificates (PEM)."""
         attestor = NotaryAttestor(title, read_certificates(certificates))
-        stored = self._stored(SignatureForm.NOTARY)
+        stored = self._fetch_stored(SignatureForm.NOTARY)
         tries = try_notary(attestor, stored, self._notary_target(), self._source.revocation)
         checks = tuple((title, each) for each in tries.ledgers)
         return DemandVerdict(title, not tries.problems, tries.problems, checks)
@@ -140,7 +140,7 @@ class ImageChecks:
         checks: list[tuple[str, Ledger]] = []
         found = check_notary(
             attestors.resolve(self._trust),
-            lambda entry: self._stored(SignatureForm.NOTARY, entry.repository),
+            lambda entry: self._fetch_stored(SignatureForm.NOTARY, entry.repository),
             self._notary_target(),
             lambda: None,
             self._source.revocation,
@@ -151,7 +151,7 @@ class ImageChecks:
     def _notary_target(self) -> NotaryTarget:
         return NotaryTarget(self.image.digest, self.image.size, self._now, self.image.media_type)
 
-    def _stored(self, form: SignatureForm, repository: str = "") -> tuple[StoredSignature, ...]:
+    def _fetch_stored(self, form: SignatureForm, repository: str = "") -> tuple[StoredSignature, ...]:
         query = SignatureQuery(repository or self._repository, self.image.digest, form, ImageAccess())
         return answer_of(self._source.signatures([query])[0])
 

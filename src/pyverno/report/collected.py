@@ -66,10 +66,10 @@ def read_report(body: JSONObject) -> Iterator[Collected]:
     for item in _objects(body.get("results")):
         resources = _objects(item.get("resources")) or _objects(item.get("subjects")) or ([scope] if scope else [{}])
         for resource in resources:
-            yield _collected(item, _reference(resource, own), _read_text(body, "source"))
+            yield _collect(item, _reference(resource, own), _read_text(body, "source"))
 
 
-def _collected(item: JSONObject, resource: ResourceRef, source: str) -> Collected:
+def _collect(item: JSONObject, resource: ResourceRef, source: str) -> Collected:
     status = _read_text(item, "result") or _read_text(item, "status")
     properties = {key: value for key, value in _object(item.get("properties")).items() if isinstance(value, str)}
     finding = Finding(

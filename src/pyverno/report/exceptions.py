@@ -26,7 +26,7 @@ def exception_for(entry: ReportEntry, *, ttl: str = "", audit_warn: bool = False
     if reported_status(result, audit_warn=audit_warn) is not Status.FAIL:
         return None
     policy, rule = result.rule.policy.key, result.rule.name
-    kinds, rules = _expanded(ref.kind, rule)
+    kinds, rules = _expand(ref.kind, rule)
     names = [ref.name, f"{ref.name}-*"] if len(kinds) > 1 else [ref.name]
     description: JSONObject = {"kinds": kinds, "names": names}
     if ref.namespace:
@@ -61,7 +61,7 @@ def _cel_exception(policy: PolicyInfo, ref: ResourceRef, metadata: JSONObject) -
     }
 
 
-def _expanded(kind: str, rule: str) -> tuple[list[str], list[str]]:
+def _expand(kind: str, rule: str) -> tuple[list[str], list[str]]:
     """Return kind and rule with those of the Pods (and Jobs) that an object makes, where autogen made the rule."""
     if kind == "CronJob" and rule.startswith(_CRON_PREFIX):
         origin = rule.removeprefix(_CRON_PREFIX)

@@ -108,7 +108,7 @@ class _Tree:
             case MatchNode():
                 yield from self._match(node, depth)
             case ContextNode():
-                what = f"error: {node.error}" if node.error else _held(node.value)
+                what = f"error: {node.error}" if node.error else _format_held(node.value)
                 yield Line(depth, f"context {node.name} ({node.source}): {what}", "", self._rule_place(node.place))
             case ConditionsNode():
                 met = "error" if node.met is None else "met" if node.met else "not met"
@@ -126,16 +126,16 @@ class _Tree:
                 count = f"error: {node.error}" if node.count is None else f"{node.count} elements"
                 yield Line(depth, f"foreach {node.list}: {count}", "", self._rule_place(node.place))
             case ElementNode():
-                yield Line(depth, f"element {node.index}: {_held(node.value)}")
+                yield Line(depth, f"element {node.index}: {_format_held(node.value)}")
                 yield from self.lines(node.children, depth + 1)
             case ExpressionNode():
                 yield from self._expression(node, depth)
             case PartNode():
-                yield Line(depth, f"{node.text}: {f'error: {node.error}' if node.error else _held(node.value)}")
+                yield Line(depth, f"{node.text}: {f'error: {node.error}' if node.error else _format_held(node.value)}")
             case ControlNode():
                 if not node.allowed:
                     text = f"control {node.control or node.check}: {node.reason}: {', '.join(node.fields)}"
-                    yield Line(depth, text, "Fail", self._places.of_object(_parsed(node.fields)))
+                    yield Line(depth, text, "Fail", self._places.of_object(_parse(node.fields)))
             case ExceptionNode():
                 applies = {True: "applies", False: "does not apply", None: f"error: {node.error}"}[node.applies]
                 yield Line(depth, f"exception {node.key}: {applies}")
@@ -172,7 +172,7 @@ class _Tree:
     def _condition(self, node: ConditionNode, depth: int) -> Line:
         outcome = "error" if node.holds is None else "true" if node.holds else "false"
         key, value = (
-            _render_value(written) if _is_same(held, written) else f"{_render_value(written)} = {_held(held)}"
+            _render_value(written) if _is_same(held, written) else f"{_render_value(written)} = {_format_held(held)}"
             for written, held in ((node.key_text, node.key), (node.value_text, node.value))
         )
         tail = f" ({node.error})" if node.error else ""
@@ -212,7 +212,7 @@ class _Tree:
             yield Line(depth, f"({len(held) - _MANY} more values fit)")
 
     def _expression(self, node: ExpressionNode, depth: int) -> Iterator[Line]:
-        value = f"error: {node.error}" if node.error else _held(node.value)
+        value = f"error: {node.error}" if node.error else _format_held(node.value)
         text = _brief(" ".join(node.text.split()))
         yield Line(depth, f"{_dotted(node.place)}: {text}: {value}", "", self._rule_place(node.place))
         below = [child for child in node.children if isinstance(child, ExpressionNode)]
@@ -228,17 +228,17 @@ def _part_text(node: PatternNode) -> str:
     if node.part == "key" and node.anchor == "X":
         return f"{where}: must be absent, {'it is there' if node.is_present else 'it is'}"
     if node.part == "key" and not node.is_present:
-        wanted = f", wanted {_held(node.wanted)}" if node.wanted is not None else ""
+        wanted = f", wanted {_format_held(node.wanted)}" if node.wanted is not None else ""
         return f"{where}: missing{wanted}"
     if node.part in ("map", "list") and not node.is_present:
         return f"{where}: is no {node.part}"
-    wanted = "" if node.wanted is None else f": wanted {_held(node.wanted)}"
-    found = "" if node.found is None else f", found {_held(node.found)}"
+    wanted = "" if node.wanted is None else f": wanted {_format_held(node.wanted)}"
+    found = "" if node.found is None else f", found {_format_held(node.found)}"
     key = f" [{node.key}]" if node.anchor else ""
     return f"{where}{wanted}{found}{key}" + ("" if node.outcome != "skip" else " (does not apply)")
 
 
-def _held(held: Held | None) -> str:
+def _format_held(held: Held | None) -> str:
     if held is None:
         return "(not known)"
     return f"(hidden: from {held.source})" if isinstance(held, Hidden) else _json(held.value)
@@ -273,7 +273,7 @@ def _dotted(path: FieldPath) -> str:
     return text
 
 
-def _parsed(fields: Sequence[str]) -> FieldPath:
+def _parse(fields: Sequence[str]) -> FieldPath:
     from pyverno.engine.explain.edits import parse_field
 
     return parse_field(fields[0]) if fields else ()

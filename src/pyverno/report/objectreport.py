@@ -133,13 +133,13 @@ def results_digest(items: Iterable[JSONObject]) -> bytes:
     True
     """
     made = hashlib.blake2b(digest_size=16)
-    for text in sorted(encode(_sorted(_essence(bounded_result(item)))) for item in items):
+    for text in sorted(encode(_sort(_essence(bounded_result(item)))) for item in items):
         made.update(text.encode())
         made.update(b"\0")
     return made.digest()
 
 
-def _sorted(item: JSONObject) -> JSONObject:
+def _sort(item: JSONObject) -> JSONObject:
     return {
         key: dict(sorted(value.items())) if isinstance(value, dict) else value for key, value in sorted(item.items())
     }

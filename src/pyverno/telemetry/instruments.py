@@ -124,18 +124,18 @@ class _Series(ABC):
         self._labels = metric.labels
         self._room = room
         self.is_enabled = True
-        self._kept: tuple[int, ...] | None = None
+        self._register: tuple[int, ...] | None = None
 
     @property
     def labels(self) -> Labels:
         """The labels that the series have."""
-        return self._labels if self._kept is None else tuple(self._labels[each] for each in self._kept)
+        return self._labels if self._register is None else tuple(self._labels[each] for each in self._register)
 
     def expose(self, exposure: Exposure, bounds: Sequence[float]) -> None:
         """Reset the series and apply the settings."""
         self.is_enabled = exposure.enabled
         kept = tuple(place for place, label in enumerate(self._labels) if label not in exposure.disabled_labels)
-        self._kept = None if len(kept) == len(self._labels) else kept
+        self._register = None if len(kept) == len(self._labels) else kept
 
     @abstractmethod
     def read(self) -> Reading:
@@ -164,7 +164,7 @@ class _Series(ABC):
         return (OTHER,) * len(self.labels)
 
     def _keep_labels(self, labels: Labels) -> Labels:
-        return labels if self._kept is None else tuple(labels[each] for each in self._kept)
+        return labels if self._register is None else tuple(labels[each] for each in self._register)
 
 
 class Counter(_Series):
@@ -178,7 +178,7 @@ class Counter(_Series):
         """Count."""
         if not self.is_enabled:
             return
-        shown = labels if self._kept is None else self._keep_labels(labels)
+        shown = labels if self._register is None else self._keep_labels(labels)
         before = self._series.get(shown)
         if before is None and not self._room.take():
             shown = self._other()
@@ -192,12 +192,12 @@ class Counter(_Series):
 
     def read(self) -> Reading:
         """Return all series."""
-        return self._reading(dict(self._series))
+        return self._read_series(dict(self._series))
 
     def slices(self) -> Iterator[Reading]:
         """Yield all series, some at a time."""
         for part in _parts(self._series):
-            yield self._reading({labels: self._series[labels] for labels in part if labels in self._series})
+            yield self._read_series({labels: self._series[labels] for labels in part if labels in self._series})
 
     def forget(self, departed: Mapping[Labels, Collection[Labels]]) -> None:
         """Drop the series that have these values of these labels."""
@@ -205,7 +205,7 @@ class Counter(_Series):
             del self._series[labels]
             self._room.left += 1
 
-    def _reading(self, numbers: Mapping[Labels, float]) -> Reading:
+    def _read_series(self, numbers: Mapping[Labels, float]) -> Reading:
         return Reading(self.name, self._metric.help, "counter", self.labels, numbers, is_common=self._metric.is_common)
 
 
@@ -222,7 +222,7 @@ class Gauge(_Series):
     def read(self) -> Reading:
         """Return all series as they are now."""
         found = {self._keep_labels(labels): value for labels, value in self._look()}
-        return self._reading(found)
+        return self._read_series(found)
 
     def slices(self) -> Iterator[Reading]:
         """Yield all series, some at a time, looked up one after the other."""
@@ -231,12 +231,12 @@ class Gauge(_Series):
             part = {self._keep_labels(labels): value for labels, value in islice(looked, SLICE)}
             if not part and seen:
                 return
-            yield self._reading({labels: value for labels, value in part.items() if labels not in seen})
+            yield self._read_series({labels: value for labels, value in part.items() if labels not in seen})
             if not part:
                 return
             seen |= part.keys()
 
-    def _reading(self, numbers: Mapping[Labels, float]) -> Reading:
+    def _read_series(self, numbers: Mapping[Labels, float]) -> Reading:
         return Reading(self.name, self._metric.help, "gauge", self.labels, numbers)
 
 
@@ -268,12 +268,12 @@ class Histogram(_Series):
 
     def read(self) -> Reading:
         """Return all series."""
-        return self._reading({labels: spread.copy() for labels, spread in self._series.items()})
+        return self._read_series({labels: spread.copy() for labels, spread in self._series.items()})
 
     def slices(self) -> Iterator[Reading]:
         """Yield all series, some at a time."""
         for part in _parts(self._series):
-            yield self._reading({labels: self._series[labels].copy() for labels in part if labels in self._series})
+            yield self._read_series({labels: self._series[labels].copy() for labels in part if labels in self._series})
 
     def forget(self, departed: Mapping[Labels, Collection[Labels]]) -> None:
         """Drop the series that have these values of these labels."""
@@ -281,13 +281,13 @@ class Histogram(_Series):
             del self._series[labels]
             self._room.left += 1
 
-    def _reading(self, spreads: Mapping[Labels, Spread]) -> Reading:
+    def _read_series(self, spreads: Mapping[Labels, Spread]) -> Reading:
         return Reading(self.name, self._metric.help, "histogram", self.labels, {}, spreads, self.bounds)
 
     def _spread(self, labels: Labels) -> Spread | None:
         if not self.is_enabled:
             return None
-        shown = labels if self._kept is None else self._keep_labels(labels)
+        shown = labels if self._register is None else self._keep_labels(labels)
         found = self._series.get(shown)
         if found is None and not self._room.take():
             shown = self._other()
@@ -339,15 +339,15 @@ class Instruments:
 
     def counter(self, metric: Metric) -> Counter:
         """Return a new counter."""
-        return self._kept(Counter(metric, self._room))
+        return self._register(Counter(metric, self._room))
 
     def gauge(self, metric: Metric, look: Look) -> Gauge:
         """Return a new gauge."""
-        return self._kept(Gauge(metric, self._room, look))
+        return self._register(Gauge(metric, self._room, look))
 
     def histogram(self, metric: Metric) -> Histogram:
         """Return a new histogram, with the buckets of the settings."""
-        return self._kept(Histogram(metric, self._room))
+        return self._register(Histogram(metric, self._room))
 
     def begin(self, settings: MetricSettings) -> None:
         """Reset all series, and apply the settings of metrics, labels and buckets."""
@@ -399,7 +399,7 @@ class Instruments:
             self._is_full = True
             self._on_full()
 
-    def _kept(self, instrument: _Instrument) -> _Instrument:
+    def _register(self, instrument: _Instrument) -> _Instrument:
         if instrument.name in self._all:
             raise ValueError(f"there are two instruments of the name {instrument.name}")
         self._all[instrument.name] = instrument

@@ -99,7 +99,7 @@ class JsonFormatter(logging.Formatter):
             **_fields(record),
         }
         if record.exc_info and record.exc_info[0] is not None:
-            line["error"] = _traced(record.exc_info[1])
+            line["error"] = _trace(record.exc_info[1])
         return _json(line)
 
 
@@ -114,18 +114,18 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Write one line."""
         time = self._time(datetime.fromtimestamp(record.created, UTC))
-        fields = "".join(f" {name}={_quoted(value)}" for name, value in _fields(record).items())
+        fields = "".join(f" {name}={_quote(value)}" for name, value in _fields(record).items())
         level = f"{record.levelname:<5}"
         if self._is_coloured:
             time, fields = f"{_FAINT}{time}{_RESET}", fields and f"{_FAINT}{fields}{_RESET}"
             level = f"{_COLOURS.get(record.levelname, '')}{level}{_RESET}"
         text = f"{time} {level} {_quoted_text(record.getMessage())}{fields}"
         if record.exc_info and record.exc_info[0] is not None:
-            text += "\n" + _traced(record.exc_info[1])
+            text += "\n" + _trace(record.exc_info[1])
         return text
 
 
-def _traced(error: BaseException | None) -> str:
+def _trace(error: BaseException | None) -> str:
     """Return an exception and its causes: functions and lines, and a text only where it can hold no value."""
     lines: list[str] = []
     while error is not None and len(lines) < _LONGEST_TRACE:
@@ -140,7 +140,7 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     if isinstance(value, dict | list | tuple):
         text = _json(value)
         return text if text.isprintable() else json.dumps(value, default=str)

@@ -95,7 +95,7 @@ class Metrics:
         """The ConfigMap of this moment: namespaces count at once, everything else from the next `begin` on."""
         self.begun = time.time_ns()
         """Since when is counted, in nanoseconds since 1970."""
-        self.instruments = made = Instruments(on_full=_tell_full)
+        self.instruments = made = Instruments(on_full=_warn_full)
         self.overdue: Callable[[], int] = lambda: 0
         """Looks up how many threads go on with reviews after their deadline."""
         self._scrapes = Shared(self._write)
@@ -312,7 +312,7 @@ def _cel_family(made: Instruments, word: str) -> _Family:
     )
 
 
-def _tell_full() -> None:
+def _warn_full() -> None:
     log.warning("there are too many series of metrics: new ones are counted as _other")
 
 

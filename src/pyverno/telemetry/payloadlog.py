@@ -29,10 +29,10 @@ def redacted(value: JSON) -> JSON:
     """
     if not isinstance(value, dict):
         return value
-    found = {name: _emptied(part) if name in _SECRET_MAPS else part for name, part in value.items()}
+    found = {name: _empty(part) if name in _SECRET_MAPS else part for name, part in value.items()}
     metadata = found.get("metadata")
     if isinstance(metadata, dict) and metadata.get(_ANNOTATIONS):
-        found["metadata"] = {**metadata, _ANNOTATIONS: _emptied(metadata[_ANNOTATIONS])}
+        found["metadata"] = {**metadata, _ANNOTATIONS: _empty(metadata[_ANNOTATIONS])}
     return found
 
 
@@ -56,7 +56,7 @@ class PayloadLog:
         hides = admission_request.is_secret
         patch = redacted_patch(outcome.answer.patch) if hides else list(outcome.answer.patch)
         if self._patches and patch:
-            _tell("generated patches", {"uid": admission_request.uid, "path": path, "patch": patch})
+            _log_event("generated patches", {"uid": admission_request.uid, "path": path, "patch": patch})
         if self._payloads:
             request = {**admission_request.request}
             if hides:
@@ -66,7 +66,7 @@ class PayloadLog:
                 "admission.request": request,
                 "admission.response": _response(outcome, patch, hides),
             }
-            _tell("admission request dump", fields)
+            _log_event("admission request dump", fields)
 
     def failed(self, path: str, error: BaseException) -> None:
         """Do nothing: the request may not even have been read."""
@@ -80,9 +80,9 @@ def _response(outcome: AdmissionOutcome, patch: list[JSONObject], hides: bool) -
     return {**found, "message": answer.message, "warnings": list(answer.warnings)}
 
 
-def _emptied(value: JSON) -> JSON:
+def _empty(value: JSON) -> JSON:
     return dict.fromkeys(value, _HIDDEN) if isinstance(value, Mapping) else _HIDDEN
 
 
-def _tell(event: str, fields: Mapping[str, object]) -> None:
+def _log_event(event: str, fields: Mapping[str, object]) -> None:
     log.info(event, extra={"fields": dict(fields)})

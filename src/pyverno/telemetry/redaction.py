@@ -67,13 +67,13 @@ def _without(value: JSON, fields: Sequence[Field]) -> JSON:
     if not fields:
         return value
     if isinstance(value, dict):
-        return {key: _replaced(below, key, fields) for key, below in value.items()}
+        return {key: _replace(below, key, fields) for key, below in value.items()}
     if isinstance(value, list):
-        return [_replaced(below, "*", fields) for below in value]
+        return [_replace(below, "*", fields) for below in value]
     return value
 
 
-def _replaced(value: JSON, key: str, fields: Sequence[Field]) -> JSON:
+def _replace(value: JSON, key: str, fields: Sequence[Field]) -> JSON:
     left = [*dict.fromkeys(rest for each in fields for rest in _below(each, key))]
     return HIDDEN if () in left else _without(value, left)
 

@@ -27,7 +27,7 @@ def combined(processes: Iterable[Iterable[Reading]]) -> list[Reading]:
     for readings in processes:
         for reading in readings:
             known = found.get(reading.name)
-            found[reading.name] = _copied(reading) if known is None else _added(known, reading)
+            found[reading.name] = _copy(reading) if known is None else _added(known, reading)
     return list(found.values())
 
 
@@ -95,7 +95,7 @@ def unpacked(values: Iterable[Mapping[str, Any]]) -> list[Reading]:
     ]
 
 
-def _copied(reading: Reading) -> Reading:
+def _copy(reading: Reading) -> Reading:
     """Return a reading that can be added to."""
     spreads = {labels: spread.copy() for labels, spread in reading.spreads.items()}
     return _with(reading, dict(reading.numbers), spreads)

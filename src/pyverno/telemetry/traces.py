@@ -66,7 +66,7 @@ class Traces:
             name, http, begin, {**_describe_request(admission_request), **_answered(admission_request, outcome)}
         )
         if outcome.review is not None and outcome.review.results:
-            self._tell_rules(outcome.review.results, admission, begin, end)
+            self._record_rules(outcome.review.results, admission, begin, end)
         admission.end(end)
         http.end(end)
 
@@ -78,7 +78,7 @@ class Traces:
         span.set_status(Status(StatusCode.ERROR, type(error).__name__))
         span.end()
 
-    def _tell_rules(self, results: Sequence[RuleResult], above: Span, begin: int, end: int) -> None:
+    def _record_rules(self, results: Sequence[RuleResult], above: Span, begin: int, end: int) -> None:
         share = (end - begin) // len(results)
         moment = begin
         for policy, of_policy in _by_policy(results):

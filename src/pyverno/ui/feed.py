@@ -125,7 +125,7 @@ class ClusterFeed:
         """Follow the cluster; kinds of reports that it does not serve are left out."""
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
             stack.callback(self._informers.clear)
-            while not (served := await self._served()):
+            while not (served := await self._list_served()):
                 await asyncio.sleep(_SYNC_SECONDS)
             for kind, gvr in served:
                 for namespace in self._namespaces or ("",):
@@ -135,7 +135,7 @@ class ClusterFeed:
                     tasks.create_task(informer.run())
             await self._write_forever()
 
-    async def _served(self) -> list[tuple[str, GVR]]:
+    async def _list_served(self) -> list[tuple[str, GVR]]:
         """Return the kinds of reports that can be listed; raises HostError when the cluster does not answer."""
         served, problems = [], []
         for kind, gvr in REPORT_KINDS:

@@ -251,7 +251,7 @@ class WebhookServer:
         if request.method != "POST":
             raise StatusError(405, "MethodNotAllowed", "reviews are sent by POST")
         deadline = time.monotonic() + _time_limit(request.raw_path.partition("?")[2], self._limits.review_seconds)
-        held = _Held(self._bodies, await self._bodies.read(request))
+        held = _BodyReservation(self._bodies, await self._bodies.read(request))
         content_type = request.headers.get("Content-Type", "")
         try:
             began = time.perf_counter()
@@ -308,7 +308,7 @@ class WebhookServer:
         return outcome, outcome.answer.to_bytes(admission_request)
 
     async def _in_thread(
-        self, held: _Held, path: str, deadline: float, work: Callable[[], _T], *, is_heavy: bool
+        self, held: _BodyReservation, path: str, deadline: float, work: Callable[[], _T], *, is_heavy: bool
     ) -> _T:
         until, ended = deadline + _SPARE_SECONDS / 2, held.also_elsewhere()
         try:
@@ -344,7 +344,7 @@ class WebhookServer:
         return self._health.problem()
 
 
-class _Held:
+class _BodyReservation:
     """A body whose bytes count until its last holder, here or in a thread, has released it."""
 
     __slots__ = ("_bodies", "_holders", "_size", "body")

@@ -138,7 +138,7 @@ VERIFICATION: Final = (
         "images::test_no_error_about_an_image_shows_what_a_variable_holds",
         (
             "engine/actions/verify_images.py",
-            "each._replace(message=self._redacted(each.message))",
+            "each._replace(message=self._redact(each.message))",
             "each._replace(message=each.message)",
         ),
     ),

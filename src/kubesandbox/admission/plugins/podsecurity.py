@@ -113,7 +113,7 @@ class PodSecurity:
         if found:
             asked = f"the new PodSecurity enforce level {go_quote(str(standard))}"
             yield f"existing pods in namespace {go_quote(namespace)} violate {asked}"
-            yield from sorted(f"{_counted(names)}: {reasons}" for reasons, names in found.items())
+            yield from sorted(f"{_count(names)}: {reasons}" for reasons, names in found.items())
 
     def _check_pod(self, attributes: Attributes, notes: Notes) -> None:
         standards, problems = self._read_standards(attributes)
@@ -228,7 +228,7 @@ def _format_violations(standard: _Standard, findings: Iterable[Finding], verb: s
     return f"{verb} PodSecurity {go_quote(str(standard))}: {listed}"
 
 
-def _counted(names: list[str]) -> str:
+def _count(names: list[str]) -> str:
     first, others = min(names), len(names) - 1
     if not others:
         return first

@@ -19,7 +19,7 @@ _KEPT = ("priority", "preemptionPolicy")
 def admit_priority(attributes: Attributes, cluster: ClusterView) -> Attributes:
     """Return the request with priority and preemption policy of the pod's class; raises 403."""
     if is_pod_write(attributes, Operation.UPDATE):
-        return _kept(attributes)
+        return _restore_fields(attributes)
     if not is_pod_write(attributes, Operation.CREATE):
         return attributes
     spec = pod_spec(attributes)
@@ -60,7 +60,7 @@ def check_priority_class(attributes: Attributes, cluster: ClusterView) -> None:
             raise refused(attributes, why)
 
 
-def _kept(attributes: Attributes) -> Attributes:
+def _restore_fields(attributes: Attributes) -> Attributes:
     """Put back what a writer of the pod has left out; validation refuses any other change."""
     spec, old = pod_spec(attributes), (attributes.old or {}).get("spec") or {}
     missing = {key: old[key] for key in _KEPT if old.get(key) is not None and spec.get(key) is None}

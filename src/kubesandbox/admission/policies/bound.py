@@ -112,7 +112,7 @@ class BoundPolicies:
         """Return the policies that something binds, those that changed compiled anew."""
         revisions = tuple(map(self._cluster.changed_at, self._resources))
         if revisions != self._made_at:
-            self._policies = tuple(self._compiled())
+            self._policies = tuple(self._compile())
             self._made_at = revisions
             self._about = {}
         return self._policies
@@ -130,7 +130,7 @@ class BoundPolicies:
             found = self._about[key] = tuple(policy for policy in policies if _may_be_about(policy, attributes, table))
         return found
 
-    def _compiled(self) -> Iterator[BoundPolicy]:
+    def _compile(self) -> Iterator[BoundPolicy]:
         policies, bindings = ([stored.body for stored in self._cluster.all(resource)] for resource in self._resources)
         by_policy: dict[str, list[JSONObject]] = {}
         for body in bindings:
@@ -138,7 +138,7 @@ class BoundPolicies:
         for body in policies:
             bound = by_policy.get(body["metadata"]["name"])
             if bound:
-                yield _bound(body, bound)
+                yield _bind(body, bound)
 
 
 def _may_be_about(policy: BoundPolicy, attributes: Attributes, table: ResourceTable) -> bool:
@@ -150,7 +150,7 @@ def _may_be_about(policy: BoundPolicy, attributes: Attributes, table: ResourceTa
     return not rules or matched_type(rules, attributes, table, is_equivalent=is_equivalent) is not None
 
 
-def _bound(body: JSONObject, bindings: Sequence[JSONObject]) -> BoundPolicy:
+def _bind(body: JSONObject, bindings: Sequence[JSONObject]) -> BoundPolicy:
     from pyverno.compiler.compile import compile_documents
 
     found = [compile_documents((Document(body), Document(binding))).items[0].policy for binding in bindings]

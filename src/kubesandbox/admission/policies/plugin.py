@@ -103,12 +103,12 @@ class AdmissionPolicies:
         if not policies:
             return attributes
         rounds.begin(rounds.policies, attributes.object)
-        seen = _Seen(attributes, self._cluster, redefault)
+        seen = _VersionedObject(attributes, self._cluster, redefault)
         problems: list[_Problem] = []
         for policy in policies:
             found: list[_Problem] = []
             async for binding, type in self._in_force(policy, attributes, found):
-                found += await self._invoked(policy, binding, type, seen, rounds)
+                found += await self._invoke(policy, binding, type, seen, rounds)
             problems += () if policy.ignores_errors else found
         if problems:
             raise _refused(attributes, problems)
@@ -119,8 +119,8 @@ class AdmissionPolicies:
         rounds.policies.left = attributes.object
         return attributes
 
-    async def _invoked(
-        self, policy: BoundPolicy, binding: Bound, type: ResourceType, seen: _Seen, rounds: Rounds
+    async def _invoke(
+        self, policy: BoundPolicy, binding: Bound, type: ResourceType, seen: _VersionedObject, rounds: Rounds
     ) -> list[_Problem]:
         """Run one binding of a policy on the current object; return the reasons for a refusal."""
         from pyverno.engine.phases import MUTATING
@@ -129,7 +129,7 @@ class AdmissionPolicies:
         if rounds.is_skipped(rounds.policies, key):
             return []
         before = await seen.in_version(type)
-        results, changed = await self._judged(seen.versions, binding, type, MUTATING, object=before)
+        results, changed = await self._judge(seen.versions, binding, type, MUTATING, object=before)
         failed = [result.message for result in results if result.status in _BAD]
         if failed:
             return [_Problem(policy.name, binding.name, text) for text in failed]
@@ -183,7 +183,7 @@ class AdmissionPolicies:
         from pyverno.engine.phases import VALIDATING
 
         found: list[AdmissionDetail] = []
-        results, _ = await self._judged(versions, binding, type, VALIDATING)
+        results, _ = await self._judge(versions, binding, type, VALIDATING)
         for result in results:
             if isinstance(result.detail, AdmissionDetail):
                 found.append(result.detail)
@@ -213,7 +213,7 @@ class AdmissionPolicies:
         except StatusError as error:
             problems.append(_Problem(policy.name, name, f"failed to configure {configured}: {error.message}"))
 
-    async def _judged(
+    async def _judge(
         self,
         versions: Versions,
         binding: Bound,
@@ -243,7 +243,7 @@ class AdmissionPolicies:
         return self._kinds[1]
 
 
-class _Seen:
+class _VersionedObject:
     """The object of a request in the versions in which mutating policies see it.
 
     Kubernetes converts once for each version and converts back what the last policy saw: policies that see different

@@ -85,7 +85,7 @@ class Webhooks:
                 if answer is None:
                     notes.annotate(f"failed-open.{_MUTATION}/{place}", hook.name)
                 else:
-                    attributes = await self._patched(invocation, versions, answer, redefault)
+                    attributes = await self._patch(invocation, versions, answer, redefault)
                     versions = Versions(attributes, self._cluster)
             finally:
                 is_changed = not equal(before.object, attributes.object)
@@ -116,15 +116,15 @@ class Webhooks:
         if not invocations:
             return
         if len(invocations) == 1:
-            await self._validated(invocations[0], 0, versions, notes)
+            await self._validate(invocations[0], 0, versions, notes)
             return
         # every webhook is called: what one of them sees does not depend on another's response
-        calls = (self._validated(each, index, versions, notes) for index, each in enumerate(invocations))
+        calls = (self._validate(each, index, versions, notes) for index, each in enumerate(invocations))
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
             if outcome is not None:
                 raise outcome
 
-    async def _validated(self, invocation: Invocation, position: int, versions: Versions, notes: Notes) -> None:
+    async def _validate(self, invocation: Invocation, position: int, versions: Versions, notes: Notes) -> None:
         answer = await self._call_one(invocation, versions, notes, is_mutating=False)
         if answer is None:
             place = f"round_0_index_{position}"
@@ -138,7 +138,7 @@ class Webhooks:
         if versions.attributes.dry_run and hook.has_side_effects:
             raise bad_request(f"admission webhook {go_quote(hook.name)} does not support dry run")
         try:
-            answer = await self._exchanged(invocation, versions, is_mutating=is_mutating)
+            answer = await self._exchange(invocation, versions, is_mutating=is_mutating)
             for text in answer.warnings:
                 notes.warn(text)
             for key, value in answer.annotations:
@@ -153,7 +153,7 @@ class Webhooks:
             raise denial(hook.name, answer.status)
         return answer
 
-    async def _exchanged(self, invocation: Invocation, versions: Versions, *, is_mutating: bool) -> Answer:
+    async def _exchange(self, invocation: Invocation, versions: Versions, *, is_mutating: bool) -> Answer:
         hook, type = invocation.hook, invocation.type
         version = review_version(hook.versions)
         if not version:
@@ -168,7 +168,7 @@ class Webhooks:
             raise BadAnswerError(f"failed to call webhook: {error.message}") from None
         return read_answer(body, uid=uid, version=version, is_mutating=is_mutating)
 
-    async def _patched(
+    async def _patch(
         self, invocation: Invocation, versions: Versions, answer: Answer, redefault: Redefault
     ) -> Attributes:
         attributes, operations = versions.attributes, answer.operations()

@@ -142,7 +142,7 @@ class HookSource:
         """Return the webhooks whose rules match such requests, with the type that the rule names."""
         revision, table = self._cluster.changed_at(self._resource), self._cluster.table
         if revision != self._made_at or table is not self._table:
-            self._hooks = tuple(self._compiled())
+            self._hooks = tuple(self._compile())
             self._made_at, self._table, self._candidates = revision, table, {}
         if not self._hooks:
             return ()
@@ -174,7 +174,7 @@ class HookSource:
                 raise forbidden(attributes.type.group, attributes.type.plural, attributes.name, error.message) from None
         return Invocation(hook, type, kind_in(attributes, type))
 
-    def _compiled(self) -> Iterator[Hook]:
+    def _compile(self) -> Iterator[Hook]:
         index = 0
         for stored in self._cluster.all(self._resource):
             for position, body in enumerate(stored.body.get("webhooks") or ()):

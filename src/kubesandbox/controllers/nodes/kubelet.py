@@ -39,7 +39,7 @@ class Kubelet:
     def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""
         self._context = context
-        self._addresses = Addresses(POD_NETWORK, self._used)
+        self._addresses = Addresses(POD_NETWORK, self._assigned_addresses)
         self._ends: dict[Key, datetime] = {}
         self._waiting: set[Key] = set()
 
@@ -51,7 +51,7 @@ class Kubelet:
     def _waiting_beside(self, change: Change) -> Iterable[Key]:
         return [key for key in self._waiting if key.namespace == change.state.key.namespace]
 
-    def _used(self) -> Iterable[str]:
+    def _assigned_addresses(self) -> Iterable[str]:
         pods = self._context.client.list("pods")
         return [address for pod in pods if (address := at(pod, "status", "podIP"))]
 
@@ -101,7 +101,7 @@ class Kubelet:
         after = await self._context.put_status("pods", pod, status)
         for item in _statuses(after):
             if item.get("containerID") and said.get(item["name"]) != item["containerID"]:
-                self._tell_start(pod, item["name"])
+                self._record_start(pod, item["name"])
 
     def _warn(self, pod: JSONObject, problems: Problems) -> None:
         events = self._context.events
@@ -114,7 +114,7 @@ class Kubelet:
                 if text:
                     events.warning(pod, "Failed", f"Error: {text}", field=f"spec.{group}{{{container['name']}}}")
 
-    def _tell_start(self, pod: JSONObject, name: str) -> None:
+    def _record_start(self, pod: JSONObject, name: str) -> None:
         events = self._context.events
         for group in ("initContainers", "containers", "ephemeralContainers"):
             for container in at(pod, "spec", group, default=[]):

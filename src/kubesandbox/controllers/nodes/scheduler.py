@@ -63,7 +63,7 @@ class Scheduler:
                     await self._bind(pod, name_of(node))
                     return None
                 reasons.append(reason)
-        await self._tell(pod, problem or no_room_message(reasons))
+        await self._report_unschedulable(pod, problem or no_room_message(reasons))
         return None
 
     def _claims_problem(self, pod: JSONObject) -> str:
@@ -89,7 +89,7 @@ class Scheduler:
         message = f"Successfully assigned {namespace_of(pod)}/{name_of(pod)} to {node}"
         context.events.normal(pod, "Scheduled", message)
 
-    async def _tell(self, pod: JSONObject, message: str) -> None:
+    async def _report_unschedulable(self, pod: JSONObject, message: str) -> None:
         context = self._context
         old = find_condition(conditions_of(pod), "PodScheduled") or {}
         if old.get("message") == message and old.get("reason") == "Unschedulable":

@@ -64,7 +64,7 @@ class Claims:
         claim = client.get(CLAIMS, key.name, key.namespace)
         if claim is None or is_deleting(claim) or phase_of(claim) in ("Bound", "Lost"):
             return None
-        volume = self._existing(claim) or await self._provisioned(claim)
+        volume = self._existing(claim) or await self._provision(claim)
         if volume is None:
             if phase_of(claim) != "Pending":
                 await self._context.put_status(CLAIMS, claim, {**(claim.get("status") or {}), "phase": "Pending"})
@@ -77,7 +77,7 @@ class Claims:
         found = [volume for volume in self._context.client.list(VOLUMES) if suitable(claim, volume)]
         return min(found, key=lambda volume: (_size(volume, "capacity"), name_of(volume)), default=None)
 
-    async def _provisioned(self, claim: JSONObject) -> JSONObject | None:
+    async def _provision(self, claim: JSONObject) -> JSONObject | None:
         name = at(claim, "spec", "storageClassName")
         if name == "" or at(claim, "spec", "volumeName"):
             return None

@@ -95,7 +95,7 @@ class Deployments:
         is_rolling = rollout.is_rolling(body)
         if at(body, "spec", "paused", default=False) or (is_rolling and _was_scaled(body, sets)):
             body, sets = await self._revise(body, sets, may_create=False)
-            sizes = self._scaled(body, sets)
+            sizes = self._scale(body, sets)
             sets = await self._resize(body, sets, sizes)
             return await self._status(body, sets, is_rollout=False)
         step = self._roll if is_rolling else self._recreate
@@ -137,7 +137,7 @@ class Deployments:
             for pod in self._context.client.list("pods", namespace)
         )
 
-    def _scaled(self, body: JSONObject, sets: Sequence[JSONObject]) -> Sizes:
+    def _scale(self, body: JSONObject, sets: Sequence[JSONObject]) -> Sizes:
         new = find_new(body, sets)
         old = _others(sets, new)
         only = rollout.active_or_latest(new, old)
@@ -165,7 +165,7 @@ class Deployments:
             changed = _with_spec(changed, minReadySeconds=at(body, "spec", "minReadySeconds", default=0) or None)
             if not equal(changed, new):
                 changed = await self._context.client.update(SETS, changed)
-                sets, new = _replaced(sets, changed), changed
+                sets, new = _replace(sets, changed), changed
         revision = annotations_of(new).get(REVISION)
         if revision is not None and annotations_of(body).get(REVISION) != revision:
             body = with_metadata(body, annotations={**annotations_of(body), REVISION: revision})
@@ -347,7 +347,7 @@ def _others(sets: Iterable[JSONObject], new: JSONObject | None) -> list[JSONObje
     return [item for item in sets if new is None or uid_of(item) != uid_of(new)]
 
 
-def _replaced(sets: Iterable[JSONObject], new: JSONObject) -> list[JSONObject]:
+def _replace(sets: Iterable[JSONObject], new: JSONObject) -> list[JSONObject]:
     return [new if uid_of(item) == uid_of(new) else item for item in sets]
 
 

@@ -141,7 +141,7 @@ def pod_update(body: JSONObject, old: JSONObject, subresource: str, errors: Erro
     if not _deadline(new, before, errors):
         return True
     _tolerations(new, before, errors)
-    munged = {**new, **_kept(new, before)}
+    munged = {**new, **_restore_mutable_fields(new, before)}
     if not equal(_without_none(munged), _without_none({**before, **_same(before)})):
         errors.append(forbidden("spec", f"{_UPDATABLE}\n{_difference(before, munged)}"))
     return True
@@ -174,7 +174,7 @@ def _tolerations(new: JSONObject, before: JSONObject, errors: Errors) -> None:
             return
 
 
-def _kept(new: JSONObject, before: JSONObject) -> JSONObject:
+def _restore_mutable_fields(new: JSONObject, before: JSONObject) -> JSONObject:
     """Return the fields that may change, as they were."""
     kept: JSONObject = {
         key: before.get(key)

@@ -36,7 +36,7 @@ _ITEMS: Final[Check] = each(
 )
 
 
-def _projected(value: JSON, path: str, errors: Errors) -> None:
+def _project(value: JSON, path: str, errors: Errors) -> None:
     sources = value.get("sources") or ()
     _mode(value.get("defaultMode"), f"{path}.defaultMode", errors)
     for index, source in enumerate(sources):
@@ -64,7 +64,7 @@ VOLUME_SOURCES: Final[Mapping[str, Check]] = {
     "nfs": struct({"server": needed(), "path": needed()}),
     "persistentVolumeClaim": struct({"claimName": needed()}),
     "configMap": struct({"name": needed(), "defaultMode": _mode, "items": _ITEMS}),
-    "projected": _projected,
+    "projected": _project,
     "csi": struct({"driver": needed()}),
     "ephemeral": struct({"volumeClaimTemplate": needed()}),
     "image": struct({"reference": needed()}),

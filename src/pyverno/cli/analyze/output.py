@@ -56,7 +56,7 @@ def _witness_lines(witness: Witness, workspace: Workspace) -> Iterator[str]:
     """Yield an object without what an API server fills in, and what rules changed of it or wrote after it."""
     results = ", ".join(f"{rule}: {status}" for rule, status in witness.results)
     yield f"  {witness.text}" + (f" ({results})" if results else "")
-    yield from _indented(dump_yaml(bare(workspace.population.admit, witness.resource)))
+    yield from _indent(dump_yaml(bare(workspace.population.admit, witness.resource)))
     before = witness.resource
     for body in witness.after:
         if ResourceRef.of(before) == ResourceRef.of(body):
@@ -64,11 +64,11 @@ def _witness_lines(witness: Witness, workspace: Workspace) -> Iterator[str]:
             yield from (f"    {encode(change)}" for change in create_patch(before, body))
         else:
             yield "  then"
-            yield from _indented(dump_yaml(bare(workspace.population.admit, body)))
+            yield from _indent(dump_yaml(bare(workspace.population.admit, body)))
         before = body
 
 
-def _indented(text: str) -> Iterator[str]:
+def _indent(text: str) -> Iterator[str]:
     return (f"    {line}" for line in text.rstrip().split("\n"))
 
 

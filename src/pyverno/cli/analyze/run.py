@@ -97,7 +97,7 @@ def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoErro
     compilation = compile_documents(loaded.documents)
     if not compilation.policies and not loaded.errors and not compilation.errors:
         raise UsageError("there is no policy to analyze in " + ", ".join(f"`{each}`" for each in options.policies))
-    given = _given(options)
+    given = _load_objects(options)
     valid = [item.document.value for item in compilation.items if item.written is not None and not item.errors]
     definitions = known_definitions(valid, examples=given)
     admit = admission_of(options.kube_version, definitions)
@@ -113,7 +113,7 @@ def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoErro
     return Workspace(compilation, population, _host), (*loaded.errors, *compilation.errors)
 
 
-def _given(options: AnalyzeOptions) -> list[JSONObject]:
+def _load_objects(options: AnalyzeOptions) -> list[JSONObject]:
     """Return the objects of files, of a cluster and of recorded requests."""
     given: list[JSONObject] = []
     if options.resources:

@@ -83,9 +83,9 @@ class Adoption:
         if blamed:
             item = replace(item, blamed=blamed)
         if self._baseline is not None:
-            results = tuple(self._known(item, result, self._baseline) for result in results)
+            results = tuple(self._accept_known(item, result, self._baseline) for result in results)
         if self._least:
-            results = tuple(self._lowered(result) for result in results)
+            results = tuple(self._lower(result) for result in results)
         return item if results is item.results else replace(item, results=results)
 
     def _without_suppressed(
@@ -177,13 +177,13 @@ class Adoption:
                     message = f"the suppression of `{name}` at {each.location} has expired on {each.until}"
                     yield own_result("expired-suppression", Status.WARN, message, each.path)
 
-    def _known(self, item: JudgedResource, result: RuleResult, baseline: Baseline) -> RuleResult:
+    def _accept_known(self, item: JudgedResource, result: RuleResult, baseline: Baseline) -> RuleResult:
         if result.status not in _ACCEPTABLE:
             return result
         is_known = baseline.take(identity(self._finding(item, result)))
         return _accepted(result, "in the baseline") if is_known or self._options.update_baseline else result
 
-    def _lowered(self, result: RuleResult) -> RuleResult:
+    def _lower(self, result: RuleResult) -> RuleResult:
         if result.status is not Status.FAIL:
             return result
         severity = result.rule.policy.annotations.get("policies.kyverno.io/severity", "")

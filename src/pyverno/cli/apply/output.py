@@ -90,15 +90,15 @@ class Output:
                 for result in item.results
                 if result.rule.type is RuleType.MUTATION and result.rule.policy.key == policy.key
             ]
-            current = self._mutated(policy, path, own, current)
+            current = self._print_mutated(policy, path, own, current)
         for result in item.results:
             for effect in result.effects:
                 if isinstance(effect, CreateEffect):
-                    self._generated(result.rule.policy.name, path, effect.resource)
+                    self._print_generated(result.rule.policy.name, path, effect.resource)
         if self._options.stdin and item.resource is not item.manifest and isinstance(item.resource, dict):
             self._yaml(item.resource)
 
-    def _mutated(self, policy: PolicyInfo, path: str, results: Sequence[RuleResult], current: JSON) -> JSON:
+    def _print_mutated(self, policy: PolicyInfo, path: str, results: Sequence[RuleResult], current: JSON) -> JSON:
         """Show the object as a policy left it, changed or not, and the targets it patched; return the object.
 
         Kyverno shows the object for policies with rules even without a match, for CEL policies only with one, and for
@@ -131,7 +131,7 @@ class Output:
             self._stream.write("\n\nMutation:\nMutation has been applied successfully.")
         return own
 
-    def _generated(self, policy: str, path: str, resource: JSONObject) -> None:
+    def _print_generated(self, policy: str, path: str, resource: JSONObject) -> None:
         if self._files is not None:
             self._files.write_generated(policy, resource)
         elif self._options.stdin:

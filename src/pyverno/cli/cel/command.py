@@ -174,7 +174,7 @@ def _check(
         known = typed_by_kind(known, kind, crd, version)
     known = known.with_variables(dict(_declaration(text, known) for text in declare))
     expected = tuple(expected_type(text, known) for text in expect) or None
-    results = [_checked(text, known, expected) for text in expressions]
+    results = [_check_type(text, known, expected) for text in expressions]
     if write is not None:
         _print(write(results))
     else:
@@ -199,7 +199,7 @@ def _check_policies(
         raise Exit(1)
 
 
-def _checked(text: str, environment: Environment, expected: tuple[Type, ...] | None) -> JSONObject:
+def _check_type(text: str, environment: Environment, expected: tuple[Type, ...] | None) -> JSONObject:
     """Return the type of an expression, or its errors, which are also reported."""
     try:
         return {"expression": text, "type": str(environment.compile(text, expected=expected).type)}

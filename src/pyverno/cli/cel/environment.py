@@ -157,14 +157,14 @@ def named_environment(
 def expected_type(text: str, environment: Environment) -> Type:
     """Return the type that a text such as `bool`, `list(string)` or `Object` names; raises UsageError for none."""
     try:
-        return _declared(parse_type(text), environment)
+        return _declare(parse_type(text), environment)
     except (ValueError, IndexError, RecursionError):
         raise UsageError(f'unknown type "{text}"') from None
 
 
-def _declared(found: Type, environment: Environment) -> Type:
+def _declare(found: Type, environment: Environment) -> Type:
     """Read unknown names as struct types of the environment, or as its libraries' own."""
-    params = tuple(_declared(each, environment) for each in found.params)
+    params = tuple(_declare(each, environment) for each in found.params)
     if found.kind == "param":
         raise ValueError(found.name)
     if found.kind == "opaque" and found.name == "null_type":

@@ -137,7 +137,7 @@ def _value(flag: Flag, key: str, value: JSON, where: Location, folder: Path) -> 
             if not all(isinstance(each, str) for each in items):
                 raise UsageError(f"`{key}` must be a text or a list of texts", location=where)
             paths = [_from(folder, each) if flag.field in _PATHS else each for each in items]
-            return paths if key in _ARGUMENTS.values() else [_quoted(each) for each in paths]
+            return paths if key in _ARGUMENTS.values() else [_quote(each) for each in paths]
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise UsageError(f"`{key}` must be a text", location=where)
     text = str(value)
@@ -147,7 +147,7 @@ def _value(flag: Flag, key: str, value: JSON, where: Location, folder: Path) -> 
     return _from(folder, text) if flag.metavar in ("FILE", "PATH") else text
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text that a list flag takes as one item."""
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 

@@ -15,7 +15,7 @@ from pyverno.offline.clifiles import API_VERSION
 __all__ = ["cluster_role", "exception", "expected_row", "metrics_config", "new_test", "user_info", "values_file"]
 
 
-def _filled(pairs: Mapping[str, JSON]) -> JSONObject:
+def _without_empty(pairs: Mapping[str, JSON]) -> JSONObject:
     """Leave out empty fields."""
     return {key: value for key, value in pairs.items() if value not in ("", [], {}, None)}
 
@@ -32,7 +32,7 @@ def expected_row(text: str, result: str) -> JSONObject:
     policy, rule, resource, namespace, kind, *patched = parts
     if not (policy and resource and kind):
         raise UsageError(f"--{result} `{text}`: policy, resource and kind must not be empty")
-    return _filled(
+    return _without_empty(
         {
             "policy": policy,
             "rule": rule,
@@ -48,7 +48,7 @@ def new_test(
     *, name: str, policies: Sequence[str], resources: Sequence[str], values: str, rows: Sequence[JSONObject]
 ) -> JSONObject:
     """Return a Test."""
-    optional = _filled({"variables": values})
+    optional = _without_empty({"variables": values})
     return {
         "apiVersion": API_VERSION,
         "kind": "Test",
@@ -69,17 +69,17 @@ def _pair(word: str, flag: str) -> tuple[str, str]:
 
 def _pairs(words: Iterable[str], flag: str) -> JSONObject:
     """Read values as YAML would, so that `5` is a number."""
-    return {key: _typed(text) for key, text in (_pair(word, flag) for word in words)}
+    return {key: _parse_value(text) for key, text in (_pair(word, flag) for word in words)}
 
 
-def _typed(text: str) -> JSON:
+def _parse_value(text: str) -> JSON:
     try:
         return resolve_plain(text) if text else ""
     except ValueError:
         return text
 
 
-def _scoped(text: str, flag: str, names: int) -> tuple[list[str], list[str]]:
+def _split_scope(text: str, flag: str, names: int) -> tuple[list[str], list[str]]:
     parts = [part.strip() for part in text.split(",")]
     if len(parts) <= names or not all(parts[:names]):
         raise UsageError(f"{flag} `{text}`: expected {','.join(['NAME'] * names)},KEY=VALUE")
@@ -97,14 +97,14 @@ def values_file(
     policies: dict[str, JSONObject] = {}
     for flag, field, texts in (("--rule", "rules", rules), ("--resource", "resources", resources)):
         for text in texts:
-            (policy, name), words = _scoped(text, flag, 2)
+            (policy, name), words = _split_scope(text, flag, 2)
             entry = policies.setdefault(policy, {"name": policy})
             entry.setdefault(field, []).append({"name": name, "values": _pairs(words, flag)})
     selectors: list[JSON] = []
     for text in namespaces:
-        (namespace,), words = _scoped(text, "--ns-selector", 1)
+        (namespace,), words = _split_scope(text, "--ns-selector", 1)
         selectors.append({"name": namespace, "labels": dict(_pair(word, "--ns-selector") for word in words)})
-    optional = _filled(
+    optional = _without_empty(
         {
             "globalValues": _pairs(global_values, "--global"),
             "policies": list(policies.values()),
@@ -118,11 +118,11 @@ def user_info(
     *, username: str, groups: Sequence[str], roles: Sequence[str], cluster_roles: Sequence[str]
 ) -> JSONObject:
     """Return a UserInfo file."""
-    optional = _filled(
+    optional = _without_empty(
         {
             "roles": list(roles),
             "clusterRoles": list(cluster_roles),
-            "userInfo": _filled({"username": username, "groups": list(groups)}),
+            "userInfo": _without_empty({"username": username, "groups": list(groups)}),
         }
     )
     return {"apiVersion": API_VERSION, "kind": "UserInfo", "metadata": {"name": "user-info"}, **optional}
@@ -161,7 +161,7 @@ def exception(
         listed.append({"policyName": policy, "ruleNames": rules})
     if not any_of and not all_of:
         raise UsageError("one of --any and --all must select the exempt resources")
-    match = _filled(
+    match = _without_empty(
         {
             "any": [_filter(text, "--any") for text in any_of],
             "all": [_filter(text, "--all") for text in all_of],

@@ -157,7 +157,7 @@ def _admit(schemas: ObjectSchemas, kind: ResourceType, body: JSONObject) -> JSON
             return None
         if not errors:
             return completed
-        body = _mended(decoded.body, errors)
+        body = _mend(decoded.body, errors)
     return None
 
 
@@ -189,7 +189,7 @@ def _without_unknown(body: JSONObject, problems: Iterable[str]) -> JSONObject:
     return changed
 
 
-def _mended(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
+def _mend(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
     changed = deep_copy(body)
     for error in errors:
         steps = _steps(_REPORTED.get(error.field, error.field))

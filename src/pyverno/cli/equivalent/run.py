@@ -165,7 +165,7 @@ def _record(
 ) -> JSONObject:
     """Return what was tried, so that it can be repeated and checked."""
     old, new = (
-        {"source": side.source, "sha256": side.digest, "verdicts": _sorted(verdicts), "branches": own.to_json()}
+        {"source": side.source, "sha256": side.digest, "verdicts": _sort(verdicts), "branches": own.to_json()}
         for side, verdicts, own in zip((first, second), (comparison.first, comparison.second), branches, strict=True)
     )
     record: JSONObject = {
@@ -176,7 +176,7 @@ def _record(
         "objects": options.objects,
         "kubeVersion": options.kube_version,
         "inputs": dict(comparison.inputs),
-        "requests": _sorted(comparison.requests),
+        "requests": _sort(comparison.requests),
         "refusedByTheSchema": comparison.refused,
         **({"sameUpToOrder": comparison.reordered} if comparison.reordered else {}),
         **({"namesTwice": comparison.outside} if comparison.outside else {}),
@@ -216,7 +216,7 @@ def _outcome(outcome: Outcome) -> JSONObject:
     return {"verdict": outcome.word, "messages": list(outcome.messages), "effects": list(outcome.effects)}
 
 
-def _sorted(counts: Mapping[str, int]) -> JSONObject:
+def _sort(counts: Mapping[str, int]) -> JSONObject:
     return dict(sorted(counts.items()))
 
 

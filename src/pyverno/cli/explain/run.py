@@ -86,7 +86,7 @@ class _Run:
         if self._options.output == "text":
             sys.stdout.write(f"{ResourceRef.of(manifest)}  ({document.location()})\n")
         for explanation in self._session.explain(manifest, operation=operation):
-            for trace in self._chosen(explanation):
+            for trace in self._choose(explanation):
                 shown += 1
                 self._show(explanation, trace, places, manifest)
         if not shown and self._options.output == "text":
@@ -99,7 +99,7 @@ class _Run:
         elif self._options.output == "yaml":
             sys.stdout.write(dump_yaml({"explanations": self._found}, sort_keys=False))
 
-    def _chosen(self, explanation: Explanation) -> Iterator[RuleTrace]:
+    def _choose(self, explanation: Explanation) -> Iterator[RuleTrace]:
         wanted = self._options.rules
         for trace in explanation.rules:
             info = trace.rule

@@ -30,7 +30,7 @@ def fix_suite(document: JSONObject, *, compress: bool = False) -> tuple[JSONObje
     if isinstance(rows, list):
         fixed["results"] = [_row(row, messages) if isinstance(row, dict) else row for row in rows]
         if compress:
-            fixed["results"] = _compressed(fixed["results"], messages)
+            fixed["results"] = _compress(fixed["results"], messages)
     ordered = [key for key in ("apiVersion", "kind", "metadata") if key in fixed]
     return {key: fixed[key] for key in (*ordered, *(key for key in fixed if key not in ordered))}, messages
 
@@ -59,7 +59,7 @@ def _in_namespace(name: JSON, namespace: JSON) -> JSON:
     return name if not isinstance(name, str) or "/" in name else f"{namespace}/{name}"
 
 
-def _compressed(rows: list[JSON], messages: list[str]) -> list[JSON]:
+def _compress(rows: list[JSON], messages: list[str]) -> list[JSON]:
     """Join rows that differ only in their resources; rows without resources cover all of them and stay as they are."""
     joined: dict[str, JSONObject] = {}
     for number, row in enumerate(rows):

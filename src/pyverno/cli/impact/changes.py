@@ -121,14 +121,14 @@ def _changes(before: Review, after: Review) -> Iterator[_Found]:
     """Yield the policies that changed the object in one review only, where both let it in and leave it different."""
     if not (before.decision.allowed and after.decision.allowed) or equal(before.resource, after.resource):
         return
-    first, second = _patched(before), _patched(after)
+    first, second = _objects_after_policies(before), _objects_after_policies(after)
     names = [*dict.fromkeys((*second, *first))]
     changed = [name for name in names if not equal(first.get(name), second.get(name))]
     for name in changed or [_NO_POLICY]:
         yield Category.CHANGED, name, _summary(before.resource, after.resource)
 
 
-def _patched(review: Review) -> dict[str, JSON]:
+def _objects_after_policies(review: Review) -> dict[str, JSON]:
     """Return the object as the last rule of each policy leaves it, with the patch alone."""
     found: dict[str, JSON] = {}
     current = review.request.object
@@ -163,12 +163,12 @@ def _effects(
     kind: type[CreateEffect | PatchEffect | DeleteEffect],
     words: tuple[Category, Category],
 ) -> Iterator[_Found]:
-    first, second = dict(_wanted(before, kind)), dict(_wanted(after, kind))
+    first, second = dict(_effects_of(before, kind)), dict(_effects_of(after, kind))
     for category, found, other in ((words[0], second, first), (words[1], first, second)):
         yield from ((category, policy, text) for key, (policy, text) in found.items() if key not in other)
 
 
-def _wanted(
+def _effects_of(
     review: Review, kind: type[CreateEffect | PatchEffect | DeleteEffect]
 ) -> Iterable[tuple[str, tuple[str, str]]]:
     for result in review.results:

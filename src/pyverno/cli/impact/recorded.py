@@ -59,7 +59,7 @@ def read_recordings(sources: Sequence[str]) -> Recording:
             request = _request(document, path)
             if request is None:
                 skipped += 1
-            elif known := _recorded(document):
+            elif known := _read_recorded(document):
                 recorded.append(_Record(request, *_moment(known, path), known.get("redacted") is True))
             else:
                 plain.append(request)
@@ -91,7 +91,7 @@ def _bodies(request: Request) -> tuple[JSON, JSON]:
     return request.object, request.old
 
 
-def _recorded(document: JSONObject) -> JSONObject:
+def _read_recorded(document: JSONObject) -> JSONObject:
     """Return what the admission controller knew of a request beside the AdmissionReview."""
     recorded = document.get("recorded")
     return recorded if isinstance(recorded, dict) else {}
@@ -165,7 +165,7 @@ def _request(document: JSONObject, path: Path) -> Request | None:
 
 def _of_review(review: JSONObject) -> Request:
     """Return the request of an AdmissionReview, with the roles and the namespace where they were recorded."""
-    recorded = _recorded(review)
+    recorded = _read_recorded(review)
     labels, namespace = recorded.get("namespaceLabels"), recorded.get("namespaceObject")
     request = Request.from_admission_review(
         review,

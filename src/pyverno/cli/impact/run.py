@@ -51,7 +51,7 @@ def run_impact(options: ImpactOptions) -> int:
             raise UsageError("name objects with -r, --cluster or --recorded")
         sides = _policies(options.old), _policies(options.new)
         if not any(side.policies for side in sides):
-            raise UsageError("there is no policy in " + _quoted((*options.old, *options.new)))
+            raise UsageError("there is no policy in " + _quote((*options.old, *options.new)))
         recording = read_recordings(options.recorded)
         given = ApplyOptions(
             policies=(*options.old, *options.new),
@@ -83,10 +83,10 @@ def run_impact(options: ImpactOptions) -> int:
 
 def _sources(options: ImpactOptions) -> str:
     cluster = ("the cluster",) if options.cluster else ()
-    return ", ".join((*filter(None, (_quoted((*options.resources, *options.recorded)),)), *cluster))
+    return ", ".join((*filter(None, (_quote((*options.resources, *options.recorded)),)), *cluster))
 
 
-def _quoted(sources: Sequence[str]) -> str:
+def _quote(sources: Sequence[str]) -> str:
     return ", ".join(f"`{each}`" for each in sources)
 
 

@@ -71,7 +71,7 @@ def run_migrate(options: MigrateOptions) -> int:
             from pyverno.cli.migrate.examples import suite_examples  # most runs have no suites
 
             work.examples = suite_examples(suites)
-        found = _converted(work)
+        found = _convert(work)
         if options.check:
             return check_folder(found, Path(options.write))
         _write(options, found)
@@ -103,7 +103,7 @@ def _place(location: Location) -> tuple[int, int]:
     return location.line, location.column
 
 
-def _converted(work: _Work) -> list[Conversion]:
+def _convert(work: _Work) -> list[Conversion]:
     """Convert all documents, in several processes where there is work for them."""
     options, documents = work.options, work.documents
     if options.workers == 1 or len(documents) < options.workers * 2:

@@ -74,7 +74,7 @@ class MovedSuite:
         """Return the suite with the paths of its new place, and note in `copies` which files go with it."""
 
         def moved(text: str) -> str:
-            return self._moved(text, copies)
+            return self._move(text, copies)
 
         changed: JSONObject = {}
         for key, value in suite.items():
@@ -87,7 +87,7 @@ class MovedSuite:
                 changed[key] = value
         return changed
 
-    def _moved(self, text: str, copies: dict[Path, Path]) -> str:
+    def _move(self, text: str, copies: dict[Path, Path]) -> str:
         source = self.folder / text
         if Path(text).is_absolute() or not source.exists():
             return text  # an address, or a file that is missing today

@@ -39,7 +39,7 @@ __all__ = ["migrate_suites"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _ConvertedSuite:
     """A converted suite: where it goes, its document, and the notes about it."""
 
     found: FoundSuite
@@ -66,8 +66,8 @@ def migrate_suites(
     """
     batch = _Batch(conversions, book, folder)
     lines: list[RuleLine] = []
-    made: list[tuple[_Made, SuiteOutcome]] = []
-    for root, found in _found(sources, folder):
+    made: list[tuple[_ConvertedSuite, SuiteOutcome]] = []
+    for root, found in _find_suites(sources, folder):
         try:
             each = batch.converted(root, found)
         except UnconvertibleError as error:
@@ -78,10 +78,10 @@ def migrate_suites(
             before = SuiteOutcome() if folder is None else run_suite(found, SuiteOptions())
             made.append((each, before))
     _write(made, batch.copies)
-    return lines + [_judged(each, before, kube_version) for each, before in made]
+    return lines + [_run_converted(each, before, kube_version) for each, before in made]
 
 
-def _found(sources: Sequence[str], folder: Path | None) -> Iterator[tuple[Path, FoundSuite]]:
+def _find_suites(sources: Sequence[str], folder: Path | None) -> Iterator[tuple[Path, FoundSuite]]:
     """Yield the suites of the arguments with the folder below which each was found, each suite once."""
     seen: set[tuple[Path, int]] = set()
     own = folder.resolve() if folder is not None else None
@@ -104,7 +104,7 @@ class _Batch:
         self.copies: dict[Path, Path] = {}
         self._paths: set[tuple[Path, int]] = set()
 
-    def converted(self, root: Path, found: FoundSuite) -> _Made | None:
+    def converted(self, root: Path, found: FoundSuite) -> _ConvertedSuite | None:
         """Return a suite for the new policies, None for one whose policies all stay; raises UnconvertibleError."""
         test = found.test
         if test is None:
@@ -128,7 +128,7 @@ class _Batch:
                 raise UnconvertibleError("suite-place", "", f"another suite goes to {place}", "convert them apart")
             self._paths.add(key)
             document = moved.document(document, self.copies)
-        return _Made(found, place, document, converted.notes)
+        return _ConvertedSuite(found, place, document, converted.notes)
 
     def _behind(self, found: FoundSuite, path: str) -> Sequence[Conversion]:
         """Return the conversions of the documents that a suite names by a path."""
@@ -164,21 +164,21 @@ def _successors(conversion: Conversion, book: SchemaBook) -> Successors:
     return Successors()
 
 
-def _write(made: Sequence[tuple[_Made, SuiteOutcome]], copies: dict[Path, Path]) -> None:
+def _write(made: Sequence[tuple[_ConvertedSuite, SuiteOutcome]], copies: dict[Path, Path]) -> None:
     for source, target in copies.items():
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         except OSError as error:
             raise UsageError(f"cannot copy `{source}`: {(error.strerror or str(error)).lower()}") from error
-    by_path: dict[Path, list[_Made]] = {}
+    by_path: dict[Path, list[_ConvertedSuite]] = {}
     for each, _ in made:
         by_path.setdefault(each.path, []).append(each)
     for path, suites in by_path.items():
         _write_documents(path, suites, suites[0].found.path)
 
 
-def _write_documents(path: Path, suites: Sequence[_Made], source: Path) -> None:
+def _write_documents(path: Path, suites: Sequence[_ConvertedSuite], source: Path) -> None:
     """Write suites to a file, with the other documents of the file that they are from."""
     changed = {each.position: each.document for each in suites}
     documents = load_documents(read_file(source), file=str(source))
@@ -194,7 +194,7 @@ def _write_text(path: Path, text: str) -> None:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
 
 
-def _judged(made: _Made, before: SuiteOutcome, kube_version: str) -> RuleLine:
+def _run_converted(made: _ConvertedSuite, before: SuiteOutcome, kube_version: str) -> RuleLine:
     """Run a converted suite and return its line: it must pass if the old one did."""
     after, notes = _run(made), made.notes
     if _failures(after) and not _failures(before):
@@ -217,7 +217,7 @@ def _judged(made: _Made, before: SuiteOutcome, kube_version: str) -> RuleLine:
     return _line(made.found, "converted, differs", where, failed, notes=notes)
 
 
-def _run(made: _Made) -> SuiteOutcome:
+def _run(made: _ConvertedSuite) -> SuiteOutcome:
     with ExitStack() as stack:
         return run_suite(find_suites(str(made.path), DEFAULT_FILE, "", stack)[made.position], SuiteOptions())
 

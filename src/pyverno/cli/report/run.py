@@ -58,8 +58,8 @@ def run_report(options: ReportOptions) -> None:
     """Print the report, or write it to a file; raises Exit(1) when results have a status of `--fail-on`."""
     _check(options)
     source = _read(options)
-    results = _filtered(source.results, options)
-    baseline = _filtered(read_files(options.since).results, options) if options.since else None
+    results = _filter(source.results, options)
+    baseline = _filter(read_files(options.since).results, options) if options.since else None
     overview = overview_of(results, options.grouping, baseline, source.problems)
     text = _WRITERS[options.form](overview, options, source)
     if options.output:
@@ -95,7 +95,7 @@ def _read(options: ReportOptions) -> Source:
     return read_cluster(options.kubeconfig, options.context, options.namespaces)
 
 
-def _filtered(results: Iterable[Collected], options: ReportOptions) -> Sequence[Collected]:
+def _filter(results: Iterable[Collected], options: ReportOptions) -> Sequence[Collected]:
     """Return the results that every given filter takes; names may have wildcards."""
     tests: list[Callable[[Collected], bool]] = []
 

@@ -103,7 +103,7 @@ def check_rows(suite: Suite, judged: Sequence[ReviewedManifest], rows: Iterable[
             continue
         policies = _policies(suite, row)
         found = False
-        for subject in _selected(subjects, row):
+        for subject in _select(subjects, row):
             for policy in policies:
                 found = True
                 yield from _check(suite, row, policy, subject)
@@ -116,7 +116,7 @@ def covered_subjects(
 ) -> Iterator[tuple[CompiledPolicy, Subject]]:
     """Yield the policies and objects that a row checks."""
     policies = [] if row.policy_name in suite.invalid else _policies(suite, row)
-    for subject in _selected(list(subjects_of(judged)), row) if policies else ():
+    for subject in _select(list(subjects_of(judged)), row) if policies else ():
         yield from ((policy, subject) for policy in policies)
 
 
@@ -149,7 +149,7 @@ def subjects_of(judged: Iterable[ReviewedManifest]) -> Iterator[Subject]:
                 yield Subject(result.patched, item, is_target=True)
 
 
-def _selected(subjects: Sequence[Subject], row: ExpectedResult) -> list[Subject]:
+def _select(subjects: Sequence[Subject], row: ExpectedResult) -> list[Subject]:
     """Return the subjects that a row names; all of them if its names match nothing, as in Kyverno."""
     asked = [subject for subject in subjects if _operation_fits(subject, row)]
     triggers = [subject for subject in asked if not subject.is_target]
@@ -206,7 +206,7 @@ def _compare(
         return
     problem = None
     if row.patched_resources:
-        problem = _patched_problem(suite, row, _patched(subject, policy, result))
+        problem = _patched_problem(suite, row, _object_after(subject, policy, result))
         if problem == ("missing", ""):
             vacuous = f"`{row.patched_resources}` does not hold it"
             yield Row(row.policy, row.rule, subject.text, IGNORED, "Not expected", "", vacuous, row)
@@ -225,7 +225,7 @@ def _row(suite: Suite, row: ExpectedResult, resource: str, result: RuleResult, p
     return Row(row.policy, rule, resource, "Pass", "Ok", result.message, expected=row)
 
 
-def _patched(subject: Subject, policy: CompiledPolicy, result: RuleResult) -> JSON:
+def _object_after(subject: Subject, policy: CompiledPolicy, result: RuleResult) -> JSON:
     """Return the object as the policy left it, changed or not."""
     if subject.is_target:
         return subject.document

@@ -55,7 +55,7 @@ class CoveredBranch:
         """The branch as a finding: what no row reaches."""
         branch = self.branch
         what = {"rule": "the rule", "match": "the match block", "exclude": "the exclude block"}.get(branch.kind)
-        written = "" if what else f" `{_shortened(branch.text)}`"
+        written = "" if what else f" `{_shorten(branch.text)}`"
         return f"{what or _NOUNS.get(branch.kind, branch.kind)}{written} {_NEVER[branch.outcome]}"
 
 
@@ -75,7 +75,7 @@ _NEVER = {
 }
 
 
-def _shortened(text: str, most: int = 80) -> str:
+def _shorten(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -150,10 +150,10 @@ def merged(coverages: Iterable[PolicyCoverage]) -> tuple[PolicyCoverage, ...]:
     by_policy: dict[tuple[str, str], list[PolicyCoverage]] = {}
     for each in coverages:
         by_policy.setdefault((each.file, each.policy), []).append(each)
-    return tuple(_merged(same) for _, same in sorted(by_policy.items()) if same[0].branches)
+    return tuple(_merge(same) for _, same in sorted(by_policy.items()) if same[0].branches)
 
 
-def _merged(same: Sequence[PolicyCoverage]) -> PolicyCoverage:
+def _merge(same: Sequence[PolicyCoverage]) -> PolicyCoverage:
     first = same[0]
     if len(same) == 1:
         return first

@@ -75,7 +75,7 @@ def run_mutants(suite: Suite, asked: Sequence[ExpectedResult], selection: Select
         policy = item.policy
         if policy is None or item.errors or policy.info.name not in named:
             continue
-        for number, mutant in _selected(item, selection):
+        for number, mutant in _select(item, selection):
             location = _location(item, mutant)
             outcome = _judge(suite, index, mutant, asked, usual)
             diff = _diff(item.document.value, mutant.document) if outcome == SURVIVED else ""
@@ -83,7 +83,7 @@ def run_mutants(suite: Suite, asked: Sequence[ExpectedResult], selection: Select
             yield MutantOutcome(file, policy.info.key, number, mutant.title, location, outcome, diff)
 
 
-def _selected(item: Compiled, selection: Selection) -> Iterator[tuple[int, Mutant]]:
+def _select(item: Compiled, selection: Selection) -> Iterator[tuple[int, Mutant]]:
     mutants = list(enumerate(mutants_of(item.document.value)))
     if selection.most and len(mutants) > selection.most:
 

@@ -105,21 +105,21 @@ class Suite:
                 # `test` never runs cleanup policies
                 found = self.session.deletions(manifest, DELETING_KINDS)
                 review = replace(review, results=(*review.results, *found))
-            judged.append(self._reviewed(manifest, review))
+            judged.append(self._review(manifest, review))
             judged.extend(
-                self._reviewed(manifest, self.session.review(manifest, operation=operation), operation)
+                self._review(manifest, self.session.review(manifest, operation=operation), operation)
                 for operation in sorted(operations)
             )
         judged.extend(
-            self._reviewed(document, self.session.payload(document), payload=name) for name, document in self.payloads
+            self._review(document, self.session.payload(document), payload=name) for name, document in self.payloads
         )
         judged.extend(
-            self._reviewed(document, self.session.check(document, mode), payload=name)
+            self._review(document, self.session.check(document, mode), payload=name)
             for mode, name, document in self.checks
         )
         return judged
 
-    def _reviewed(
+    def _review(
         self, manifest: JSONObject, review: Review, operation: Operation | None = None, payload: str = ""
     ) -> ReviewedManifest:
         collected = self.session.explanations
@@ -208,12 +208,12 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: Ima
         user=user,
         kinds=kinds,
     )
-    policies, objects = _counted(_judging(compilation), "policy", "policies"), _counted(len(manifests), "resource")
-    log(f"  Applying {policies} to {objects} with {_counted(len(exceptions.exceptions), 'exception')} ...")
+    policies, objects = _count(_judging(compilation), "policy", "policies"), _count(len(manifests), "resource")
+    log(f"  Applying {policies} to {objects} with {_count(len(exceptions.exceptions), 'exception')} ...")
     return Suite(test, folder, manifests, session, payloads, checks, loaded.errors)
 
 
-def _counted(number: int, one: str, many: str = "") -> str:
+def _count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

@@ -49,7 +49,7 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Snapshot:
     """What was read together; `problems` are resources that could not be listed."""
 
     kinds: KindTable
@@ -70,7 +70,7 @@ class ClusterInspector:
         self._client = client
         self._clock = clock
         self._hosts: HostFactory | None = None
-        self._known: _Known | None = None
+        self._known: _Snapshot | None = None
         self._reading = asyncio.Lock()
         self._turns = asyncio.Semaphore(_MOST_AT_ONCE)
 
@@ -123,9 +123,11 @@ class ClusterInspector:
         if found.resource.kind == "Secret" and found.resource.api_version in ("", "v1"):
             raise UsageError("a Secret is not shown, nor explained, on these pages")
         body = await self._object(known, found.resource)
-        return "---\n".join(dump_yaml(_shown(each)) for each in named), dump_yaml(_shown(body))
+        return "---\n".join(dump_yaml(_without_bookkeeping(each)) for each in named), dump_yaml(
+            _without_bookkeeping(body)
+        )
 
-    async def _object(self, known: _Known, ref: ResourceRef) -> JSONObject:
+    async def _object(self, known: _Snapshot, ref: ResourceRef) -> JSONObject:
         info = next(
             (each for each in known.kinds.by_kind(ref.kind) if ref.api_version in ("", each.api_version)), None
         ) or next(iter(known.kinds.by_kind(ref.kind)), None)
@@ -137,13 +139,13 @@ class ClusterInspector:
             gone = "the object is gone" if error.status == 404 else f"the object cannot be read: {error.message}"
             raise UsageError(gone) from None
 
-    async def _read(self) -> _Known:
+    async def _read(self) -> _Snapshot:
         async with self._reading:
             if self._known is None or self._clock() - self._known.seconds > _FRESH_SECONDS:
                 self._known = await self._read_all()
             return self._known
 
-    async def _read_all(self) -> _Known:
+    async def _read_all(self) -> _Snapshot:
         kinds = await discover_kinds(self._client)
         if self._hosts is None:
             self._hosts = HostFactory(self._client, HostSettings(caches_config_maps=False), lambda: kinds)
@@ -163,7 +165,7 @@ class ClusterInspector:
         namespaces = kinds.by_resource(_NAMESPACES)
         listed = [] if namespaces is None else await self._list(namespaces, problems)
         host = self._hosts.host()
-        return _Known(kinds, host, policies, bindings, exceptions, listed, tuple(problems), self._clock())
+        return _Snapshot(kinds, host, policies, bindings, exceptions, listed, tuple(problems), self._clock())
 
     async def _list(self, info: KindInfo, problems: list[str]) -> list[JSONObject]:
         try:
@@ -177,7 +179,7 @@ class ClusterInspector:
 # -------------------------------------------------------------------------------------------------------------- engine
 
 
-def _session(known: _Known, policies: str, extra: Iterable[JSONObject] = ()) -> Session:
+def _session(known: _Snapshot, policies: str, extra: Iterable[JSONObject] = ()) -> Session:
     documents = load_documents(policies, file="policies")
     names = {Resource(_mapping(each)).name for each in documents}
     bindings = [Document(each, "cluster") for each in known.bindings if each["spec"].get("policyName") in names]
@@ -194,7 +196,7 @@ def _session(known: _Known, policies: str, extra: Iterable[JSONObject] = ()) -> 
     )
 
 
-def _explain(known: _Known, policies: str, resource: str, policy: str, rule: str) -> list[JSONObject]:
+def _explain(known: _Snapshot, policies: str, resource: str, policy: str, rule: str) -> list[JSONObject]:
     session = _session(known, policies)
     if session.compilation.errors:
         raise session.compilation.errors[0]
@@ -204,7 +206,7 @@ def _explain(known: _Known, policies: str, resource: str, policy: str, rule: str
     return explain_rules(session, document, body, operation=None, old=None, change=change)
 
 
-def _draft(known: _Known, policies: str, resource: str, policy: str, rule: str) -> JSONObject:
+def _draft(known: _Snapshot, policies: str, resource: str, policy: str, rule: str) -> JSONObject:
     body = _mapping(load_documents(resource, file="resources")[0])
     before = _judge(_session(known, policies), body, policy, rule)
     failed = next((each for each in before if each.status in _BAD), None)
@@ -237,7 +239,7 @@ def _mapping(document: Document) -> JSONObject:
 # --------------------------------------------------------------------------------------------------------- description
 
 
-def _describe_policy(body: JSONObject, known: _Known) -> JSONObject:
+def _describe_policy(body: JSONObject, known: _Snapshot) -> JSONObject:
     metadata = Resource(body)
     annotations = metadata.annotations
     found: JSONObject = {
@@ -246,7 +248,7 @@ def _describe_policy(body: JSONObject, known: _Known) -> JSONObject:
         "name": metadata.name,
         "namespace": metadata.namespace,
         "created": str(body["metadata"].get("creationTimestamp", "")),
-        "text": dump_yaml(_shown(body)),
+        "text": dump_yaml(_without_bookkeeping(body)),
         "conditions": _conditions(body),
         "kinds": _kinds(body, known),
         "exceptions": [_describe_exception(each, known) for each in known.exceptions if _names(each, body)],
@@ -270,14 +272,14 @@ def _conditions(body: JSONObject) -> list[JSONObject]:
     ]
 
 
-def _kinds(body: JSONObject, known: _Known) -> list[str]:
+def _kinds(body: JSONObject, known: _Snapshot) -> list[str]:
     """Return the kinds of the cluster that a policy matches, those of autogen included."""
     compiled = compile_documents([Document(body, "cluster")])
     found = matched_kinds(compiled.policies, known.kinds, rules=lambda policy: policy.rules)
     return sorted({f"{each.api_version}/{each.kind}" for each in found})
 
 
-def _describe_exception(body: JSONObject, known: _Known) -> JSONObject:
+def _describe_exception(body: JSONObject, known: _Snapshot) -> JSONObject:
     metadata = Resource(body)
     keys = {_key(each): each for each in known.policies}
     return {
@@ -288,7 +290,7 @@ def _describe_exception(body: JSONObject, known: _Known) -> JSONObject:
         "created": str(body["metadata"].get("creationTimestamp", "")),
         "expires": _expiry(body),
         "policies": [{"name": name, "rules": rules, "exists": name in keys} for name, rules in _targets(body)],
-        "text": dump_yaml(_shown(body)),
+        "text": dump_yaml(_without_bookkeeping(body)),
     }
 
 
@@ -328,7 +330,7 @@ def _key(body: JSONObject) -> str:
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
-def _shown(body: JSONObject) -> JSONObject:
+def _without_bookkeeping(body: JSONObject) -> JSONObject:
     """Return an object without what only its history needs."""
     metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != _LAST_APPLIED}

@@ -114,7 +114,7 @@ async def _serve(options: UiOptions) -> None:
     async with serving(options) as url:
         sys.stderr.write(f"pyverno ui: {url} (Ctrl+C ends it)\n")
         sys.stderr.flush()
-        await _asked_to_end()
+        await _wait_for_signal()
 
 
 @asynccontextmanager
@@ -274,7 +274,7 @@ async def _namespaces(readers: ReaderPool) -> Iterable[str]:
         SCOPE.reset(token)
 
 
-async def _asked_to_end() -> None:
+async def _wait_for_signal() -> None:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

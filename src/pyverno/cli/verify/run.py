@@ -47,7 +47,7 @@ def run_verify(options: VerifyOptions) -> None:
     settings = RegistrySettings(allows_http=options.allows_http)
     with OwnRegistryImages(own_credentials(), settings=settings) as own:
         checks = ImageChecks(options.image, own.source, root, _MISSING_ROOT)
-        found = tuple(_demanded(options, checks))
+        found = tuple(_check_demands(options, checks))
     if not found:
         raise UsageError("no attestor is given: use --key, --certificate-identity or --policy")
     verdict = ImageVerdict(options.image, checks.image.digest, found)
@@ -63,7 +63,7 @@ def _read(path: str) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _demanded(options: VerifyOptions, checks: ImageChecks) -> Iterator[DemandVerdict]:
+def _check_demands(options: VerifyOptions, checks: ImageChecks) -> Iterator[DemandVerdict]:
     """Yield what each demand of the flags found."""
     predicate = predicate_type_of(options.attestation)
     for path in options.keys:

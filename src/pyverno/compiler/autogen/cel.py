@@ -163,7 +163,7 @@ def _guard(target: Target) -> str:
 def _copy(policy: P, config: str, constraints: JSONObject) -> P:
     if isinstance(policy, MutatingPolicy):
         mutating = _mutating(policy.spec.raw, config)
-        return replace(policy, spec=_decoded(MUTATING_SPEC, {**mutating, "matchConstraints": constraints}, policy))
+        return replace(policy, spec=_decode(MUTATING_SPEC, {**mutating, "matchConstraints": constraints}, policy))
     # texts come twice, as they are written and in the decoded spec
     known: dict[str, str] = {}
 
@@ -173,13 +173,13 @@ def _copy(policy: P, config: str, constraints: JSONObject) -> P:
             found = known[text] = rewrite_text(text, config)
         return found
 
-    raw: JSONObject = _rewritten({**policy.spec.raw, "matchConstraints": constraints}, rewrite)
+    raw: JSONObject = _rewrite({**policy.spec.raw, "matchConstraints": constraints}, rewrite)
     if isinstance(policy, ValidatingPolicy):
-        return replace(policy, spec=_moved(policy.spec, raw, rewrite))
-    return replace(policy, spec=_decoded(IMAGE_VALIDATING_SPEC, raw, policy))
+        return replace(policy, spec=_move(policy.spec, raw, rewrite))
+    return replace(policy, spec=_decode(IMAGE_VALIDATING_SPEC, raw, policy))
 
 
-def _moved(spec: ValidatingSpec, raw: JSONObject, rewrite: Callable[[str], str]) -> ValidatingSpec:
+def _move(spec: ValidatingSpec, raw: JSONObject, rewrite: Callable[[str], str]) -> ValidatingSpec:
     """Return what `raw` decodes to: as only texts are rewritten, the decoded spec with these texts rewritten."""
 
     def texts(value: T, *names: str) -> T:
@@ -222,7 +222,7 @@ def _selecting(raw: JSONObject) -> MatchConstraints:
     return MatchConstraints(tuple(rules), namespace_selector=raw.get("namespaceSelector"), path=path, raw=raw)
 
 
-def _decoded(shape: Record, raw: JSON, policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) -> JSON:
+def _decode(shape: Record, raw: JSON, policy: ValidatingPolicy | MutatingPolicy | ImageValidatingPolicy) -> JSON:
     problems = Problems(policy.document)
     spec: JSON = shape(raw, Cursor(problems, ("spec",)))
     if spec is None:
@@ -260,7 +260,7 @@ def rewrite_text(text: str, config: str) -> str:
     return _METADATA.sub(lambda found: found[1] + metadata, text)
 
 
-def _rewritten(value: JSON, rewrite: Callable[[str], str]) -> JSON:
+def _rewrite(value: JSON, rewrite: Callable[[str], str]) -> JSON:
     """Rewrite all strings and keys, which is the same as rewriting the JSON text; does not recurse."""
     holder: list[JSON] = []
     pending: list[tuple[JSON, JSON]] = [([value], holder)]
@@ -323,14 +323,14 @@ def rewrite_mutation(expression: str, config: str) -> str:
     content = trimmed.removeprefix("Object").lstrip(_BLANKS)
     if not trimmed.startswith("Object") or not content.startswith("{"):
         return expression
-    inner, rest = _braced(content[1:])
+    inner, rest = _split_braced(content[1:])
     if not inner:
         return expression
     opened = "".join(f"{step}: Object.{'.'.join(path[: depth + 1])}{{" for depth, step in enumerate(path))
     return f"Object{{{opened}{inner}{'}' * (len(path) + 1)}{rest}"
 
 
-def _braced(content: str) -> tuple[str, str]:
+def _split_braced(content: str) -> tuple[str, str]:
     """Split what follows an opening brace at the brace that closes it; both parts are empty without one."""
     # COMPAT: braces count as characters, also within strings
     depth = 1

@@ -151,14 +151,14 @@ def _is_version(part: str) -> bool:
 def _copies(policy: ClusterPolicy, rule: Rule, controllers: tuple[str, ...]) -> Iterator[Rule]:
     plain = _for_controllers(rule, tuple(each for each in controllers if each != _CRON_JOB))
     if plain is not None:
-        yield _converted(policy, rule, plain, "spec.template")
+        yield _convert(policy, rule, plain, "spec.template")
     # COMPAT: upstream looks for the two words anywhere in the joined list.
     joined = ",".join(controllers)
     if _CRON_JOB in joined or "all" in joined:
         base = _for_controllers(rule, controllers)
         cron = None if base is None else _for_cron_job(rule, base)
         if cron is not None:
-            yield _converted(policy, rule, cron, "spec.jobTemplate.spec.template")
+            yield _convert(policy, rule, cron, "spec.jobTemplate.spec.template")
 
 
 def _for_controllers(rule: Rule, controllers: tuple[str, ...]) -> JSONObject | None:
@@ -171,7 +171,7 @@ def _for_controllers(rule: Rule, controllers: tuple[str, ...]) -> JSONObject | N
         controllers = tuple(POD_CONTROLLERS)
     known = tuple(each for each in controllers if each in POD_CONTROLLERS and each != _CRON_JOB)
     kinds = [_KIND_SELECTORS.get(each, each) for each in sorted(known or controllers)]
-    return _wrapped(
+    return _wrap(
         rule.raw,
         name=_cut(f"autogen-{rule.name}"),
         key="template",
@@ -185,7 +185,7 @@ def _for_controllers(rule: Rule, controllers: tuple[str, ...]) -> JSONObject | N
 
 def _for_cron_job(rule: Rule, base: JSONObject) -> JSONObject | None:
     kinds = [POD_CONTROLLERS[_CRON_JOB]]
-    return _wrapped(
+    return _wrap(
         base,
         name=_cut(f"autogen-cronjob-{rule.name}"),
         key="jobTemplate",
@@ -211,7 +211,7 @@ def _with_kinds(block: JSONObject, kinds: list[str]) -> JSONObject:
 _Blocks = Callable[[list[JSONObject]], list[JSONObject]]
 
 
-def _wrapped(
+def _wrap(
     raw: JSONObject, *, name: str, key: str, shift: str, with_kinds: _Blocks, kinds: list[str]
 ) -> JSONObject | None:
     """Return the JSON of one copy, before the text replacement; None for rules that get no copy."""
@@ -277,7 +277,7 @@ def _wrapped_validate(validate: JSONObject, key: str, shift: str) -> JSONObject 
             continue
         message = validate.get("message")
         if message:
-            kept["message"] = _shifted(message, shift, pivot)
+            kept["message"] = _shift(message, shift, pivot)
         return {**kept, form: wrap(body, key)}
     return validate if validate.get("cel") else None
 
@@ -286,21 +286,21 @@ def _wrap_each(patterns: JSON, key: str) -> JSON:
     return [_template(each, key) for each in patterns] if isinstance(patterns, list) else []
 
 
-def _unwrapped(body: JSON, key: str) -> JSON:
+def _unwrap(body: JSON, key: str) -> JSON:
     return body
 
 
 _VALIDATE_FORMS: tuple[tuple[str, str, Callable[[JSON, str], JSON]], ...] = (
     ("pattern", "pattern", _template),
-    ("deny", "deny", _unwrapped),
-    ("podSecurity", "podSecurity", _unwrapped),
+    ("deny", "deny", _unwrap),
+    ("podSecurity", "podSecurity", _unwrap),
     ("anyPattern", "anyPattern", _wrap_each),
-    ("foreach", "pattern", _unwrapped),
+    ("foreach", "pattern", _unwrap),
 )
 """Form, pivot of `$( )` references in the message, and how the form is wrapped; the first one written counts."""
 
 
-def _shifted(message: str, shift: str, pivot: str) -> str:
+def _shift(message: str, shift: str, pivot: str) -> str:
     """Move `$(…)` references to a pattern into the pod template (Kyverno: FindAndShiftReferences)."""
     if "$(" not in message:
         return message
@@ -314,14 +314,14 @@ def _shifted(message: str, shift: str, pivot: str) -> str:
     return message
 
 
-def _converted(policy: ClusterPolicy, origin: Rule, copy: JSONObject, template: str) -> Rule:
+def _convert(policy: ClusterPolicy, origin: Rule, copy: JSONObject, template: str) -> Rule:
     prefixes = ("", "old") if (copy.get("validate") or {}).get("cel") else ("request.", "request.old")
     replacements: list[tuple[str, str]] = []
     for field in ("spec", "metadata"):
         for prefix in prefixes:
             name = f"{prefix}object" if not prefix.endswith("old") else f"{prefix}Object"
             replacements.append((f"{name}.{field}", f"{name}.{template}.{field}"))
-    raw = _replaced(copy, tuple(replacements)) if _holds_any(copy, [old for old, _ in replacements]) else copy
+    raw = _replace(copy, tuple(replacements)) if _holds_any(copy, [old for old, _ in replacements]) else copy
     rule = decode_rule(raw, policy=policy, path=origin.path)
     if rule is None:
         raise PolicyError(
@@ -349,7 +349,7 @@ def _holds_any(value: JSON, texts: list[str]) -> bool:
     return False
 
 
-def _replaced(value: JSON, replacements: tuple[tuple[str, str], ...]) -> JSON:
+def _replace(value: JSON, replacements: tuple[tuple[str, str], ...]) -> JSON:
     """Replace text in all strings and keys, which is the same as in the JSON text; does not recurse."""
 
     def text(written: str) -> str:

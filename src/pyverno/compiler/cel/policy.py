@@ -270,7 +270,7 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
         matcher = lower_constraints(written.constraints, parser, policy_namespace=info.namespace, any_operation=True)
         targets = CelTargets(matcher, expression, compiler.conditions(spec.target_match_conditions))
         existing = MutatingTargets(targets, mutations, conditions, variables, refuses_atomics, annotations)
-        return _annotated(_rule(policy, info, parser, Stage.MUTATE_EXISTING, existing), annotations)
+        return _annotate(_rule(policy, info, parser, Stage.MUTATE_EXISTING, existing), annotations)
     action = MutatingAction(
         mutations=mutations,
         conditions=conditions,
@@ -279,10 +279,10 @@ def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> Compi
         annotations=annotations,
         target_conditions=compiler.conditions(spec.target_match_conditions),
     )
-    return _annotated(_rule(policy, info, parser, Stage.MUTATE, action), annotations)
+    return _annotate(_rule(policy, info, parser, Stage.MUTATE, action), annotations)
 
 
-def _annotated(rule: CompiledRule, annotations: Sequence[tuple[str, Program]]) -> CompiledRule:
+def _annotate(rule: CompiledRule, annotations: Sequence[tuple[str, Program]]) -> CompiledRule:
     return replace(rule, report_properties=annotation_properties) if annotations else rule
 
 
@@ -326,7 +326,7 @@ def _generating(policy: GeneratingPolicy, info: PolicyInfo, parser: Parser) -> C
         orphan_on_policy_delete=evaluation.orphan_downstream_on_policy_delete,
         annotations=annotations,
     )
-    return _annotated(_rule(policy, info, parser, Stage.GENERATE, action, name=policy.name), annotations)
+    return _annotate(_rule(policy, info, parser, Stage.GENERATE, action, name=policy.name), annotations)
 
 
 def _deleting(policy: DeletingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:

@@ -144,10 +144,10 @@ def kinds_to_check(constraints: MatchConstraints | None, kinds: KindTable) -> tu
         found.update(named)
         if len(named) == MAX_KINDS:
             break
-    return _sorted(found)
+    return _sort(found)
 
 
-def _sorted(kinds: Iterable[GVK]) -> tuple[GVK, ...]:
+def _sort(kinds: Iterable[GVK]) -> tuple[GVK, ...]:
     return tuple(sorted(kinds, key=lambda gvk: (gvk.group, gvk.version, gvk.kind)))
 
 
@@ -157,7 +157,7 @@ def _rule_kinds(rule: ResourceRule, kinds: KindTable) -> Iterator[GVK]:
     resources = sorted(each for each in rule.resources if "*" not in each and "/" not in each)
     for group, version, resource in product(sorted(rule.api_groups), sorted(rule.api_versions), resources):
         # COMPAT: the REST mapper takes the empty group, that of `v1`, as any group (apimachinery/pkg/api/meta)
-        yield from _sorted(
+        yield from _sort(
             info.gvk
             for info in kinds
             if info.version == version
@@ -259,7 +259,7 @@ def matched_kinds(written: Iterable[str], kinds: KindTable) -> tuple[GVK, ...]:
     """Return the kinds that a rule names without wildcards and subresources; of a bare kind every version."""
     selectors = [parse_kind_selector(text) for text in written]
     plain = [each for each in selectors if not each.has_wildcard and not each.subresource]
-    return _sorted({info.gvk for info in kinds for selector in plain if selector.matches(info.gvk)})[:MAX_KINDS]
+    return _sort({info.gvk for info in kinds for selector in plain if selector.matches(info.gvk)})[:MAX_KINDS]
 
 
 def _kinds(policy: CelPolicy, schemas: Schemas) -> tuple[GVK, ...]:

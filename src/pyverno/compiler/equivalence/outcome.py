@@ -107,11 +107,11 @@ def _normal(value: JSON) -> JSON:
     {'containers': [{'name': 'a'}, {'name': 'b'}], 'args': ['b', 'a']}
     """
     if isinstance(value, dict):
-        return {key: _sorted(below) if key in UNORDERED_LISTS else _normal(below) for key, below in value.items()}
+        return {key: _sort(below) if key in UNORDERED_LISTS else _normal(below) for key, below in value.items()}
     return [_normal(each) for each in value] if isinstance(value, list) else value
 
 
-def _sorted(value: JSON) -> JSON:
+def _sort(value: JSON) -> JSON:
     found = _normal(value)
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
         return sorted(found, key=encode)

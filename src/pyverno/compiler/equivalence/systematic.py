@@ -110,7 +110,7 @@ def _places(
         if found.get("properties"):
             if name in material.names:
                 yield _Place(steps, ({},))
-                yield from (_Place(steps, (each,)) for each in islice(_combined(material, found, schemas), _FIRST))
+                yield from (_Place(steps, (each,)) for each in islice(_combine(material, found, schemas), _FIRST))
             yield from _places(material, found, schemas, texts, steps)
             continue
         match _type(found):
@@ -129,7 +129,7 @@ def _of_list(
     if items.get("properties"):
         if steps[-1] in material.names:
             yield _Place(steps, ([], [{}], [{}, {}], [{}, {}, {}]))
-        yield _Place(steps, tuple([each] for each in _combined(material, items, schemas)))
+        yield _Place(steps, tuple([each] for each in _combine(material, items, schemas)))
         yield from _places(material, items, schemas, texts, (*steps, 0))
         return
     values = _scalars(items, _type(items), material, texts)
@@ -138,7 +138,7 @@ def _of_list(
     yield _Place(steps, tuple(lists[:_MOST_TEXTS]))
 
 
-def _combined(material: Material, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
+def _combine(material: Material, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
     """Yield objects in which two to four mentioned fields have constants at once: conditions often ask for both."""
     constants = [each for each in material.constants if isinstance(each, str) and each and "\\" not in each]
     choices: dict[str, tuple[JSON, ...]] = {}

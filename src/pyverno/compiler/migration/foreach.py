@@ -57,7 +57,7 @@ def _entry(entry: JSONObject, names: Names, path: str, depth: int) -> Cel:
         inner = names.with_element(replace(listed, present=TRUE), constant(0), depth, "")
         return any_of([listed.present.not_(), _check(entry, inner, path, depth, listed)])
     if "elementIndex" in encode(entry):
-        return _indexed(entry, names, path, depth, listed)
+        return _index(entry, names, path, depth, listed)
     sequence = translator.sequence_of(listed, _node(text))
     inside = frozenset(loop.variable for loop in sequence.loops)
     inner = names.with_element(replace(sequence.element, present=TRUE), None, depth, sequence.loops[-1].variable)
@@ -65,7 +65,7 @@ def _entry(entry: JSONObject, names: Names, path: str, depth: int) -> Cel:
     return sequence.all(lambda element: _check(entry, inner, path, depth, element))
 
 
-def _indexed(entry: JSONObject, names: Names, path: str, depth: int, listed: Value) -> Cel:
+def _index(entry: JSONObject, names: Names, path: str, depth: int, listed: Value) -> Cel:
     """Return the loop with the number of each element; the list must not leave nulls out."""
     translator = Translator(names, path)
     items = listed.or_empty()
@@ -83,13 +83,13 @@ def _check(entry: JSONObject, names: Names, path: str, depth: int, element: Valu
     before = conditions_test(entry.get("preconditions"), names, join_path(path, "preconditions"))
     if before.cel.text == "false":
         return TRUE
-    found = _judged(entry, names, path, depth, element)
+    found = _judge(entry, names, path, depth, element)
     if before.fails:
         return ternary(before.cel, found, TRUE)
     return any_of([before.cel.not_(), found])
 
 
-def _judged(entry: JSONObject, names: Names, path: str, depth: int, element: Value) -> Cel:
+def _judge(entry: JSONObject, names: Names, path: str, depth: int, element: Value) -> Cel:
     if entry.get("foreach"):
         return elements_pass(entry["foreach"], names, join_path(path, "foreach"), depth=depth + 1)
     if "deny" in entry:

@@ -77,13 +77,13 @@ def digest_of(document: JSONObject) -> str:
     >>> digest_of({"spec": {"a": 1, "b": 2}}) == digest_of({"metadata": {}, "spec": {"b": 2, "a": 1}})
     True
     """
-    return "sha256:" + hashlib.sha256(encode(_sorted(document.get("spec"))).encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(encode(_sort(document.get("spec"))).encode()).hexdigest()
 
 
-def _sorted(value: JSON) -> JSON:
+def _sort(value: JSON) -> JSON:
     if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(each) for each in value] if isinstance(value, list) else value
+        return {key: _sort(value[key]) for key in sorted(value)}
+    return [_sort(each) for each in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,7 +240,7 @@ def _spec(policy: ClusterPolicy, part: RulePart, variant: _Variant) -> JSONObjec
         spec["evaluation"] = evaluation
     spec["matchConstraints"] = scope.constraints
     given = [Condition(each.name, Cel(each.expression, CelType.BOOL)) for each in written.webhook.match_conditions]
-    conditions = _named([*given, *variant.conditions, *part.conditions])
+    conditions = _with_unique_names([*given, *variant.conditions, *part.conditions])
     if conditions:
         spec["matchConditions"] = conditions
     if [each.resource for each in scope.targets] == ["pods"] and not part.frame.has_pods:
@@ -248,7 +248,7 @@ def _spec(policy: ClusterPolicy, part: RulePart, variant: _Variant) -> JSONObjec
     return spec
 
 
-def _named(conditions: Iterable[Condition]) -> list[JSONObject]:
+def _with_unique_names(conditions: Iterable[Condition]) -> list[JSONObject]:
     found: dict[str, str] = {}
     for each in conditions:
         name, number = each.name, 2
@@ -278,7 +278,7 @@ def _documents(
         if audits:
             spec["auditAnnotations"] = audits
         spec = _with_pod_spec(spec)
-        documents.append({**_marked(policy_head(policy, "ValidatingPolicy", name), policy, draft.rules), "spec": spec})
+        documents.append({**_mark(policy_head(policy, "ValidatingPolicy", name), policy, draft.rules), "spec": spec})
         for rule, part in zip(draft.rules, draft.parts, strict=True):
             names.setdefault(rule, {})[name] = len(part.validations)
     for rule, made in others.items():
@@ -287,7 +287,7 @@ def _documents(
             metadata["name"] = _free_name(
                 policy.name if len(others) == 1 and not drafts else metadata["name"], "", taken
             )
-            documents.append(_marked(document, policy, [rule]))
+            documents.append(_mark(document, policy, [rule]))
             names.setdefault(rule, {})[metadata["name"]] = 0
     return tuple(documents), names
 
@@ -305,7 +305,7 @@ def _with_pod_spec(spec: JSONObject) -> JSONObject:
         rest = text.replace(f"variables.{name}.spec", "")
         if f"variables.{name}." in rest:
             continue
-        spec = _replaced(spec, f"variables.{name}.spec", f"variables.{short}")
+        spec = _replace(spec, f"variables.{name}.spec", f"variables.{short}")
         for variable in spec["variables"]:
             if variable["name"] == name:
                 variable["name"] = short
@@ -328,14 +328,14 @@ def _spec_of(expression: str) -> str:
     return "".join(f"{case}.spec" for case in cases)
 
 
-def _replaced(value: JSON, old: str, new: str) -> JSON:
+def _replace(value: JSON, old: str, new: str) -> JSON:
     match value:
         case str():
             return value.replace(old, new)
         case list():
-            return [_replaced(each, old, new) for each in value]
+            return [_replace(each, old, new) for each in value]
         case dict():
-            return {key: _replaced(each, old, new) for key, each in value.items()}
+            return {key: _replace(each, old, new) for key, each in value.items()}
     return value
 
 
@@ -349,7 +349,7 @@ def _free_name(stem: str, suffix: str, taken: set[str]) -> str:
     return name
 
 
-def _marked(document: JSONObject, policy: ClusterPolicy, rules: Sequence[str]) -> JSONObject:
+def _mark(document: JSONObject, policy: ClusterPolicy, rules: Sequence[str]) -> JSONObject:
     """Return a document that names its source: kind, name, rules, and the digest of its content."""
     metadata = dict(document["metadata"])
     annotations = dict(metadata.get("annotations") or {})

@@ -25,15 +25,15 @@ def print_policy(document: JSONObject, comments: Sequence[str] = ()) -> str:
     expression: a
     """
     head = "".join(f"{line}\n" for line in comments)
-    return head + dump_yaml(_folded(document), sort_keys=False)
+    return head + dump_yaml(_fold(document), sort_keys=False)
 
 
-def _folded(value: JSON, key: str = "") -> JSON:
+def _fold(value: JSON, key: str = "") -> JSON:
     match value:
         case dict():
-            return {name: _folded(below, name) for name, below in value.items()}
+            return {name: _fold(below, name) for name, below in value.items()}
         case list():
-            return [_folded(below, key) for below in value]
+            return [_fold(below, key) for below in value]
         case str() if key in _EXPRESSIONS and "\n" not in value:
             return fold(value)
     return value

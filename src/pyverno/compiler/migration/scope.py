@@ -202,9 +202,9 @@ class _Reader:
         path = join_path(rule_path(block.path), "resources.kinds")
         if not block.resources.kinds:
             raise UnconvertibleError("no-kinds", path, "the block names no kinds", "name the kinds that are meant")
-        return tuple(each for text in block.resources.kinds for each in self._selected(text, path))
+        return tuple(each for text in block.resources.kinds for each in self._select(text, path))
 
-    def _selected(self, text: str, path: str) -> Iterator[Target]:
+    def _select(self, text: str, path: str) -> Iterator[Target]:
         selector = parse_kind_selector(text)
         if selector.kind == "*" and selector.subresource in ("", "*"):
             yield Target(selector.group, selector.version, "*", "*", selector.subresource)
@@ -300,7 +300,7 @@ class _Reader:
             return []
         blocks = section.any or section.all or ((section.flat,) if section.flat is not None else ())
         is_any = bool(section.any) or len(blocks) == 1
-        tests = [self._excluded(block, targets, operations, root) for block in blocks]
+        tests = [self._exclude(block, targets, operations, root) for block in blocks]
         if not is_any:
             tests = [all_of(tests)]
         conditions: list[Condition] = []
@@ -316,7 +316,7 @@ class _Reader:
                 conditions.append(Condition(_free("exclude", [*before, *conditions]), test.not_()))
         return conditions
 
-    def _excluded(
+    def _exclude(
         self, block: ResourceFilter, targets: Sequence[Target], operations: Sequence[str], root: Reference
     ) -> Cel:
         path = rule_path(block.path)
@@ -332,15 +332,15 @@ class _Reader:
             )
         kinds = TRUE
         if resources.kinds:
-            own = {each for text in resources.kinds for each in self._known(text)}
+            own = {each for text in resources.kinds for each in self._select_known(text)}
             kinds = _kind_test([each for each in targets if each in own], targets, path)
         listed = tuple(each.value for each in resources.operations)
         operation = _operation_test(listed, operations) if listed else TRUE
         return all_of([kinds, operation, *object_tests(block, targets, root).values()])
 
-    def _known(self, text: str) -> Iterator[Target]:
+    def _select_known(self, text: str) -> Iterator[Target]:
         try:
-            yield from self._selected(text, "")
+            yield from self._select(text, "")
         except UnconvertibleError:
             return  # an unknown kind excludes nothing
 

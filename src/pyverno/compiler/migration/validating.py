@@ -356,7 +356,7 @@ class _Converter:
                 "read the object with resource.Get, or write a ValidatingAdmissionPolicy",
             )
         self._preconditions()
-        rewrite: Callable[[str], str] = self._rewritten if self.frame.has_pods else str
+        rewrite: Callable[[str], str] = self._rewrite if self.frame.has_pods else str
         self.variables += [(each.name, rewrite(each.expression)) for each in cel.variables]
         fallback = self._message()
         validations = []
@@ -374,7 +374,7 @@ class _Converter:
         )
         return self._part(tuple(validations), audits)
 
-    def _rewritten(self, expression: str) -> str:
+    def _rewrite(self, expression: str) -> str:
         for name, pod in (("oldObject", "oldPod"), ("object", "pod")):
             for part in ("spec", "metadata"):
                 expression = expression.replace(f"{name}.{part}", f"variables.{pod}.{part}")

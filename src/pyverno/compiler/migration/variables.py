@@ -54,7 +54,7 @@ def variables_of(entries: Sequence[JSONObject], names: Names, path: str) -> tupl
         variable = _identifier(name, {each.name for each in made})
         made.append(Variable(variable, value.cel))
         cel = Cel(f"variables.{variable}", value.cel.type, schema=value.schema)
-        held = replace(_held(value, cel), is_data=value.is_data)
+        held = replace(_as_variable(value, cel), is_data=value.is_data)
         names = names.with_variable(name, held)
     return names, tuple(made)
 
@@ -67,7 +67,7 @@ def inlined(entries: Sequence[JSONObject], names: Names, path: str) -> Names:
     return names
 
 
-def _held(value: Value, cel: Cel) -> Value:
+def _as_variable(value: Value, cel: Cel) -> Value:
     """Return a value as the variable that holds it: never null, and an error where its expression is one."""
     fails = value.fails or not value.is_always
     if value.shape in (Shape.OBJECT, Shape.MAP, Shape.ANY):
@@ -200,7 +200,7 @@ def _resource_call(url: str, names: Names, path: str) -> tuple[Cel, Schema]:
         )
     api_version = found["core"] or f"{found['group']}/{found['version']}"
     parts = [
-        _text(_restored(each, holes), names, path) for each in (api_version, found["plural"], found["namespace"] or "")
+        _text(_restore(each, holes), names, path) for each in (api_version, found["plural"], found["namespace"] or "")
     ]
     group, _, version = api_version.rpartition("/")
     info = next(
@@ -213,7 +213,7 @@ def _resource_call(url: str, names: Names, path: str) -> tuple[Cel, Schema]:
     )
     kind = names.book.of(group, version, info.kind) if info is not None else _UNKNOWN
     if found["name"]:
-        name = _text(_restored(found["name"], holes), names, path)
+        name = _text(_restore(found["name"], holes), names, path)
         return call("resource.Get", *parts, name), replace(kind, presence=Presence.REQUIRED)
     return call("resource.List", *parts), _list_schema(kind)
 
@@ -236,7 +236,7 @@ def _without_variables(url: str, holes: list[str]) -> str:
     return re.sub(r"\{\{.*?\}\}", mark, url)
 
 
-def _restored(text: str, holes: list[str]) -> str:
+def _restore(text: str, holes: list[str]) -> str:
     return re.sub("\ue010([0-9]+)\ue011", lambda match: holes[int(match[1])], text)
 
 

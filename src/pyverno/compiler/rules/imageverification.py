@@ -46,7 +46,7 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
             text = "cosignOCI11 is for type Cosign: other types are stored as referrers anyway"
             parser.report(text, (*written.path, "cosignOCI11"), code="image-verification")
         signatures = SignatureForm.SIGNATURE_REFERRER
-    document = parser.template(_demanded(written.raw, written), written.path)
+    document = parser.template(_demanded_entry(written.raw, written), written.path)
     demands: Demands | None = None
     if document.is_static:
         try:
@@ -80,7 +80,7 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
     )
 
 
-def _demanded(raw: JSONObject, written: ImageVerification) -> JSONObject:
+def _demanded_entry(raw: JSONObject, written: ImageVerification) -> JSONObject:
     """Return attestors, attestations and repository of an entry, with those of the legacy fields."""
     attestors = list(_items(raw.get("attestors")))
     if written.type is VerificationType.NOTARY:

@@ -74,7 +74,7 @@ class Followup:
             cluster,
             settings.updates,
             host=host,
-            lost=self._tell_lost,
+            lost=self._report_lost,
         )
         self._audit = AuditPass(
             settings.audit, host=host, told=Observers(*told, self._events, self._reports), lost=self._count_unaudited
@@ -113,7 +113,7 @@ class Followup:
         if self._metrics is not None:
             self._metrics.gave_up(_AUDIT)
 
-    def _tell_lost(self, policy: ResourceRef | None, reason: str, subject: ResourceRef) -> None:
+    def _report_lost(self, policy: ResourceRef | None, reason: str, subject: ResourceRef) -> None:
         if self._metrics is not None:
             self._metrics.gave_up(_WORK)
         fields = {"policy": str(policy or ""), "resource": str(subject), "error": reason}

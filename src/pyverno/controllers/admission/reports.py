@@ -100,7 +100,7 @@ class AdmissionReports:
         self._clock = clock
         self._count = ObjectCount(client, EPHEMERAL_REPORTS, selector=_ADMISSION)
         self._breaker = CircuitBreaker(
-            "admission reports", lambda: self._count.value, max_count=settings.most, on_check=self._tell_breaker
+            "admission reports", lambda: self._count.value, max_count=settings.most, on_check=self._count_breaker
         )
         self._outbox = Outbox(
             self._write,
@@ -232,7 +232,7 @@ class AdmissionReports:
             raise
         self._has_lost = False
 
-    def _tell_breaker(self, name: str, is_open: bool) -> None:
+    def _count_breaker(self, name: str, is_open: bool) -> None:
         if self._metrics is not None:
             self._metrics.asked_breaker(name, is_open=is_open)
 

@@ -88,7 +88,7 @@ class _Answered:
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _TriggeredWork:
     """Triggered work: its policy, its object, its UpdateRequest as compressed JSON, and the name of the created one."""
 
     policy: ResourceRef
@@ -207,7 +207,7 @@ class UpdateRequestWriter:
     async def _look(self, answered: _Answered) -> None:
         """Determine the rules that a request triggers, and queue their work."""
         request = answered.request
-        found = await self._ask(answered)
+        found = await self._find_triggers(answered)
         if answered.is_background:
             found = tuple(trigger for trigger in found if not answered.triggers.skips_background(trigger.rule))
         wanted = list(update_requests(found, request, answered.admission_request.request))
@@ -221,9 +221,9 @@ class UpdateRequestWriter:
             namespace, _, name = spec.policy.rpartition("/")
             policy = _policy_of(spec.request_type, namespace, name)
             packed = zlib.compress(orjson.dumps(spec.to_json(self._settings.namespace)), level=1)
-            self._writing.put(_Wanted(policy, subject, packed))
+            self._writing.put(_TriggeredWork(policy, subject, packed))
 
-    async def _ask(self, answered: _Answered) -> tuple[Trigger, ...]:
+    async def _find_triggers(self, answered: _Answered) -> tuple[Trigger, ...]:
         """Evaluate in a thread: no response waits for it, and the loop has requests to answer."""
         triggers, request, host = answered.triggers, answered.request, self._host()
         deadline = time.monotonic() + _SECONDS
@@ -256,7 +256,7 @@ class UpdateRequestWriter:
 
     # --------------------------------------------------------------------------------------------------- handing over
 
-    async def _write(self, wanted: _Wanted) -> None:
+    async def _write(self, wanted: _TriggeredWork) -> None:
         """Create the UpdateRequest and mark it as pending, so that the background controller takes it."""
         namespace = self._settings.namespace
         if not wanted.created:
@@ -286,7 +286,7 @@ class UpdateRequestWriter:
     def _lose_request(self, answered: _Answered, reason: str) -> None:
         self._lost(None, reason, _subject(answered.admission_request))
 
-    def _lose_work(self, wanted: _Wanted, reason: str) -> None:
+    def _lose_work(self, wanted: _TriggeredWork, reason: str) -> None:
         self._lost(wanted.policy, reason, wanted.subject)
 
 

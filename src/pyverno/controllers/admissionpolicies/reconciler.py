@@ -80,7 +80,7 @@ class GeneratedPolicies:
         if not asking and not self._may_exist:
             return {}
         exceptions = [each for each in valid if isinstance(each, PolicyException | CelException)]
-        found = {word: await self._listed(word, kinds) for word in _WORDS}
+        found = {word: await self._list_own(word, kinds) for word in _WORDS}
         outcomes: dict[Place, Generation] = {}
         kept: set[str] = set()
         for policy in asking:
@@ -98,8 +98,8 @@ class GeneratedPolicies:
     def _makes(self, policy: Convertible) -> bool:
         if isinstance(policy, MutatingPolicy):
             # Kyverno: the field of a policy decides first; the flag concerns all others
-            return not policy.is_namespaced and (self._mutating or _asks(policy))
-        return _asks(policy) and self._validating
+            return not policy.is_namespaced and (self._mutating or _requests_policy(policy))
+        return _requests_policy(policy) and self._validating
 
     async def _make(
         self,
@@ -137,7 +137,7 @@ class GeneratedPolicies:
             metadata = {**found["metadata"], **wanted["metadata"]}
             await self._client.update(gvr, {**wanted, "metadata": metadata})
 
-    async def _listed(self, word: str, kinds: KindTable) -> dict[str, JSONObject] | None:
+    async def _list_own(self, word: str, kinds: KindTable) -> dict[str, JSONObject] | None:
         """Return what we made before, by name: policies and bindings, whose names differ; None if we may not look."""
         gvr = _resource(word, kinds)
         if gvr is None:
@@ -180,7 +180,7 @@ def with_generation(status: JSONObject, compiled: Compiled, outcomes: Mapping[Pl
         return status
     outcome = outcomes.get((policy.kind, policy.name), Generation(is_made=False))
     if isinstance(policy, ClusterPolicy):
-        if not _asks(policy) and not is_generated(compiled.document.value):
+        if not _requests_policy(policy) and not is_generated(compiled.document.value):
             return status
         made = {"generated": outcome.is_made, "message": outcome.message}
         return {**status, "validatingadmissionpolicy": made}
@@ -194,7 +194,7 @@ def _names_of_generated(items: Iterable[Compiled]) -> Iterator[str]:
             yield admission_policy_name(item.written)
 
 
-def _asks(policy: Convertible) -> bool:
+def _requests_policy(policy: Convertible) -> bool:
     """Return whether a policy requests an admission policy; namespaced ones never become one."""
     if isinstance(policy, ClusterPolicy):
         return not policy.is_namespaced and any(

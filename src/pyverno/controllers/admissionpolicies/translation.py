@@ -211,7 +211,7 @@ def _of_validating(policy: ValidatingPolicy, exceptions: Sequence[CelException])
     }
     asked = {name for each in raw.get("validations") or () for name in _ALLOWED.findall(each["expression"])}
     variables = [
-        {"name": name, "expression": f"[{', '.join(map(_quoted, values))}]"}
+        {"name": name, "expression": f"[{', '.join(map(_quote, values))}]"}
         for name, values in lists.items()
         if values or name in asked
     ]
@@ -258,7 +258,7 @@ def _exempting(exceptions: Iterable[CelException]) -> Iterator[JSONObject]:
         yield {"name": name, "expression": f"!({text})" if held else "false"}
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Write a text as a literal of CEL; it is data, whatever it holds."""
     escaped = json.dumps(text)[1:-1].replace('\\"', '"').replace("'", "\\'")
     return f"'{escaped}'"

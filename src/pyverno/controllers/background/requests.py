@@ -66,7 +66,7 @@ class UpdateRequests:
         self._versions = versions
         self._on_failure = on_failure
         self._count = max(settings.shards, 1)
-        self.informer = Informer(client, UPDATE_REQUESTS, namespace=settings.namespace, on_restore=self._restored)
+        self.informer = Informer(client, UPDATE_REQUESTS, namespace=settings.namespace, on_restore=self._restore)
         self.informer.listen(self._note)
         self.wakeups = Wakeups(client, self.wake, bound=settings.hosts.stale_seconds)
         self._written: dict[ObjectKey, Progress] = {}
@@ -157,7 +157,7 @@ class UpdateRequests:
         elif key not in self._created:
             self._created[key] = _seconds(body["metadata"].get("creationTimestamp"))
 
-    def _restored(self) -> None:
+    def _restore(self) -> None:
         """Work on all requests again: what was done for them may be gone, and those that were deleted may be back."""
         self._finished.clear()
         self._written.clear()
@@ -202,7 +202,7 @@ class UpdateRequests:
     async def _fail(self, key: ObjectKey, body: JSONObject, error: PyvernoError, began: float) -> Again:
         """Record the reason, and retry the request: with growing delays, or when a quarantine ends."""
         self._on_failure(_type(body))
-        self._hold(key, body, _awaited(error), began)
+        self._hold(key, body, _read_awaited(error), began)
         is_quarantined = isinstance(error, QuarantinedError)
         await self._write_status(key, body, "Failed", "Quarantined" if is_quarantined else "Failed", error.message)
         if isinstance(error, QuarantinedError):
@@ -283,7 +283,7 @@ class _Intake:
             await event.wait()
 
 
-def _awaited(error: PyvernoError) -> tuple[Awaited, ...]:
+def _read_awaited(error: PyvernoError) -> tuple[Awaited, ...]:
     """Return what a failed request waits for, judging by the API server's reason."""
     if not isinstance(error, StatusError):
         return ()

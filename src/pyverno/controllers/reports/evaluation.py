@@ -158,7 +158,7 @@ class Evaluator:
         )
         for policies in context.mutations:
             review = Engine(policies, noting).review(request, MUTATION_CHECK, deadline=deadline)
-            found = (*found, *(_checked(result, body) for result in review.results))
+            found = (*found, *(_as_mutation_check(result, body) for result in review.results))
         reads = noting.reads_host, frozenset(noting.config_maps) if noting.config_maps else _NOTHING_READ
         key: object = (*map(id, found), reads)
         known = self._outcomes.get(key)
@@ -216,7 +216,7 @@ def _make_key(results: tuple[RuleResult, ...]) -> tuple[object, ...] | None:
     return key
 
 
-def _checked(result: RuleResult, body: JSON) -> RuleResult:
+def _as_mutation_check(result: RuleResult, body: JSON) -> RuleResult:
     """Return what a mutation means for an object that exists: it should have been applied."""
     if result.status is not Status.PASS or result.patched is None or result.patched == body:
         return result

@@ -174,7 +174,7 @@ class ObjectStore:
             bucket = self._buckets[key] = Bucket(key, gvk)
         if known is not None:
             self.bytes -= len(known.blob) - _DIGEST
-        blob = digest + self._packed(gvr, metadata["name"], text)
+        blob = digest + self._pack(gvr, metadata["name"], text)
         self.bytes += len(blob) - _DIGEST
         if known is None:
             known = bucket.entries[uid] = Entry(blob)
@@ -184,7 +184,7 @@ class ObjectStore:
             known.context = None
         return uid, bucket, known
 
-    def _packed(self, gvr: GVR, name: str, text: bytes) -> bytes:
+    def _pack(self, gvr: GVR, name: str, text: bytes) -> bytes:
         if self._max_bytes and self.bytes >= self._max_bytes:
             return bytes([_NAME_ONLY]) + name.encode()
         dictionary = self._dictionaries.get(gvr)

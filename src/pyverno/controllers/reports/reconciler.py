@@ -50,7 +50,7 @@ class Results(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CollectedResults:
     """The results of an object: evaluations, ephemeral reports, results of other origin, and its reports."""
 
     evaluated: Sequence[tuple[Entry, Evaluation]] = ()
@@ -121,7 +121,7 @@ class ReportReconciler:
             return None
         if not evaluated and further is None and not waiting and note is None:
             return None
-        found = _Found(evaluated, waiting, further)
+        found = _CollectedResults(evaluated, waiting, further)
         is_new = note is None and bool(evaluated) and not any(entry.reported for entry, _ in evaluated)
         if is_new and await self._create(id, found):
             return None
@@ -137,7 +137,7 @@ class ReportReconciler:
         await self._merge(id, subject, found)
         return None
 
-    async def _create(self, id: ObjectId, found: _Found) -> bool:
+    async def _create(self, id: ObjectId, found: _CollectedResults) -> bool:
         """Write the first report of an object; False where there is one already."""
         subject = found.subject(id.uid)
         if subject is None:
@@ -150,7 +150,7 @@ class ReportReconciler:
             return False
         return True
 
-    async def _merge(self, id: ObjectId, subject: ReportSubject, found: _Found) -> None:
+    async def _merge(self, id: ObjectId, subject: ReportSubject, found: _CollectedResults) -> None:
         seconds = int(self._now())
         evaluated, further = found.evaluated, found.further
         info = self._info(subject.ref)
@@ -185,7 +185,7 @@ class ReportReconciler:
         group, version = parse_api_version(ref.api_version)
         return self._kinds().find(GVK(group, version, ref.kind))
 
-    async def _check_existence(self, id: ObjectId, subject: ReportSubject, found: _Found) -> Again | None:
+    async def _check_existence(self, id: ObjectId, subject: ReportSubject, found: _CollectedResults) -> Again | None:
         """Check whether an object unknown to scans exists; return the remaining work if not.
 
         An object that may not be read is taken to exist: its owner reference lets the garbage collector decide.
@@ -235,7 +235,7 @@ class ReportReconciler:
             return Again(_LOOK_SECONDS)
         real = id._replace(uid=uid)
         evaluated = await self._scanner.evaluate(real)
-        found = _Found(evaluated, waiting, existing=await self._existing(real, (uid,)))
+        found = _CollectedResults(evaluated, waiting, existing=await self._existing(real, (uid,)))
         await self._merge(real, ReportSubject(waiting[-1].ref, uid), found)
         return None
 
@@ -267,7 +267,7 @@ class ReportReconciler:
                 if before is None:
                     await self._client.submit(gvr, body, id.namespace)
                 elif not _is_same(before, body):
-                    await self._client.update(gvr, _updated(before, body), id.namespace)
+                    await self._client.update(gvr, _update(before, body), id.namespace)
             except StatusError as error:
                 if not _is_ending(error, before):
                     raise
@@ -313,7 +313,7 @@ def _is_same(before: JSONObject, body: JSONObject) -> bool:
     return has_owner and all(before.get(name) == body[name] for name in _COMPARED)
 
 
-def _updated(before: JSONObject, body: JSONObject) -> JSONObject:
+def _update(before: JSONObject, body: JSONObject) -> JSONObject:
     """Return a report with the metadata that others gave it."""
     old, new = before["metadata"], body["metadata"]
     labels = {**(old.get("labels") or {}), **new["labels"]}

@@ -68,7 +68,7 @@ class Slices:
 
     async def evaluate(self, pieces: Sequence[Piece]) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
         """Yield the results for objects whose bodies are in memory, a part of a piece at a time."""
-        async for each in self._in_slices(pieces, self._stored):
+        async for each in self._in_slices(pieces, self._find_stored):
             yield each
 
     async def evaluate_listed(self, piece: Piece) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
@@ -85,7 +85,7 @@ class Slices:
                 async for each in self._in_slices([piece._replace(work=listed)], body):
                     yield each
 
-    def _stored(self, piece: Piece, one: Work) -> JSONObject | None:
+    def _find_stored(self, piece: Piece, one: Work) -> JSONObject | None:
         return self._store.unpack(piece.bucket.key.gvr, one[2])
 
     async def _pages(self, bucket: Bucket) -> AsyncIterator[list[JSONObject]]:

@@ -66,7 +66,7 @@ class Unreadable:
     def follow(self, plan: ScanPlan) -> None:
         """Work out which policies are affected."""
         self._plan = plan
-        before, self._reports = self._reports, dict(self._affected())
+        before, self._reports = self._reports, dict(self._affected_objects())
         for id in before.keys() | self._reports.keys():
             if before.get(id) != self._reports.get(id):
                 self._on_change(id)
@@ -84,7 +84,7 @@ class Unreadable:
         for gvr in sorted(self._refused):
             yield (_format_resource(gvr),), 1
 
-    def _affected(self) -> Iterator[tuple[ObjectId, tuple[ResourceRef, list[JSONObject]]]]:
+    def _affected_objects(self) -> Iterator[tuple[ObjectId, tuple[ResourceRef, list[JSONObject]]]]:
         if not self._refused:
             self._told.clear()
             return

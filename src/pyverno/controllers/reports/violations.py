@@ -37,7 +37,7 @@ class Violations:
         for result in results:
             if result.status not in (Status.FAIL, Status.ERROR):
                 continue
-            if not self._may_tell(result):
+            if not self._may_report(result):
                 self.held_back += 1
                 continue
             place = f"{resource.namespace}/{resource.name}" if resource.namespace else resource.name
@@ -49,7 +49,7 @@ class Violations:
             said = f"policy {result.rule.policy.key}/{rule} {result.status.value}: {result.message}"
             self._emit(Event("PolicyViolation", "Resource Passed", said, resource, source=_SOURCE))
 
-    def _may_tell(self, result: RuleResult) -> bool:
+    def _may_report(self, result: RuleResult) -> bool:
         now, policy = self._clock(), result.rule.policy
         key = f"{policy.kind}/{policy.key}"
         if len(self._budgets) >= _MAX_POLICIES:

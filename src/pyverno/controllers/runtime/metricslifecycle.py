@@ -45,12 +45,12 @@ async def refresh_metrics(metrics: Metrics, seconds: float) -> None:
 def count_queries(metrics: Metrics) -> Callable[[str, str], None]:
     """Return a callback that counts the requests of a client."""
 
-    def tell(method: str, path: str) -> None:
+    def record_query(method: str, path: str) -> None:
         query = client_query(method, path)
         if query is not None:
             metrics.queried(*query)
 
-    return tell
+    return record_query
 
 
 def log_problems(problems: Iterable[str]) -> None:

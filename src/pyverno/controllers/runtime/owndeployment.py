@@ -45,7 +45,7 @@ class OwnDeployment:
             self._is_hidden = True
             return False
         running: int = (found.get("status") or {}).get("replicas") or 0
-        return running > _wanted(found)
+        return running > _desired_replicas(found)
 
     async def is_going(self) -> bool:
         """Return whether no replica will follow: the Deployment is gone, being deleted, or scaled to 0.
@@ -60,12 +60,12 @@ class OwnDeployment:
             if error.status != 404:
                 raise
             return True
-        return bool(found["metadata"].get("deletionTimestamp")) or _wanted(found) == 0
+        return bool(found["metadata"].get("deletionTimestamp")) or _desired_replicas(found) == 0
 
     async def _get(self) -> JSONObject:
         return await self._client.get(_DEPLOYMENTS, self._name, self._namespace)
 
 
-def _wanted(deployment: JSONObject) -> int:
+def _desired_replicas(deployment: JSONObject) -> int:
     replicas = (deployment.get("spec") or {}).get("replicas")
     return 1 if replicas is None else int(replicas)

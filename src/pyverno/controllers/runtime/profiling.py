@@ -120,13 +120,13 @@ def _sample(seconds: float, stop: threading.Event) -> Counter[str]:
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():
             if ident != own:
-                stacks[_collapsed(names.get(ident, "?"), frame)] += 1
+                stacks[_collapse(names.get(ident, "?"), frame)] += 1
         if stop.wait(_SAMPLE_SECONDS):
             break
     return stacks
 
 
-def _collapsed(thread: str, frame: FrameType | None) -> str:
+def _collapse(thread: str, frame: FrameType | None) -> str:
     calls: list[str] = []
     while frame is not None:
         code = frame.f_code
@@ -139,12 +139,12 @@ async def _heap(seconds: float, _form: str) -> web.Response:
     tracemalloc.start()
     try:
         await asyncio.sleep(seconds)
-        return web.Response(text=await asyncio.to_thread(_allocated, seconds))
+        return web.Response(text=await asyncio.to_thread(_format_allocations, seconds))
     finally:
         tracemalloc.stop()
 
 
-def _allocated(seconds: float) -> str:
+def _format_allocations(seconds: float) -> str:
     found = tracemalloc.take_snapshot().statistics("lineno")
     total = sum(each.size for each in found)
     lines = [f"{total} bytes in {sum(each.count for each in found)} blocks, allocated within {seconds:g} seconds"]

@@ -107,13 +107,13 @@ class EntryStatus:
         state, gvr = self._states.get(name), self._resource()
         if state is None or state.problem is None or gvr is None:
             return
-        patch = status_patch(state.written, _wanted(state))
+        patch = status_patch(state.written, _desired_status(state))
         if patch is not None:
             answer = await self._client.patch(gvr, name, patch, subresource="status")
             state.written = answer.get("status") or {}
 
 
-def _wanted(state: _State) -> JSONObject:
+def _desired_status(state: _State) -> JSONObject:
     condition = {
         "type": "Ready",
         "status": "False" if state.problem else "True",

@@ -97,7 +97,7 @@ class GlobalContext:
         if found is not None:
             entry, projection = found
             return entry.read(projection)
-        refused = next((entry for entry, _ in _readings(name) if entry in self._waiting), None)
+        refused = next((entry for entry, _ in _split_reference(name) if entry in self._waiting), None)
         if refused is not None:
             raise HostError(
                 f"global context entry `{refused}` was not taken: there are already {self._max_entries} of them"
@@ -122,7 +122,7 @@ class GlobalContext:
     def _find(self, name: str) -> tuple[Entry, str] | None:
         entries = self._entries
         return next(
-            ((entries[entry], projection) for entry, projection in _readings(name) if entry in entries),
+            ((entries[entry], projection) for entry, projection in _split_reference(name) if entry in entries),
             None,
         )
 
@@ -186,7 +186,7 @@ def _reference(body: JSONObject) -> tuple[ResourceRef, str]:
     return ResourceRef.of(body), str(body["metadata"].get("uid") or "")
 
 
-def _readings(name: str) -> Iterator[tuple[str, str]]:
+def _split_reference(name: str) -> Iterator[tuple[str, str]]:
     """Yield the possible meanings of a reference as (entry, projection): both names may contain dots."""
     yield name, ""
     entry, dot, _ = name.rpartition(".")

@@ -104,7 +104,7 @@ class ListedEntry:
         self._lock = threading.Lock()
         self._objects: dict[tuple[str, str], JSONObject] = {}
         self._all: list[JSON] | None = None
-        self._projected: Mapping[str, JSON] = {}
+        self._apply_projections: Mapping[str, JSON] = {}
         self._projected_from: list[JSON] | None = None
         gvr = GVR(resource.group, resource.version, resource.resource)
         self._informer = Informer(client, gvr, namespace=resource.namespace, bound=bound)
@@ -117,10 +117,10 @@ class ListedEntry:
             raise HostError(f"the data of global context entry `{self._name}` are not there yet")
         if self._informer.is_stale:
             raise HostError(f"the data of global context entry `{self._name}` are too old to rely on")
-        data = self._listed()
+        data = self._list_objects()
         if not projection:
             return data
-        found = self._projected if self._projected_from is data else self._project(data)
+        found = self._apply_projections if self._projected_from is data else self._project(data)
         failure = self._failing.get(projection)
         if failure is not None and time.monotonic() - failure[1] > self._bound:
             raise HostError(failure[0])
@@ -139,7 +139,7 @@ class ListedEntry:
 
     async def stop(self) -> None:
         """Stop the watch."""
-        await _cancelled(self._work)
+        await _cancel(self._work)
 
     def _take(self, notice: Notice, body: JSONObject) -> None:
         metadata = body["metadata"]
@@ -151,7 +151,7 @@ class ListedEntry:
                 self._objects[place] = body
             self._all = None
 
-    def _listed(self) -> list[JSON]:
+    def _list_objects(self) -> list[JSON]:
         with self._lock:
             if self._all is None:
                 self._all = [body for _, body in sorted(self._objects.items(), key=lambda item: item[0])]
@@ -159,7 +159,7 @@ class ListedEntry:
 
     def _project(self, data: list[JSON]) -> Mapping[str, JSON]:
         """Compute all projections; one that fails keeps its last value until that is too old."""
-        found = dict(self._projected)
+        found = dict(self._apply_projections)
         failing: dict[str, tuple[str, float]] = {}
         for name, evaluate in self._projections.items():
             try:
@@ -169,7 +169,7 @@ class ListedEntry:
                 log.warning("a projection failed", extra={"fields": fields})
                 reason = f'failed to apply projection "{name}": {error.message}'
                 failing[name] = reason, self._failing.get(name, ("", time.monotonic()))[1]
-        self._projected, self._projected_from, self._failing = found, data, failing
+        self._apply_projections, self._projected_from, self._failing = found, data, failing
         return found
 
     async def _watch_over(self) -> None:
@@ -249,7 +249,7 @@ class PolledEntry:
 
     async def stop(self) -> None:
         """Stop polling."""
-        await _cancelled(self._work)
+        await _cancel(self._work)
 
     async def _run(self) -> None:
         interval = max(duration_seconds(parse_duration(self._call.refresh_interval)), _SHORTEST_INTERVAL)
@@ -257,7 +257,7 @@ class PolledEntry:
             pause = interval
             try:
                 answer = await self._answer()
-                self._state = await asyncio.to_thread(self._projected, answer), ""
+                self._state = await asyncio.to_thread(self._apply_projections, answer), ""
             except PyvernoError as error:
                 self._state = {}, error.message
                 fields = {"entry": self._name, "error": error.message}
@@ -274,11 +274,11 @@ class PolledEntry:
     async def _answer(self) -> JSON:
         try:
             async with asyncio.timeout(self._bound):
-                return await self._tried()
+                return await self._call_with_retries()
         except TimeoutError:
             raise HostError(f"no answer within {self._bound:g} seconds") from None
 
-    async def _tried(self) -> JSON:
+    async def _call_with_retries(self) -> JSON:
         """Call the API up to `retryLimit` times, with growing delays."""
         pause = _FIRST_PAUSE
         for left in range(max(self._call.retry_limit, 1) - 1, -1, -1):
@@ -291,11 +291,11 @@ class PolledEntry:
             pause = min(pause * 5, _LONGEST_PAUSE)
         raise AssertionError("the last try returns or raises")
 
-    def _projected(self, answer: JSON) -> Mapping[str, JSON]:
+    def _apply_projections(self, answer: JSON) -> Mapping[str, JSON]:
         return {"": answer, **{name: evaluate(answer) for name, evaluate in self._projections.items()}}
 
 
-async def _cancelled(work: Sequence[asyncio.Task[None]]) -> None:
+async def _cancel(work: Sequence[asyncio.Task[None]]) -> None:
     for task in work:
         task.cancel()
     await asyncio.gather(*work, return_exceptions=True)

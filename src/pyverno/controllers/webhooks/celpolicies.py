@@ -109,7 +109,7 @@ def _own_hook(route: Route, base: str, policy: CelPolicy, conditions: tuple[JSON
 
 
 def _is_exact(policy: CelPolicy) -> bool:
-    match_policy = _selected(policy).match_policy
+    match_policy = _select(policy).match_policy
     return match_policy is not None and match_policy.value == "Exact"
 
 
@@ -156,30 +156,30 @@ def _rules_of(policy: CelPolicy) -> tuple[JSONObject, ...]:
 def _constraints(policy: CelPolicy) -> Iterator[MatchConstraints]:
     """Yield the resources of the copies for pod controllers, then those of the policy itself."""
     for copy in copies_of(policy):
-        yield _selected(copy.policy)
-    yield _selected(policy)
+        yield _select(copy.policy)
+    yield _select(policy)
 
 
-def _selected(policy: CelPolicy) -> MatchConstraints:
+def _select(policy: CelPolicy) -> MatchConstraints:
     constraints = policy.spec.match_constraints
     assert constraints is not None  # noqa: S101  # `_is_asked` saw to that
     return constraints
 
 
 def _selectors(policy: CelPolicy, configuration: Configuration) -> _Selectors:
-    constraints = _selected(policy)
+    constraints = _select(policy)
     namespace = constraints.namespace_selector
     if policy.is_namespaced:
         own = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [policy.namespace]}
         namespace = {"matchExpressions": [own]}
     # Kyverno: the policy's own selector of namespaces counts for cluster-wide policies only
     return _Selectors(
-        _merged(namespace, configuration.namespace_selector),
-        _merged(constraints.object_selector, configuration.object_selector),
+        _merge(namespace, configuration.namespace_selector),
+        _merge(constraints.object_selector, configuration.object_selector),
     )
 
 
-def _merged(own: JSONObject | None, general: JSONObject | None) -> JSONObject | None:
+def _merge(own: JSONObject | None, general: JSONObject | None) -> JSONObject | None:
     """Unite two label selectors; the ConfigMap's wins where both name a label."""
     if not own or not general:
         return general or own

@@ -50,23 +50,23 @@ class WebhookRegistration:
         self._memo.keep(_policies(sources))
         sources = replace(sources, memo=self._memo)
         try:
-            await self._write(self._taken(sources))
+            await self._write(self._accepted_sources(sources))
         except StatusError as error:
             if error.status not in REFUSALS:
                 raise
             log.warning("webhooks are refused", extra={"fields": {"error": error.message}})
             await self._find_faults(sources)
-            await self._write(self._taken(sources))
+            await self._write(self._accepted_sources(sources))
         return {key: message for key, (_, message) in self._refused.items()}
 
     async def _write(self, sources: Sources) -> None:
         planned = await asyncio.to_thread(plan, sources)  # it can take a second, and requests do not wait
         for wanted in planned.configurations:
-            whole = await self._with_kept(wanted, sources.endpoint)
+            whole = await self._with_accepted(wanted, sources.endpoint)
             await self._controller.apply(whole, is_fixed=not sources.settings.updates)
             self.in_place[wanted["kind"]] = whole
 
-    def _taken(self, sources: Sources) -> Sources:
+    def _accepted_sources(self, sources: Sources) -> Sources:
         """Return the sources without policies that the API server is known to refuse."""
         configuration = sources.configuration
         if self._conditions and self._conditions == _digest(configuration.match_conditions):
@@ -90,7 +90,7 @@ class WebhookRegistration:
     async def _find_faults(self, sources: Sources) -> None:
         """Find out which of the webhooks are refused, and which policies of theirs are the reason."""
         configuration = sources.configuration
-        planned = plan(self._taken(sources))
+        planned = plan(self._accepted_sources(sources))
         refused = {}
         for wanted in planned.configurations:
             for hook in wanted["webhooks"]:
@@ -103,7 +103,7 @@ class WebhookRegistration:
             fields = {"problem": next(iter(refused.values()))}
             log.error("the matchConditions of the ConfigMap are refused and left out", extra={"fields": fields})
         for key in suspects:
-            await self._judge(key, self._taken(sources).only(key))
+            await self._judge(key, self._accepted_sources(sources).only(key))
 
     async def _is_about_general_conditions(self, sources: Sources, suspects: Iterable[PolicyKey]) -> bool:
         """Return whether webhooks are taken as soon as the conditions of the ConfigMap are left out."""
@@ -136,7 +136,7 @@ class WebhookRegistration:
                     return problem
         return ""
 
-    async def _with_kept(self, wanted: JSONObject, endpoint: Endpoint) -> JSONObject:
+    async def _with_accepted(self, wanted: JSONObject, endpoint: Endpoint) -> JSONObject:
         """Return a configuration with webhooks that were taken before, of policies that are refused as they are now.
 
         An author's mistake must not take away the protection that was there.

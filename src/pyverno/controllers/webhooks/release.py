@@ -47,7 +47,7 @@ async def release(client: Client, namespace: str, *, seconds: float) -> list[str
     while True:
         running = await _running(client, namespace)
         await writer.remove_all()
-        async for gvr, item in _generated(client):
+        async for gvr, item in _list_generated(client):
             await _delete(client, gvr, item["metadata"]["name"])
         if not running:
             return stopped
@@ -88,7 +88,7 @@ async def _running(client: Client, namespace: str) -> list[str]:
     return [item["metadata"]["name"] for item in found if (item.get("status") or {}).get("replicas")]
 
 
-async def _generated(client: Client) -> AsyncIterator[tuple[GVR, JSONObject]]:
+async def _list_generated(client: Client) -> AsyncIterator[tuple[GVR, JSONObject]]:
     """Yield admission policies that were generated from policies, and their bindings, which come first."""
     for word, versions in _VERSIONS.items():
         for noun in ("policybindings", "policies"):

@@ -90,10 +90,10 @@ def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: Kind
     found: set[Entry] = set()
     for rule in rules:
         if isinstance(rule.action, Generate):
-            found.update(_matched(policy, rule, kinds, ALL_OPERATIONS))
+            found.update(_match_entries(policy, rule, kinds, ALL_OPERATIONS))
             found.update(_downstream(policy, rule.action, kinds))
         elif webhook_type in webhook_types(rule):
-            found.update(_matched(policy, rule, kinds, _DEFAULT_OPERATIONS[webhook_type]))
+            found.update(_match_entries(policy, rule, kinds, _DEFAULT_OPERATIONS[webhook_type]))
     return _with_ephemeral_containers(found)
 
 
@@ -103,15 +103,15 @@ def unknown_kinds(policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
     return tuple(text for text in selectors if not served_targets(text, kinds))
 
 
-def _matched(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:
+def _match_entries(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:
     for block in rule.match.blocks:
         operations = tuple(operation.value for operation in block.resources.operations) or default
         for text in block.resources.kinds:
-            excluded = _excluded(rule.exclude, text)
+            excluded = _excluded_operations(rule.exclude, text)
             yield from _entries(policy, text, kinds, [each for each in operations if each not in excluded])
 
 
-def _excluded(exclude: MatchBlocks | None, kind: str) -> frozenset[str]:
+def _excluded_operations(exclude: MatchBlocks | None, kind: str) -> frozenset[str]:
     """Return the operations that `exclude.any` takes away from a kind altogether."""
     found: set[str] = set()
     for block in exclude.any if exclude is not None else ():

@@ -34,7 +34,7 @@ class DataSource:
         data = value.get("data")
         if not isinstance(data, dict):
             raise EvaluationError("the data of a generate rule must be an object")
-        return (CreateEffect(_placed(data, target, run)),)
+        return (CreateEffect(_place(data, target, run)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class CloneSource:
             text = f"source resource {api_version} {kind}/{namespace}/{name} not found"
             raise EvaluationError(redact_values(text, self.document, value))
         # Kyverno: the copy of one named object stays when the rule is gone
-        return (replace(_cloned(source, target, run), orphan_on_policy_delete=True),)
+        return (replace(_clone(source, target, run), orphan_on_policy_delete=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class CloneListSource:
             listing = partial(run.broker.list_objects, api_version, kind, namespace, clone.get("selector"))
             for source in redact_errors(listing, (self.document, value)):
                 own = {**target, "apiVersion": api_version, "kind": kind, "name": ResourceRef.of(source).name}
-                found.append(_cloned(source, own, run))
+                found.append(_clone(source, own, run))
         return found
 
 
@@ -165,7 +165,7 @@ def _for_elements(entry: GenerateElements, run: Run, problems: list[str]) -> lis
     return made
 
 
-def _placed(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
+def _place(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
     """Give an object the identity from the rule, and labels with its origin."""
     metadata = data.get("metadata")
     metadata = dict(metadata) if isinstance(metadata, dict) else {}
@@ -183,7 +183,7 @@ def _placed(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
     return placed
 
 
-def _cloned(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
+def _clone(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
     origin = ResourceRef.of(source)
     metadata = {key: value for key, value in (source.get("metadata") or {}).items() if key not in _DROPPED}
     if origin.namespace != (target.get("namespace") or ""):
@@ -192,7 +192,7 @@ def _cloned(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
     copy = {key: value for key, value in source.items() if key != "status"}
     copy["metadata"] = metadata
     identity = {**target, "apiVersion": target.get("apiVersion") or origin.api_version}
-    placed = _placed(copy, identity, run)
+    placed = _place(copy, identity, run)
     labels = {key: value for key, value in placed["metadata"]["labels"].items() if key != CLONE_SOURCE}
     labels.update(copy_labels(source))
     placed["metadata"] = {**placed["metadata"], "labels": labels}

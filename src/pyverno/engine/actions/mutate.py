@@ -126,7 +126,7 @@ def _with_object(run: Run, document: JSON) -> Run:
     return run.with_request(request, run.scope.with_values(request=value))
 
 
-def _described(document: JSON) -> str:
+def _describe(document: JSON) -> str:
     ref = ResourceRef.of(document)
     if not ref.kind and not ref.name:
         return "mutated resource"
@@ -152,7 +152,7 @@ class MutateRule(SkippedByException):
             return (Verdict(Status.ERROR, error.message),)
         if changed is document or equal(changed, document):
             return (Verdict(Status.SKIP, self.change.nothing),)
-        return (Verdict(Status.PASS, _described(changed), patched=changed),)
+        return (Verdict(Status.PASS, _describe(changed), patched=changed),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,4 +257,4 @@ class MutateExisting:
         if changed is document or equal(changed, document):
             return Verdict(Status.SKIP, self.change.nothing, target=target)
         effects = (existing.patched(changed),)
-        return Verdict(Status.PASS, _described(changed), patched=changed, effects=effects, target=target)
+        return Verdict(Status.PASS, _describe(changed), patched=changed, effects=effects, target=target)

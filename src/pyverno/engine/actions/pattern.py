@@ -96,7 +96,7 @@ class PatternCheck(SkippedByException):
 
     def make(self, document: JSON, run: Run) -> Pattern:
         """Compile the pattern that variables made for one request."""
-        return _compiled(document, run)
+        return _compile(document, run)
 
     def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is this pattern."""
@@ -158,7 +158,7 @@ class PatternCheck(SkippedByException):
         return self._verdict(outcome, message)
 
 
-def _compiled(document: JSON, run: Run, *, float_numbers: bool = False) -> Pattern:
+def _compile(document: JSON, run: Run, *, float_numbers: bool = False) -> Pattern:
     """Compile a pattern that variables have made: what it costs depends on the request."""
     run.runtime.budget.charge_bytes(weight(document), per_step=_BYTES_PER_STEP)
     return compile_pattern(document, float_numbers=float_numbers)
@@ -187,17 +187,17 @@ class AnyPatternCheck(SkippedByException):
         patterns = self.compiled
         if patterns is None:
             try:
-                patterns = self._rendered(run)
+                patterns = self._render_patterns(run)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, f"variable substitution failed: {error.message}"),)
             if patterns is None:
                 text = "failed to deserialize anyPattern, expected type array"
                 return (Verdict(Status.ERROR, text),)
-        return self._judged(patterns, subject, run)
+        return self._judge(patterns, subject, run)
 
     def make(self, document: JSON, run: Run) -> Pattern:
         """Compile one alternative that variables made for one request."""
-        return _compiled(document, run, float_numbers=True)
+        return _compile(document, run, float_numbers=True)
 
     def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
         """Return the fast tier of a rule that is these alternatives."""
@@ -229,7 +229,7 @@ class AnyPatternCheck(SkippedByException):
 
         return verdict
 
-    def _judged(self, patterns: Sequence[Pattern], subject: JSON, run: Run) -> Sequence[Verdict]:
+    def _judge(self, patterns: Sequence[Pattern], subject: JSON, run: Run) -> Sequence[Verdict]:
         if not patterns:
             return (Verdict(Status.PASS, self._message_or_empty(run)),)
         uses_checks = patterns is self.compiled
@@ -250,7 +250,7 @@ class AnyPatternCheck(SkippedByException):
             return (Verdict(Status.SKIP, " ".join(pieces)),)
         return (Verdict(Status.FAIL, self._failure(run, " ".join(failed))),)
 
-    def _rendered(self, run: Run) -> tuple[Pattern, ...] | None:
+    def _render_patterns(self, run: Run) -> tuple[Pattern, ...] | None:
         document = self.template.render(run.scope, run.runtime, delete_request=run.is_delete)
         if not isinstance(document, list):
             return None

@@ -238,9 +238,9 @@ class _BlockAtWork:
         verdicts, status = self._judge()
         if status is ImageStatus.PASS or self._rendered is None:
             return verdicts, status
-        return tuple(each._replace(message=self._redacted(each.message)) for each in verdicts), status
+        return tuple(each._replace(message=self._redact(each.message)) for each in verdicts), status
 
-    def _redacted(self, message: str) -> str:
+    def _redact(self, message: str) -> str:
         prefix = self._failed("")
         kept = prefix if message.startswith(prefix) else ""
         return kept + redact_values(message[len(kept) :], self._block.document, self._rendered)
@@ -304,12 +304,12 @@ class _BlockAtWork:
         named: dict[str, JSON] = {}
         for index, attestation in enumerate(demands.attestations):
             conditions = self._block.conditions[index] if index < len(self._block.conditions) else None
-            predicate = self._attested(attestation, conditions)
+            predicate = self._check_attestation(attestation, conditions)
             if attestation.name:
                 named[attestation.name] = predicate
             text = f"verified image attestations for {self._text}"
         if self._block.deny is not None:
-            text = self._allowed(self._block.deny, named)
+            text = self._check_conditions(self._block.deny, named)
         if key is not None:
             passes.add(key, trust, self._run.runtime.host.now())
         return text
@@ -329,7 +329,7 @@ class _BlockAtWork:
         except HostUnavailableError:
             return None
 
-    def _attested(self, demand: AttestationDemand, conditions: Conditions | None) -> JSON:
+    def _check_attestation(self, demand: AttestationDemand, conditions: Conditions | None) -> JSON:
         """Return the predicate of an attestation whose signatures and conditions hold."""
         if not demand.type:
             raise _FailedError(f"{demand.path}: missing type")
@@ -373,7 +373,7 @@ class _BlockAtWork:
         outcome = conditions.check(scope, run.runtime, delete_request=run.is_delete)
         return "" if outcome.met else outcome.message or "the conditions do not hold"
 
-    def _allowed(self, deny: DenyCheck, named: Mapping[str, JSON]) -> str:
+    def _check_conditions(self, deny: DenyCheck, named: Mapping[str, JSON]) -> str:
         run = self._run
         verdict = deny.run(run.with_scope(run.scope.with_mapping(dict(named))))[0]
         if verdict.status is Status.PASS:

@@ -113,7 +113,7 @@ class _Finder:
             case ast.Ident():
                 return list(roots.get(node.name, ()))
             case ast.Select() | ast.Has():
-                return self._selected(node, roots)
+                return self._select(node, roots)
             case ast.Index():
                 below = self.reads(node.operand, roots)
                 if isinstance(node.index, ast.Literal) and isinstance(node.index.value, (str, int)):
@@ -131,7 +131,7 @@ class _Finder:
     def _inside(self, node: ast.Comprehension, ranges: list[Path], roots: _Roots) -> list[Path]:
         return ranges or [path for part in (node.condition, node.body) if part for path in self.reads(part, roots)]
 
-    def _selected(self, node: ast.Select | ast.Has, roots: _Roots) -> list[Path]:
+    def _select(self, node: ast.Select | ast.Has, roots: _Roots) -> list[Path]:
         operand, name = node.operand, node.field
         if isinstance(operand, ast.Ident):
             if operand.name == "variables" and name in self.variables and self.depth < 20:

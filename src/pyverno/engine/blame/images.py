@@ -17,7 +17,7 @@ __all__ = ["blamed_image", "blamed_text"]
 def blamed_image(images: Sequence[ImageInfo], message: str, document: JSON) -> Path | None:
     """Return the path of the image that a message names; what all images have in common where it names none."""
     names = {name: image for image in images for name in (image.reference_with_tag, image.reference)}
-    named = names.get(_named(tuple(names), message))
+    named = names.get(_longest_name(tuple(names), message))
     if named is not None:
         return parse_slashed(named.pointer, document)
     return common([parse_slashed(image.pointer, document) for image in images]) if images else None
@@ -25,14 +25,14 @@ def blamed_image(images: Sequence[ImageInfo], message: str, document: JSON) -> P
 
 def blamed_text(texts: Sequence[str], message: str, document: JSON) -> Path | None:
     """Return the path of the text of an image that a message names; what all of them have in common without one."""
-    named = _named(texts, message)
+    named = _longest_name(texts, message)
     paths = [path for path, text in _texts(document) if (text == named if named else text in texts)]
     if not paths:
         return None
     return paths[0] if named else common(paths)
 
 
-def _named(names: Sequence[str], message: str) -> str:
+def _longest_name(names: Sequence[str], message: str) -> str:
     """Return the longest of the names in a message: one may be the beginning of another."""
     return max((name for name in names if name and name in message), key=len, default="")
 

@@ -219,10 +219,10 @@ class ConstraintMatcher:
         target = f"{seen.gvr}/{request.subresource}" if request.subresource else str(seen.gvr)
         return f"operation {operation} on {target} is not matched"
 
-    def _find_resource(self, gvk: GVK, gvr: GVR | None) -> _Seen:
+    def _find_resource(self, gvk: GVK, gvr: GVR | None) -> _KindNames:
         return (_seen if _is_short(gvk, gvr) else _see)(gvk, gvr, self.kinds, self.is_equivalent)
 
-    def _refusal(self, seen: _Seen, namespace: str) -> str | None:
+    def _refusal(self, seen: _KindNames, namespace: str) -> str | None:
         """Return why no constraint can bring this request in."""
         gvr = seen.gvr
         if self.never and (gvr.group, gvr.resource) in self.never:
@@ -254,7 +254,7 @@ class ConstraintMatcher:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _KindNames:
     """How a kind looks to rules: its resource, other names of that resource, and its scope (None = unknown)."""
 
     gvr: GVR
@@ -285,9 +285,9 @@ def _is_short(gvk: GVK, gvr: GVR | None) -> bool:
     return max(map(len, texts if gvr is None else (*texts, gvr.group, gvr.version, gvr.resource))) <= MAX_NAME
 
 
-def _see(gvk: GVK, gvr: GVR | None, kinds: KindTable, is_equivalent: bool) -> _Seen:
+def _see(gvk: GVK, gvr: GVR | None, kinds: KindTable, is_equivalent: bool) -> _KindNames:
     known = gvr if gvr is not None else resource_of(gvk, kinds)
-    return _Seen(known, _equivalents(known, kinds) if is_equivalent else (), kinds.is_namespaced(gvk))
+    return _KindNames(known, _equivalents(known, kinds) if is_equivalent else (), kinds.is_namespaced(gvk))
 
 
 _seen = lru_cache(maxsize=1024)(_see)

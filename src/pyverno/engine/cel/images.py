@@ -124,25 +124,27 @@ class ImageHost(BrokerHost):
 
     def _verifies(self, image: str, name: str, attestation: ImageAttestation | None) -> bool:
         """Return whether an attestor signed an image or an attestation of it; why not is kept in `problems`."""
-        work, attestor = self.at_work(image), self._built(name)
+        work, attestor = self.at_work(image), self._build(name)
         attestors = AttestorSet(attestor.path, (attestor,), 1)
         if self.attestors[name].is_notary:
             problems = self._notary(work, image, attestors, attestation)
         elif attestation is None:
-            problems = self._signed(work, attestors)
+            problems = self._check_signatures(work, attestors)
         else:
-            problems = self._stated(work, image, attestors, attestation)
+            problems = self._check_statements(work, image, attestors, attestation)
         self.problems.extend(f"{image}: {each}" for each in problems or ())
         return problems is None
 
     @staticmethod
-    def _signed(work: ImageAtWork, attestors: AttestorSet) -> Problems:
+    def _check_signatures(work: ImageAtWork, attestors: AttestorSet) -> Problems:
         # Kyverno looks at layers only where there are no bundles; an added signature must not hide the others
         return _first_pass(
             work.check_signatures(attestors, form) for form in (SignatureForm.BUNDLE, SignatureForm.SIGNATURE_TAG)
         )
 
-    def _stated(self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation) -> Problems:
+    def _check_statements(
+        self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation
+    ) -> Problems:
         if demanded.artifact_type:
             # Kyverno's text is another; its verifier fails as well, because cosign signs no referrer
             return (f"{attestors.path}: cosign verifies in-toto attestations only, not referrers",)
@@ -181,7 +183,7 @@ class ImageHost(BrokerHost):
             raise EvaluationError("there is no such attestor in the policy")
         return name
 
-    def _built(self, name: str) -> Attestor:
+    def _build(self, name: str) -> Attestor:
         if name not in self.built:
             evaluate = self.evaluate() if self.evaluate is not None else None
             if evaluate is None:

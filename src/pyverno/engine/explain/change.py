@@ -80,7 +80,7 @@ class _Search:
         self._result = result
         self._review = review
         self._trace = trace
-        self._wanted = _turned(result.status)
+        self._wanted = _opposite_statuses(result.status)
         self._reviews = MAX_REVIEWS
         self._traces = MAX_TRACES
 
@@ -117,7 +117,7 @@ class _Search:
     def _second(self, steps: Sequence[tuple[Edit, str]]) -> _Turned | None:
         """Try the trace's suggestions after a first edit that changed the rule's result."""
         for edit, _ in steps[:_BROAD]:
-            for other in islice(candidates(*self._traced((edit,))), _WIDE):
+            for other in islice(candidates(*self._trace_changed((edit,))), _WIDE):
                 found, _ = self._try((edit, other))
                 if found is not None:
                     return found
@@ -139,7 +139,7 @@ class _Search:
                 tried[edit.path] += 1
                 if not message or (message in seen and tried[edit.path] > _DEEP):
                     continue
-                after, changed = self._traced(together)
+                after, changed = self._trace_changed(together)
                 if _score(after) > before:
                     seen.add(message)
                     edits, traces, document = together, after, changed
@@ -169,7 +169,7 @@ class _Search:
                 edits, status = found
         return edits, status
 
-    def _traced(self, edits: tuple[Edit, ...]) -> tuple[Sequence[RuleTrace], JSON]:
+    def _trace_changed(self, edits: tuple[Edit, ...]) -> tuple[Sequence[RuleTrace], JSON]:
         """Return the traces of the rule for the changed object, and that object; none when no trace is left."""
         changed = applied(self._request.object, edits)
         if changed is None or self._traces <= 0:
@@ -216,7 +216,7 @@ def _holds(node: Node) -> int:
     return 0
 
 
-def _turned(status: Status) -> frozenset[Status]:
+def _opposite_statuses(status: Status) -> frozenset[Status]:
     if status in (Status.PASS, Status.SKIP):
         return frozenset({Status.FAIL, Status.WARN})
     return frozenset({Status.PASS})

@@ -96,7 +96,7 @@ class _Maker:
             finally:
                 for child in children:  # context entries that the condition was the first to read
                     recorder.add(child)
-                sides = (_held(key, condition.key, confidence), _held(value, condition.value, confidence))
+                sides = (_record_side(key, condition.key, confidence), _record_side(value, condition.value, confidence))
                 texts = (shortened(key.document), condition.operator, shortened(value.document))
                 recorder.add(ConditionNode(place, *texts, *sides, holds, problem, reads))
             return holds
@@ -104,7 +104,7 @@ class _Maker:
         return replace(condition, _test=recorded)
 
 
-def _held(side: Template, written: Template, confidence: Confidence) -> Held | None:
+def _record_side(side: Template, written: Template, confidence: Confidence) -> Held | None:
     if written.is_static:
         return Shown(shortened(written.document))
     if not isinstance(side, _Side) or not side.last:

@@ -227,7 +227,7 @@ def _of_condition(node: ConditionNode, names: Mapping[str, FieldPath], document:
     constants = [each.value for each in (node.value, node.key) if isinstance(each, Shown)]
     for text in node.reads:
         for path in jmespath_reads(text, names):
-            for place in _expanded(path, document):
+            for place in _expand(path, document):
                 yield from _alternatives(place, document, constants)
 
 
@@ -239,7 +239,7 @@ def _of_expressions(nodes: Sequence[Node], document: JSON) -> Iterator[Edit]:
     constants = [each for node in found for each in node.constants]
     paths = dict.fromkeys(path for node in found for path in node.reads)
     for path in paths:
-        for place in _expanded(path, document):
+        for place in _expand(path, document):
             yield from _alternatives(place, document, constants)
 
 
@@ -256,7 +256,7 @@ def _alternatives(path: FieldPath, document: JSON, constants: Sequence[JSON]) ->
             yield Edit(path, value)
 
 
-def _expanded(path: FieldPath, document: JSON) -> Iterator[FieldPath]:
+def _expand(path: FieldPath, document: JSON) -> Iterator[FieldPath]:
     """Yield the paths that `*` matches in the object."""
     found: list[FieldPath] = [()]
     for position, part in enumerate(path):

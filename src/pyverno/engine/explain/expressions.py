@@ -63,7 +63,7 @@ class RecordedProgram(Program):
         except PyvernoError as error:
             self._record(trace, computed, None, error.message)
             raise
-        value = self._held(self.checked.root.id, found, is_outcome=isinstance(found, bool))
+        value = self._record_value(self.checked.root.id, found, is_outcome=isinstance(found, bool))
         self._record(trace, computed, value, "")
         return found
 
@@ -87,9 +87,9 @@ class RecordedProgram(Program):
                 text = spans.text(node) if spans is not None else ""
             except (KeyError, IndexError):
                 text = ""
-            yield PartNode(node.offset, text, None if error else self._held(node.id, value), error)
+            yield PartNode(node.offset, text, None if error else self._record_value(node.id, value), error)
 
-    def _held(self, node: int, value: Value, *, is_outcome: bool = False) -> Held:
+    def _record_value(self, node: int, value: Value, *, is_outcome: bool = False) -> Held:
         source = self._tainted.get(node, "")
         if source and not is_outcome:
             return Hidden(source)

@@ -62,7 +62,7 @@ class _Observer:
         def recorded(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
             with self._recorder.inside() as children:
                 problem = check(value, path, ledger)
-            outcome, cause = _decided(problem)
+            outcome, cause = _decide(problem)
             where = _fields(path)
             wanted: Held = Hidden(self._source) if self._source else Shown(shortened(pattern))
             if part == "value":
@@ -95,7 +95,7 @@ class _Observer:
         def recorded(resource: JSONObject, path: Path, ledger: Ledger) -> Problem | None:
             with self._recorder.inside() as children:
                 problem = step(resource, path, ledger)
-            outcome, cause = _decided(problem)
+            outcome, cause = _decide(problem)
             where = (*_fields(path), key)
             self._recorder.add(
                 PatternNode(
@@ -117,7 +117,7 @@ class _Observer:
         return recorded
 
 
-def _decided(problem: Problem | None) -> tuple[str, str]:
+def _decide(problem: Problem | None) -> tuple[str, str]:
     if problem is None:
         return "pass", ""
     # Kyverno knows no path for lists of different lengths

@@ -122,7 +122,7 @@ class _Copier:
 
     def copied(self, value: T, place: FieldPath) -> T:
         """Return the value with recorded parts; the value itself when it has none."""
-        return cast(T, self._copied(value, place))
+        return cast(T, self._copy(value, place))
 
     def action(self, action: Any, place: FieldPath) -> RecordedAction:
         """Return an action that records its verdicts."""
@@ -133,9 +133,9 @@ class _Copier:
         inner = self._parts(action, own)
         return RecordedAction(inner, kind or "check", self._recorder, self._confidence, own)
 
-    def _copied(self, value: Any, place: FieldPath) -> Any:
+    def _copy(self, value: Any, place: FieldPath) -> Any:
         if type(value) is tuple:
-            made = tuple(self._copied(each, (*place, index)) for index, each in enumerate(value))
+            made = tuple(self._copy(each, (*place, index)) for index, each in enumerate(value))
             return made if any(new is not old for new, old in zip(made, value, strict=True)) else value
         make = _MAKERS.get(type(value))
         if make is not None:
@@ -152,7 +152,7 @@ class _Copier:
             if each.name in ("check", "scoped_check") and hasattr(old, "exempt"):
                 new = self.action(old, place)
             else:
-                new = self._copied(old, (*place, *_name(value, each.name)))
+                new = self._copy(old, (*place, *_name(value, each.name)))
             if new is not old:
                 changes[each.name] = new
         if isinstance(value, (PatternCheck, AnyPatternCheck)) and value.compiled is None:

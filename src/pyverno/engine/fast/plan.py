@@ -131,7 +131,7 @@ def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) 
     )
     together: list[Fast | RuleSequence] = []
     for first in range(0, len(fast), GROUP):
-        together.extend(_fused(fast[first : first + GROUP], checks, time))
+        together.extend(_build_plan(fast[first : first + GROUP], checks, time))
     known = {id(policy) for policy in fast}
     return (*together, *_sequences(policy for policy in policies if id(policy) not in known))
 
@@ -152,7 +152,7 @@ def _sequences(policies: Iterable[Selected]) -> Iterator[RuleSequence]:
         yield RuleSequence(tuple(several))
 
 
-def _fused(policies: tuple[Selected, ...], checks: Checks, time: CompileSlice) -> Plan:
+def _build_plan(policies: tuple[Selected, ...], checks: Checks, time: CompileSlice) -> Plan:
     """Return policies as one step, or as sequences of rules when they have no pass-check."""
     tiers = [candidate.fast_tier for policy in policies for candidate in _first_candidates(policy)]
     otherwise = tuple(_sequences(policies))

@@ -60,7 +60,7 @@ def with_statuses(resource: JSONObject, policy: str, rule: str, statuses: Mappin
     if policies:
         changed[SCOPED_ANNOTATION] = encode({"version": _VERSION, "policies": policies})
     if statuses:
-        legacy = _decoded(annotations.get(LEGACY_ANNOTATION))
+        legacy = _decode(annotations.get(LEGACY_ANNOTATION))
         changed[LEGACY_ANNOTATION] = encode({**legacy, **{image: found.value for image, found in statuses.items()}})
     if changed == annotations:
         return resource
@@ -69,11 +69,11 @@ def with_statuses(resource: JSONObject, policy: str, rule: str, statuses: Mappin
 
 def _policies(resource: JSON) -> JSONObject:
     annotations = _object(_object(_object(resource).get("metadata")).get("annotations"))
-    body = _decoded(annotations.get(SCOPED_ANNOTATION))
+    body = _decode(annotations.get(SCOPED_ANNOTATION))
     return _object(body.get("policies")) if body.get("version") == _VERSION else {}
 
 
-def _decoded(text: JSON) -> JSONObject:
+def _decode(text: JSON) -> JSONObject:
     try:
         return _object(decode(text.encode())) if isinstance(text, str) else {}
     except DocumentError:

@@ -104,7 +104,7 @@ class ImageAtWork:
             image = self.resolve()
             return self._check_notary(attestors, image)
         expected = Expected(self.resolve().digest, IMAGE_SIGNATURE, self.now())
-        return self._held(attestors, lambda entry: self._read(form, entry), expected)
+        return self._check_set(attestors, lambda entry: self._read(form, entry), expected)
 
     def check_artifacts(self, attestors: AttestorSet, artifact_type: str) -> ArtifactFinding:
         """Hold the Notary signatures of artifacts that refer to the image against a set; raises HostError.
@@ -146,7 +146,7 @@ class ImageAtWork:
         described = NotaryTarget(target.digest, target.size, self.now(), target.media_type)
         return check_notary(
             attestors,
-            lambda entry: self._stored(SignatureForm.NOTARY, entry, target.digest),
+            lambda entry: self._fetch_stored(SignatureForm.NOTARY, entry, target.digest),
             described,
             self.runtime.budget.check_deadline,
             self._revocation,
@@ -164,7 +164,7 @@ class ImageAtWork:
             kept = [each for each in read.signatures if each.payload.predicate_type == predicate_type]
             return _Read(tuple(kept), read.problems)
 
-        found = self._held(attestors, of_type, expected)
+        found = self._check_set(attestors, of_type, expected)
         verified: dict[int, Signature] = {}
         seen: set[int] = set()
         for entry in _attestors_in(attestors):
@@ -175,7 +175,7 @@ class ImageAtWork:
                     verified[id(each)] = each
         return StatementFinding(found, tuple(verified.values()), len(seen))
 
-    def _held(self, attestors: AttestorSet, read: Callable[[Attestor], _Read], expected: Expected) -> SetFinding:
+    def _check_set(self, attestors: AttestorSet, read: Callable[[Attestor], _Read], expected: Expected) -> SetFinding:
         problems: list[str] = []
 
         def signatures(entry: Attestor) -> Sequence[Signature]:
@@ -193,9 +193,9 @@ class ImageAtWork:
         """Return the signatures where an attestor has them, fetched and read once in a review."""
         digest = self.resolve().digest
         key = ("signatures", *self._place(entry), digest, form, self.broker.namespace, repr(self._access(entry)))
-        return self._once(key, lambda: _read_all(self._stored(form, entry, digest)))
+        return self._once(key, lambda: _read_all(self._fetch_stored(form, entry, digest)))
 
-    def _stored(self, form: SignatureForm, entry: Attestor, digest: str) -> tuple[StoredSignature, ...]:
+    def _fetch_stored(self, form: SignatureForm, entry: Attestor, digest: str) -> tuple[StoredSignature, ...]:
         """Return the stored signatures of an attestor, fetched once in a review."""
 
         def query(image: ImageAtWork) -> SignatureQuery | None:

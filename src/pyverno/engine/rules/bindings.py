@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-def _charged(run: Run, value: JSON) -> JSON:
+def _charge(run: Run, value: JSON) -> JSON:
     """Count a loaded value against the context budget and return it."""
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -97,7 +97,7 @@ def _apply_query(query: ExpressionText, value: JSON, run: Run, name: str, prefix
         raise ContextEntryError(f"{prefix}{text}", is_missing=error.is_missing) from error
 
 
-def _rendered(template: Template, run: Run, entry: str) -> JSON:
+def _render(template: Template, run: Run, entry: str) -> JSON:
     """Return a part of an entry with its variables; an error names the entry, and the part as it was written."""
     try:
         return template.render(run.scope, run.runtime, delete_request=run.is_delete)
@@ -107,7 +107,7 @@ def _rendered(template: Template, run: Run, entry: str) -> JSON:
 
 
 def _render_text(template: Template, run: Run, entry: str, what: str) -> str:
-    value = _rendered(template, run, entry)
+    value = _render(template, run, entry)
     if not isinstance(value, str):
         raise EvaluationError(f"{what} must be a string after substituting variables")
     return value
@@ -127,22 +127,22 @@ class VariableBinding:
         return run.scope.bind(self.name, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        value = self._found(run)
+        value = self._load_value(run)
         if value is None:
             text = f"failed to add context entry for variable {self.name} since it evaluated to nil"
             raise ContextEntryError(text, is_missing=True)
         check_size(value, run.runtime.budget, max_parts=run.runtime.budget.text_bytes)
-        return _charged(run, value)
+        return _charge(run, value)
 
-    def _found(self, run: Run) -> JSON:
+    def _load_value(self, run: Run) -> JSON:
         if self.query is not None and self.query.inner:
             self._check_variables(self.query, run)
         if self.value is not None:
-            value = _rendered(self.value, run, self.name)
+            value = _render(self.value, run, self.name)
             if self.query is None:
                 return value
             try:
-                return self._queried(self.query, value, run)
+                return self._query(self.query, value, run)
             except EvaluationError as error:
                 return self._default_or(run, error, self.name, error.message)
         assert self.query is not None  # noqa: S101 - compiled entries have a value or a query
@@ -166,7 +166,7 @@ class VariableBinding:
             text = f"failed to substitute variables in context entry {self.name} {query.text}: {error.message}"
             raise ContextEntryError(text, is_missing=error.is_missing) from error
 
-    def _queried(self, query: ExpressionText, value: JSON, run: Run) -> JSON:
+    def _query(self, query: ExpressionText, value: JSON, run: Run) -> JSON:
         """Evaluate the query on the value; one that is a variable as a whole reads the key which its text names."""
         if query.by_name is None:
             return query.evaluate(value, run.scope, run.runtime, delete_request=run.is_delete)
@@ -189,7 +189,7 @@ class VariableBinding:
 
     def _render_default(self, run: Run) -> JSON:
         assert self.default is not None  # noqa: S101 - checked by the callers
-        return _rendered(self.default, run, self.name)
+        return _render(self.default, run, self.name)
 
 
 def _bind_loaded(name: str, run: Run, load: Callable[[], JSON]) -> Scope:
@@ -198,7 +198,7 @@ def _bind_loaded(name: str, run: Run, load: Callable[[], JSON]) -> Scope:
 
     def value() -> JSON:
         try:
-            found = _charged(run, load())
+            found = _charge(run, load())
         except HostError:
             if name in run.supplied:
                 return below[name]
@@ -268,22 +268,22 @@ class ApiCallBinding:
 
     def _load(self, run: Run) -> JSON:
         with _prefix_errors("failed to fetch data for APICall"):
-            send = self._prepared(run)
+            send = self._prepare(run)
             try:
                 answer = send()
             except HostError:
                 if self.default is None or self.name in run.supplied:
                     raise
-                return _rendered(self.default, run, self.name)
+                return _render(self.default, run, self.name)
         if self.query is None:
             return answer
         return _apply_query(self.query, answer, run, self.name, "failed to store data for APICall: ")
 
-    def _prepared(self, run: Run) -> Callable[[], JSON]:
+    def _prepare(self, run: Run) -> Callable[[], JSON]:
         """Substitute everything first: an error in that is an error even where there is a default."""
         body: JSON = None
         if self.data:
-            body = {key: _rendered(value, run, self.name) for key, value in self.data}
+            body = {key: _render(value, run, self.name) for key, value in self.data}
         if self.url_path is not None:
             path = _render_text(self.url_path, run, self.name, "the urlPath")
             return partial(redact_errors, partial(self._call_path, run, path, body), (self.url_path, path))

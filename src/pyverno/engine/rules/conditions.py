@@ -93,8 +93,8 @@ class ConditionBlock:
                 break
             true.append(condition.message)
         if any_holds and all_hold:
-            return ConditionOutcome(True, _joined(true, "; "))
-        return ConditionOutcome(False, _joined(false, "; "))
+            return ConditionOutcome(True, _join(true, "; "))
+        return ConditionOutcome(False, _join(false, "; "))
 
     def holds(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
         """Return whether the block is met, `all` first; what comes after a decision is not evaluated."""
@@ -156,9 +156,9 @@ class Conditions:
             met.append(outcome.pieces)
         for condition in self.listed:
             if not condition.holds(scope, runtime, delete_request=delete_request):
-                return ConditionOutcome(False, _joined((condition.message,), ""))
-            met.append(_joined((condition.message,), ""))
-        return ConditionOutcome(True, _strung(met, ";"))
+                return ConditionOutcome(False, _join((condition.message,), ""))
+            met.append(_join((condition.message,), ""))
+        return ConditionOutcome(True, _join_groups(met, ";"))
 
     def hold(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> bool:
         """Return whether the conditions of a cleanup policy or an exception are met.
@@ -342,11 +342,11 @@ def as_float(value: JSON) -> JSON:
     return value
 
 
-def _joined(messages: Iterable[str], separator: str) -> tuple[str, ...]:
-    return _strung([(message,) for message in messages if message], separator)
+def _join(messages: Iterable[str], separator: str) -> tuple[str, ...]:
+    return _join_groups([(message,) for message in messages if message], separator)
 
 
-def _strung(groups: Iterable[tuple[str, ...]], separator: str) -> tuple[str, ...]:
+def _join_groups(groups: Iterable[tuple[str, ...]], separator: str) -> tuple[str, ...]:
     pieces: list[str] = []
     for group in groups:
         if group:

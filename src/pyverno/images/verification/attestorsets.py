@@ -126,10 +126,10 @@ def _read_entry(
     inner.finish()
     if len(made) == 1:
         return (UnresolvedAttestor(inner.path, made[0], _names_object(inner.body)),)
-    return tuple(_placed(make, f"{parent}.entries[{index + offset}].{way}") for offset, make in enumerate(made))
+    return tuple(_place(make, f"{parent}.entries[{index + offset}].{way}") for offset, make in enumerate(made))
 
 
-def _placed(make: Make, path: str) -> UnresolvedAttestor:
+def _place(make: Make, path: str) -> UnresolvedAttestor:
     return UnresolvedAttestor(path, lambda trust: replace(make(trust), path=path))
 
 

@@ -126,7 +126,7 @@ def check_chain(
     if not chain:
         remembered = known.find(key, time) if known is not None else None
         chain = _issued_by(leaf, remembered, time) if remembered is not None else ()
-        chain = chain or _searched(leaf, offered, roots, time)
+        chain = chain or _search(leaf, offered, roots, time)
         if known is not None:
             known.remember(key, chain)
     for each in chain[1:]:
@@ -145,7 +145,7 @@ def _issued_by(leaf: Certificate, issuers: _Issuers, time: int) -> tuple[Certifi
     return (leaf, *issuers.chain) if len(found) == 2 else ()
 
 
-def _searched(
+def _search(
     leaf: Certificate, offered: Sequence[Certificate], roots: Sequence[Certificate], time: int
 ) -> tuple[Certificate, ...]:
     try:

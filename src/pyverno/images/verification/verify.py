@@ -97,7 +97,7 @@ def verify_set(
             tried = [verify(entry, each, expected) for each in found]
             good = next((each for each in tried if each.ledger.passes), None)
             findings.extend(tried if good is None else (good,))
-            who = _who(entry)
+            who = _signer_key(entry)
             if good is None:
                 problems.append(f"{entry.path}: {_worst(tried)}")
             elif who in counted:
@@ -110,7 +110,7 @@ def verify_set(
     return SetFinding(attestors.path, verified, attestors.count, tuple(findings), tuple(problems))
 
 
-def _who(attestor: Attestor) -> object:
+def _signer_key(attestor: Attestor) -> object:
     """Return what makes two attestors the same signer; keyless ones differ by their requirements."""
     if attestor.key is not None:
         return attestor.key.der

@@ -62,7 +62,7 @@ class FieldSet:
     def to_json(self) -> JSONObject:
         """Write FieldsV1, fields before items and each kind in order of its text."""
         written: JSONObject = {}
-        for step in _sorted({*self.members, *self.children}):
+        for step in _sort({*self.members, *self.children}):
             below = self.children.get(step)
             if below is None:
                 written[step] = {}
@@ -155,11 +155,11 @@ def key_step(keys: Mapping[str, JSON]) -> str:
 
 
 def _encode(value: JSON) -> str:
-    return _quoted(value) if value.__class__ is str and len(value) <= MAX_NAME else encode(value)
+    return _quote(value) if value.__class__ is str and len(value) <= MAX_NAME else encode(value)
 
 
 @lru_cache(maxsize=8192)
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return encode(value)
 
 
@@ -189,7 +189,7 @@ def _order(step: str) -> tuple[int, str]:
     return _KINDS[step[0]], step
 
 
-def _sorted(steps: Iterable[str]) -> list[str]:
+def _sort(steps: Iterable[str]) -> list[str]:
     """Put steps in order; those of one kind, as they mostly are, need no look at their kinds."""
     found = sorted(steps)
     return found if not found or found[0][0] == found[-1][0] else sorted(found, key=_order)

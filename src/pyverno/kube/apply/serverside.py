@@ -234,7 +234,7 @@ class _Run:
     def tracked(self, before: JSONObject, after: JSONObject, claims: Claims, manager: Manager) -> Claims:
         """Return the claims after an object changed."""
         changed = compare(self._whole(before), self._whole(after), self.schema).without(self.ignored)
-        kept = _yielded(claims, None, changed.modified.union(changed.added), changed.removed)
+        kept = _yield_fields(claims, None, changed.modified.union(changed.added), changed.removed)
         taken = changed.modified.union(changed.added).difference(_UNTRACKED)
         if taken:
             old = kept.get(manager)
@@ -249,7 +249,7 @@ class _Run:
         last = claims.get(manager)
         wanted = fields_of(config, self.schema).without(self.ignored)
         mine = {**claims, manager: Claim(wanted, self.version, self.time)}
-        result = _pruned(merged, self.schema, last.fields, mine) if last is not None else merged
+        result = _prune(merged, self.schema, last.fields, mine) if last is not None else merged
         changed = compare(self._whole(live), self._whole(result), self.schema).without(self.ignored)
         touched = changed.modified.union(changed.added)
         conflicts = {
@@ -259,29 +259,29 @@ class _Run:
         }
         if conflicts and not force:
             raise _ConflictError(conflicts)
-        kept = _yielded(mine, manager, touched, changed.removed)
+        kept = _yield_fields(mine, manager, touched, changed.removed)
         kept[manager] = replace(mine[manager], fields=wanted.difference(_UNTRACKED))
         return result, {other: claim for other, claim in kept.items() if claim.fields}
 
     def _whole(self, body: JSONObject) -> JSONObject:
         """Return an object with the parts that its kind is never without."""
-        return _completed(body, self.schema.empty)
+        return _complete(body, self.schema.empty)
 
 
-def _completed(body: JSONObject, parts: JSONObject) -> JSONObject:
+def _complete(body: JSONObject, parts: JSONObject) -> JSONObject:
     if not parts:
         return body
     completed = dict(body)
     for name, part in parts.items():
         present = body.get(name)
         if isinstance(part, dict) and (present is None or isinstance(present, dict)):
-            completed[name] = _completed(present or {}, part)
+            completed[name] = _complete(present or {}, part)
         elif name not in body:
             completed[name] = part
     return completed
 
 
-def _yielded(claims: Claims, manager: Manager | None, touched: FieldSet, removed: FieldSet) -> Claims:
+def _yield_fields(claims: Claims, manager: Manager | None, touched: FieldSet, removed: FieldSet) -> Claims:
     """Return the claims without changed and removed fields, except those of one manager."""
     kept: Claims = {}
     for other, claim in claims.items():
@@ -292,7 +292,7 @@ def _yielded(claims: Claims, manager: Manager | None, touched: FieldSet, removed
     return kept
 
 
-def _pruned(merged: JSONObject, schema: SchemaTree, last: FieldSet, claims: Claims) -> JSONObject:
+def _prune(merged: JSONObject, schema: SchemaTree, last: FieldSet, claims: Claims) -> JSONObject:
     """Remove the fields that the manager applied last and does not apply now, unless another manager owns them."""
     if not last:
         return merged
@@ -308,10 +308,10 @@ def _pruned(merged: JSONObject, schema: SchemaTree, last: FieldSet, claims: Clai
     # fields without an owner that were removed with their parent come back
     left = with_named_parents(fields_of(pruned or {}, schema), schema)
     result = taken_out(merged, present.difference(left).intersection(before), schema)
-    return _tidied(result or {}, merged, is_builtin=schema.is_builtin)
+    return _tidy(result or {}, merged, is_builtin=schema.is_builtin)
 
 
-def _tidied(body: JSONObject, merged: JSONObject, *, is_builtin: bool) -> JSONObject:
+def _tidy(body: JSONObject, merged: JSONObject, *, is_builtin: bool) -> JSONObject:
     """Drop maps and lists of which nothing is left; in a custom resource those outside of its metadata are null."""
     if is_builtin:
         tidy: JSONObject = _without_new_nulls(body, merged)

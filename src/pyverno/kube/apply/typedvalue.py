@@ -123,7 +123,7 @@ def _parts(value: JSON, type: SchemaTree) -> FieldSet:
         element = type.list.element
         below = {
             step: _parts(items[0], element) if len(items) == 1 else _NOTHING
-            for step, items in _grouped(value, type.list).items()
+            for step, items in _group(value, type.list).items()
         }
     else:
         return _NOTHING
@@ -184,7 +184,7 @@ class _Walk:
             first, second = _as_list(before), _as_list(after)
             if not first and not second:
                 return False
-            self._items(_grouped(first, type.list), _grouped(second, type.list), type.list, path)
+            self._items(_group(first, type.list), _group(second, type.list), type.list, path)
             return True
         return False
 
@@ -210,7 +210,7 @@ class _Walk:
                 self.added.append(below)
 
 
-def _grouped(items: list[JSON], form: ListType) -> dict[str, list[JSON]]:
+def _group(items: list[JSON], form: ListType) -> dict[str, list[JSON]]:
     grouped: dict[str, list[JSON]] = {}
     for item in items:
         grouped.setdefault(form.step(item), []).append(item)

@@ -310,7 +310,7 @@ class _Cells:
         """Return the first cell with these texts; keys without a text do not count when others have one."""
         used = tuple(key for key, text in zip(keys, texts, strict=True) if text)
         shape = (used, used) if used and keys != _BY_VALUE else _shape(keys, texts)
-        found = self.index(shape).get(_wanted(shape, keys, texts))
+        found = self.index(shape).get(_texts_for(shape, keys, texts))
         while found:
             if self.fits(found[0], shape, keys, texts):
                 return found[0]
@@ -328,7 +328,7 @@ class _Cells:
         self.empty.clear()
         shape = _shape(keys, texts)
         index = self.index(shape)
-        found = index.pop(_wanted(shape, keys, texts), None) or ()
+        found = index.pop(_texts_for(shape, keys, texts), None) or ()
         cells = [at for at in dict.fromkeys(found) if self.fits(at, shape, keys, texts)]
         for at in cells:
             self.values[at] = MISSING
@@ -358,7 +358,7 @@ class _Cells:
 
     def fits(self, at: int, shape: _Shape, keys: tuple[str, ...], texts: Row) -> bool:
         """Return whether an entry of an index is still true."""
-        return self.values[at] is not MISSING and _row(self.values[at], shape) == _wanted(shape, keys, texts)
+        return self.values[at] is not MISSING and _row(self.values[at], shape) == _texts_for(shape, keys, texts)
 
     def index(self, shape: _Shape) -> dict[Row, list[int]]:
         """Return the cells by the texts of a shape: heaps, whose entries may be outdated."""
@@ -380,7 +380,7 @@ def _shape(keys: tuple[str, ...], texts: Row) -> _Shape:
     return tuple(key for key, _ in pairs), tuple(key for key, text in pairs if text)
 
 
-def _wanted(shape: _Shape, keys: tuple[str, ...], texts: Row) -> Row:
+def _texts_for(shape: _Shape, keys: tuple[str, ...], texts: Row) -> Row:
     return texts if shape[1] == keys else tuple(text for text in texts if text)
 
 

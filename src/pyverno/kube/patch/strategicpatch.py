@@ -52,7 +52,7 @@ class _Merge:
     def merged_map(self, before: JSONObject, patch: JSONObject, schema: JSONObject) -> JSONObject:
         if _PATCH in patch:
             return _directed(patch)
-        merged = _retained(before, patch)
+        merged = _retain(before, patch)
         rest = {key: value for key, value in patch.items() if key != _RETAIN}
         self.order(merged, rest, schema)
         for written, change in rest.items():
@@ -152,7 +152,7 @@ def _directed(patch: JSONObject) -> JSONObject:
             raise PatchError(f"unknown patch type: {other} in map: {patch}")
 
 
-def _retained(before: JSONObject, patch: JSONObject) -> JSONObject:
+def _retain(before: JSONObject, patch: JSONObject) -> JSONObject:
     if _RETAIN not in patch:
         return dict(before)
     kept = patch[_RETAIN]

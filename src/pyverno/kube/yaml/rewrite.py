@@ -186,7 +186,7 @@ class _Editor:
         """Return the lines of a map or list at a column; one that is in the text is taken from there."""
         known = self._known.get(id(value))
         if known is not None and not known.flow_style:
-            return self._shifted(known, column)
+            return self._shift(known, column)
         if isinstance(value, dict):
             return "".join(self._render_entry(key, item, column) for key, item in value.items())
         if not isinstance(value, list):
@@ -206,7 +206,7 @@ class _Editor:
             raise _NotPossibleError  # a comment stands where the dash must be
         return f"{pad}- {lines[first:]}"
 
-    def _shifted(self, node: Any, column: int) -> str:
+    def _shift(self, node: Any, column: int) -> str:
         """Return the text of a block map or list, moved to another column."""
         start = self._index(node.start_mark)
         lines = f"{' ' * node.start_mark.column}{self._text[start : self._line_end(self._end(node))]}".split("\n")

@@ -107,7 +107,7 @@ class _Writer:
 
     def frame(self, value: JSON, column: int) -> _Frame:
         if isinstance(value, dict):
-            keys = _sorted(value) if self.sort_keys else list(value)
+            keys = _sort(value) if self.sort_keys else list(value)
             return iter([(key, value[key]) for key in keys]), column, True
         return iter([(item,) for item in value]), column, False
 
@@ -242,7 +242,7 @@ def _shortest_digits(value: float) -> str:
 # ------------------------------------------------------------------------------------------------------------ keys
 
 
-def _sorted(value: JSONObject) -> list[str]:
+def _sort(value: JSONObject) -> list[str]:
     keys = list(value)
     if not all(isinstance(key, str) for key in keys):
         raise DocumentError("a key must be text")

@@ -68,7 +68,7 @@ class Joined:
     constants: Mapping[str, Constant]
 
 
-def _joined(libraries: tuple[Library, ...]) -> Joined:
+def _join(libraries: tuple[Library, ...]) -> Joined:
     macros = dict(STANDARD_MACROS)
     variables: dict[str, Type] = {}
     constants = {name: Constant(type_of(type_), TypeValue(name)) for name, type_ in _TYPE_NAMES.items()}
@@ -110,7 +110,7 @@ class Environment:
     def __post_init__(self) -> None:
         joined = self.joined
         if joined is None or joined.libraries is not self.libraries:
-            joined = _joined(self.libraries)
+            joined = _join(self.libraries)
             object.__setattr__(self, "joined", joined)
         names = Names(
             {**joined.variables, **self.variables},

@@ -54,7 +54,7 @@ class GoUrl:
         """The path as it goes over the wire."""
         if self.raw_path and _valid_path(self.raw_path):
             return self.raw_path
-        return "*" if self.path == "*" else _escaped(self.path)
+        return "*" if self.path == "*" else _escape(self.path)
 
     @property
     def query(self) -> dict[str, list[str]]:
@@ -65,7 +65,7 @@ class GoUrl:
                 continue
             name, _, value = pair.partition("=")
             try:
-                key, decoded = _unescaped(name, plus=True), _unescaped(value, plus=True)
+                key, decoded = _unescape(name, plus=True), _unescape(value, plus=True)
             except ValueSyntaxError:
                 continue
             found.setdefault(key, []).append(decoded)
@@ -89,7 +89,7 @@ def parse_url(text: str) -> GoUrl:
     head, _, fragment = text.partition("#")
     try:
         parsed = _parse(head, request=False)
-        decoded = _unescaped(fragment)
+        decoded = _unescape(fragment)
     except ValueSyntaxError as error:
         raise ValueSyntaxError(f'parse "{text}": {error.message}') from None
     return GoUrl(
@@ -119,8 +119,8 @@ def _parse(text: str, *, request: bool) -> GoUrl:
         authority, slash, tail = rest[2:].partition("/")
         rest = slash + tail
         user, host = _authority(authority)
-    path = _unescaped(rest)
-    raw = "" if rest == _escaped(path) else rest
+    path = _unescape(rest)
+    raw = "" if rest == _escape(path) else rest
     return GoUrl(scheme, "", user, host, path, raw, query, "", text)
 
 
@@ -145,7 +145,7 @@ def _authority(text: str) -> tuple[str, str]:
     if at and not all(char in _USERINFO for char in user):
         raise ValueSyntaxError("net/url: invalid userinfo")
     if at:
-        _unescaped(user)
+        _unescape(user)
     return user, _host(host)
 
 
@@ -169,10 +169,10 @@ def _host(text: str) -> str:
         code = text[position : position + 3]
         if char == "%" and (len(code) < 3 or (code != "%25" and code[1] in "01234567")):
             raise ValueSyntaxError(f'invalid URL escape "{code}"')
-    return _unescaped(text)
+    return _unescape(text)
 
 
-def _unescaped(text: str, *, plus: bool = False) -> str:
+def _unescape(text: str, *, plus: bool = False) -> str:
     if "%" not in text:
         return text.replace("+", " ") if plus else text
     data = bytearray()
@@ -191,7 +191,7 @@ def _unescaped(text: str, *, plus: bool = False) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _escaped(path: str) -> str:
+def _escape(path: str) -> str:
     return "".join(
         char if char in _PATH_ALLOWED else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
         for char in path

@@ -77,12 +77,12 @@ class MessageTypes(DeclaredTypes):
             field = key if key in declared else names.get(key if self._is_strict else key.lower())
             if field is None:
                 if self._is_strict:
-                    raise DocumentError(f"unknown field `{_joined(path, key)}`")
+                    raise DocumentError(f"unknown field `{_join(path, key)}`")
                 continue
             if item is None:
                 continue
             words = self._enums.get((name, field))
-            where = _joined(path, key)
+            where = _join(path, key)
             read = _enum(item, words, where) if words else self._value(declared[field], item, where)
             if self._is_set(declared[field], read):
                 found[field] = read
@@ -105,7 +105,7 @@ class MessageTypes(DeclaredTypes):
         if declared.kind == "map":
             if not isinstance(value, dict):
                 raise _wrong(path, "an object")
-            return {key: self._value(declared.params[1], item, _joined(path, key)) for key, item in value.items()}
+            return {key: self._value(declared.params[1], item, _join(path, key)) for key, item in value.items()}
         read, what = _SCALARS[declared.kind]
         if type(value) is str and self._is_strict and declared.kind in ("int", "uint"):
             value = _number(value)
@@ -134,7 +134,7 @@ def _lower_camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in rest)
 
 
-def _joined(path: str, key: str) -> str:
+def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 

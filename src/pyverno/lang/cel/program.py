@@ -85,10 +85,10 @@ class Program:
     def __post_init__(self) -> None:
         object.__setattr__(self, "_plan", None)
 
-    def _prepared(self) -> Plan:
+    def _prepare(self) -> Plan:
         """Make the closures on first use: many expressions (messages, copies for other kinds) never run."""
         try:
-            made = self._planned()
+            made = self._build_plan()
         except RecursionError:
             raise EvaluationError("the expression or its data is nested too deeply") from None
         bound = self.settings.globals
@@ -96,7 +96,7 @@ class Program:
         object.__setattr__(self, "_plan", made)
         return made
 
-    def _planned(self, *, traced: bool = False) -> Plan:
+    def _build_plan(self, *, traced: bool = False) -> Plan:
         around = self.settings
         return plan(
             self.checked, around.structs, around.cost_rules, strict_presence=around.strict_presence, traced=traced
@@ -142,7 +142,7 @@ class Program:
         >>> program.evaluate({"x": [1, 2]})
         True
         """
-        made = self._plan or self._prepared()
+        made = self._plan or self._prepare()
         frame, _ = self._frame(made, bindings, runtime, host, meter)
         return self._run(made, frame, meter)
 
@@ -179,8 +179,8 @@ class Program:
         trace: list[tuple[ast.Node, Value, str]],
     ) -> Value:
         """Do what `evaluate` does, and append every node that ran to `trace`, with its value or error."""
-        self._prepared()
-        made = self._planned(traced=True)
+        self._prepare()
+        made = self._build_plan(traced=True)
         frame, evaluation = self._frame(made, bindings, runtime, host, meter)
         entries: list[Traced] = []
         evaluation.trace = entries

@@ -33,10 +33,10 @@ def look_deeper(checked: Checked, places: Sequence[int], steps: Sequence[str]) -
     """
     if not checked.openings.issuperset(places):
         return None
-    return checked.later(partial(_moved, checked, places, steps))
+    return checked.later(partial(_move, checked, places, steps))
 
 
-def _moved(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> tuple[ast.Node, dict[int, Type]]:
+def _move(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> tuple[ast.Node, dict[int, Type]]:
     mover = _Mover(checked, places, steps)
     root = mover.moved(checked.root)
     return root, {**checked.types, **dict.fromkeys(mover.fresh, DYN)}

@@ -66,9 +66,9 @@ class Pattern:
         self._compiled: Any = compile_re2(text)
         self.groups: int = self._compiled.groups
         self.size: int = 0 if _literal_test(text) else self._compiled.programsize
-        self.found: Callable[[str], bool] = _literal_test(text) or self._found
+        self.found: Callable[[str], bool] = _literal_test(text) or self._search
 
-    def _found(self, text: str) -> bool:
+    def _search(self, text: str) -> bool:
         return self._compiled.search(text) is not None
 
     def search(self, text: str) -> Match | None:
@@ -113,21 +113,21 @@ def _literal_test(pattern: str) -> Callable[[str], bool] | None:
 _written: WeakValueDictionary[str, Pattern] = WeakValueDictionary()
 
 
-def _made(text: str) -> Pattern:
+def _compile_pattern(text: str) -> Pattern:
     pattern = Pattern(text)
     # RE2's wrapper caches the patterns that it compiled last
     purge()
     return pattern
 
 
-_recent: Final = lru_cache(maxsize=MAX_KEPT)(_made)
+_recent: Final = lru_cache(maxsize=MAX_KEPT)(_compile_pattern)
 
 
 def kept_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a policy's literal; it is cached as long as a reference to it exists."""
     pattern = _written.get(text)
     if pattern is None:
-        pattern = _written[text] = _recent(text) if len(text) <= LONGEST_KEPT else _made(text)
+        pattern = _written[text] = _recent(text) if len(text) <= LONGEST_KEPT else _compile_pattern(text)
     return pattern
 
 
@@ -139,7 +139,7 @@ def compile_pattern(text: str, meter: Meter = UNMETERED) -> Pattern:
     """
     pattern = _written.get(text)
     if pattern is None:
-        pattern = _recent(text) if len(text) <= LONGEST_KEPT else _made(text)
+        pattern = _recent(text) if len(text) <= LONGEST_KEPT else _compile_pattern(text)
         meter.charge_steps(len(text) + pattern.size // PER_COMPILED)
     return pattern
 

@@ -332,9 +332,9 @@ def _describe_skips(skips: list[Problem], count: int) -> str:
 def _entry(key: str, pattern: JSON, build: _Build, is_metadata: bool) -> _Entry:
     anchor = parse_anchor(key)
     if anchor is not None and anchor.modifier is Modifier.EXISTENCE:
-        return _kept(key, anchor, pattern, _existence(anchor.key, pattern, build), build)
+        return _make_entry(key, anchor, pattern, _existence(anchor.key, pattern, build), build)
     if anchor is not None and anchor.modifier is Modifier.NEGATION:
-        return _kept(key, anchor, pattern, negation_step(anchor.key), build)
+        return _make_entry(key, anchor, pattern, negation_step(anchor.key), build)
     if is_metadata and isinstance(pattern, dict):
         element = _observed(pattern, _metadata_map(pattern, build), build)
     else:
@@ -351,10 +351,10 @@ def _entry_of(key: str, anchor: Anchor | None, pattern: JSON, element: Element, 
         step = negation_step(anchor.key)
     else:
         step = STEPS[anchor.modifier](anchor.key, element)
-    return _kept(key, anchor, pattern, step, build, has_anchors=element.has_anchors)
+    return _make_entry(key, anchor, pattern, step, build, has_anchors=element.has_anchors)
 
 
-def _kept(
+def _make_entry(
     key: str, anchor: Anchor | None, pattern: JSON, step: Step, build: _Build, *, has_anchors: bool = False
 ) -> _Entry:
     if build.observer is not None:

@@ -86,7 +86,7 @@ class _GlobalConditionError(_ConditionError):
     """A global condition does not hold for the current element."""
 
 
-class _Made(dict[str, JSON]):
+class _MergedElement(dict[str, JSON]):
     """A patch element made for one resource element; a plain map once the patch is finished."""
 
 
@@ -190,7 +190,7 @@ def _walk_list(patch: list[JSON], resource: JSON, decisions: _Decisions, *, pres
     if resource is not None and not isinstance(resource, list):
         raise PatchError("failed to preProcess rule: wrong node kind: expected SequenceNode")
     # Kyverno leaves what it made for one outer element in the copy that the next outer element gets; here it goes
-    patch[:] = [element for element in patch if not isinstance(element, _Made)]
+    patch[:] = [element for element in patch if not isinstance(element, _MergedElement)]
     for element in list(patch):
         if not has_anchor_keys(element, _ANCHORS):
             continue
@@ -202,12 +202,12 @@ def _walk_list(patch: list[JSON], resource: JSON, decisions: _Decisions, *, pres
             _walk_absent(shared, decisions)
 
 
-def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_Made]:
+def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_MergedElement]:
     """Return one patch element for each named resource element that meets the conditions."""
     is_gate = has_anchor_keys(shared, _GLOBAL)
     is_refused = False
     has_passed = False
-    fitted: list[_Made] = []
+    fitted: list[_MergedElement] = []
     for item in items:
         try:
             _walk(shared, item, decisions, present=True)
@@ -233,12 +233,12 @@ def _walk_absent(shared: JSON, decisions: _Decisions) -> None:
         return
 
 
-def _make_named(shared: JSON, item: JSON) -> _Made | None:
+def _make_named(shared: JSON, item: JSON) -> _MergedElement | None:
     name = item.get("name") if isinstance(item, dict) else None
     if name is None or name in ({}, []):
         return None
     element = _copy(shared)
-    return None if _delete_anchors(element) else _Made({**element, "name": _copy(name)})
+    return None if _delete_anchors(element) else _MergedElement({**element, "name": _copy(name)})
 
 
 # --- step 2: remove the conditions from the patch --------------------------------------------------------------------
@@ -273,9 +273,9 @@ def _delete_in_map(node: JSONObject) -> bool:
 def _delete_in_list(node: list[JSON]) -> bool:
     # Kyverno deletes by index while the list shrinks and so hits wrong elements; here exactly the anchored ones go
     kept = [
-        dict(element) if isinstance(element, _Made) else element
+        dict(element) if isinstance(element, _MergedElement) else element
         for element in node
-        if isinstance(element, _Made) or not (has_anchor_keys(element, _ANCHORS) or _delete_anchors(element))
+        if isinstance(element, _MergedElement) or not (has_anchor_keys(element, _ANCHORS) or _delete_anchors(element))
     ]
     is_emptied = bool(node) and not kept
     node[:] = kept

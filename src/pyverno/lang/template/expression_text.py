@@ -76,15 +76,15 @@ def compile_expression_text(text: str) -> ExpressionText:
     >>> compile_expression_text("a.b").evaluate({"a": {"b": 1}}, {}, Runtime())
     1
     """
-    query = _compiled(text)
+    query = _compile(text)
     if _OLD_OBJECT[0] in text:
         # Kyverno: on DELETE the text `request.object` of any query means `request.oldObject`
-        other = _compiled(text.replace(*_OLD_OBJECT))
+        other = _compile(text.replace(*_OLD_OBJECT))
         return ExpressionText(query.text, query.expression, query.inner, query.placeholders, other, query.by_name)
     return query
 
 
-def _compiled(text: str) -> ExpressionText:
+def _compile(text: str) -> ExpressionText:
     if "{{" not in text:
         return ExpressionText(text, compile_expression(text))
     try:

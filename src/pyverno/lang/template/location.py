@@ -71,11 +71,11 @@ def path_expression(segments: tuple[str, ...]) -> str:
             continue
         if text:
             text += "."
-        text += segment if _PLAIN.fullmatch(segment) else _quoted(segment)
+        text += segment if _PLAIN.fullmatch(segment) else _quote(segment)
     return text
 
 
-def _quoted(segment: str) -> str:
+def _quote(segment: str) -> str:
     characters = (_ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in segment)
     return '"' + "".join(characters) + '"'
 

@@ -38,7 +38,7 @@ class PatchText:
 
     def find_offset(self, path: tuple[str | int, ...], offset: int | None = None) -> int:
         """Return the index in the text of the value at a path of the operations, or of a character of it."""
-        marked, spans = _marked(self.text)
+        marked, spans = _mark(self.text)
         document = load_documents(marked, file="patchesJson6902")[0]
         value = find_value(document.value, path)
         if offset is not None and isinstance(value, str):
@@ -99,7 +99,7 @@ def compile_patch_text(text: str, path: str = "") -> PatchText:
     >>> patch.render({"n": 5}, Runtime())
     [{'op': 'add', 'path': '/a', 'value': '5'}]
     """
-    marked, spans = _marked(text)
+    marked, spans = _mark(text)
     tokens = [text[start:end] for start, end in spans]
     try:
         documents = load_documents(marked, file="patchesJson6902")
@@ -119,7 +119,7 @@ def compile_patch_text(text: str, path: str = "") -> PatchText:
 
 def _fault_offset(text: str, location: Location | None) -> int:
     """Return the index in the text of the place that a reader of the marked text complained of."""
-    marked, spans = _marked(text)
+    marked, spans = _mark(text)
     if location is None or not location.line:
         return 0
     lines = marked.split("\n")[: location.line - 1]
@@ -137,7 +137,7 @@ def _written_index(index: int, marked: str, spans: list[tuple[int, int]]) -> int
     return index + grown
 
 
-def _marked(text: str) -> tuple[str, list[tuple[int, int]]]:
+def _mark(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Replace every outermost variable by a token, and return where each variable begins and ends in the text.
 
     A token that fills its quotes is marked as text.

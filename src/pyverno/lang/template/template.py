@@ -238,7 +238,7 @@ class _Compiler:
         if not slots:
             literal = text.replace("\\{{", "{{")
             return None if literal == text else lambda scope, runtime, deleting, prefix: literal
-        return _joined(slots, parsed.parts)
+        return _join(slots, parsed.parts)
 
     def _note(self, slot: Slot, text: str, occurrence: Occurrence, number: int, *, in_key: bool) -> None:
         query, source = slot.query, occurrence.source
@@ -272,7 +272,7 @@ def _values(slots: list[Slot], scope: Mapping[str, JSON], runtime: Runtime, dele
     return values
 
 
-def _joined(slots: list[Slot], parts: tuple[str | int, ...]) -> Render:
+def _join(slots: list[Slot], parts: tuple[str | int, ...]) -> Render:
     def render_text(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
         values = _values(slots, scope, runtime, deleting, prefix)
         pieces = [part if isinstance(part, str) else text_of(values[part], runtime.budget) for part in parts]

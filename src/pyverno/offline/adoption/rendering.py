@@ -109,10 +109,10 @@ def _by_library(chart: str, values: Sequence[str]) -> Iterator[Document]:
         raise UsageError(f"--helm: `{chart}` cannot be rendered: {' '.join(str(error).split())}") from error
     found = [(each["filename"], each["data"]) for each in definitions]
     found += [(name, text) for name, text in sorted(rendered.items()) if not name.endswith((".txt", ".tpl"))]
-    return _named(chart, found)
+    return _load_rendered(chart, found)
 
 
-def _named(chart: str, found: Iterable[tuple[str, str]]) -> Iterator[Document]:
+def _load_rendered(chart: str, found: Iterable[tuple[str, str]]) -> Iterator[Document]:
     for name, text in found:
         file = _template(chart, name)
         for document in load_documents(text, file=file):

@@ -73,7 +73,9 @@ class SchemaCheck:
         wanted = _types_of(found)
         own = _TYPES.get(type(value), "object")
         if wanted and own not in wanted and not (own == "integer" and "number" in wanted):
-            yield Mismatch("wrong-type", f"`{_last(path)}` must be {_listed(wanted)}, is {_with_article(own)}", path)
+            yield Mismatch(
+                "wrong-type", f"`{_last(path)}` must be {_format_list(wanted)}, is {_with_article(own)}", path
+            )
             return
         allowed = found.get("enum")
         if isinstance(allowed, list) and value not in allowed and isinstance(value, str):
@@ -164,7 +166,7 @@ def _last(path: Path) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else str(step) for step in path[at:])
 
 
-def _listed(types: Sequence[str]) -> str:
+def _format_list(types: Sequence[str]) -> str:
     return " or ".join(_with_article(each) for each in types)
 
 

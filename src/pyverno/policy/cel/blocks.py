@@ -139,12 +139,12 @@ def _only(*, value: Any = None) -> Any:
     return value
 
 
-def _wrapped(name: str, shape: Shape) -> Record:
+def _wrap(name: str, shape: Shape) -> Record:
     """Return the shape of an object with one field; the value is that field's."""
     return Record(_only, Field("value", shape, json=name))
 
 
-def _given(build: Callable[..., Any]) -> Callable[..., Any]:
+def _ignoring_none(build: Callable[..., Any]) -> Callable[..., Any]:
     """Return a builder that takes None, the value of an empty switch, as not written."""
 
     def built(**values: Any) -> Any:
@@ -180,9 +180,9 @@ MUTATIONS = list_of(
         Field("json_patch", _EXPRESSION),
     )
 )
-TIMEOUT = _wrapped("timeoutSeconds", integer)
+TIMEOUT = _wrap("timeoutSeconds", integer)
 VALIDATION_ACTIONS = set_of(choice(ValidationAction))
-_SWITCH = _wrapped("enabled", boolean)
+_SWITCH = _wrap("enabled", boolean)
 
 
 def evaluation_record(*switches: str, mode: bool = True, flags: tuple[str, ...] = ()) -> Record:
@@ -191,12 +191,12 @@ def evaluation_record(*switches: str, mode: bool = True, flags: tuple[str, ...] 
     fields += [Field(name, boolean) for name in flags]
     if mode:
         fields.append(Field("mode", choice(EvaluationMode)))
-    return Record(_given(Evaluation), *fields, extras=())
+    return Record(_ignoring_none(Evaluation), *fields, extras=())
 
 
 def autogen_record(admission_policy: str = "") -> Record:
     """Return the shape of `autogen`; `admission_policy` is the name of the switch for admission policies."""
-    fields = [Field("pod_controllers", _wrapped("controllers", list_of(text)))]
+    fields = [Field("pod_controllers", _wrap("controllers", list_of(text)))]
     if admission_policy:
         fields.append(Field("admission_policy", _SWITCH, json=admission_policy))
-    return Record(_given(Autogen), *fields, extras=())
+    return Record(_ignoring_none(Autogen), *fields, extras=())

@@ -266,7 +266,7 @@ def _reference(*, path: Path, expression: str = "", glob: str = "") -> ImageRefe
     return ImageReference(glob, optional_expression(path=path, expression=expression), path)
 
 
-def _given(*, path: Path, expression: str = "", value: str = "") -> Given:
+def _build_given(*, path: Path, expression: str = "", value: str = "") -> Given:
     return Given(value, optional_expression(path=path, expression=expression), path)
 
 
@@ -292,7 +292,7 @@ def _type(*, type: str) -> str:
     return type
 
 
-_GIVEN = Record(_given, Field("value", text), Field("expression", text), extras=("path",))
+_GIVEN = Record(_build_given, Field("value", text), Field("expression", text), extras=("path",))
 _KEY = Record(_key, *(Field(name, text) for name in ("data", "kms", "hash_algorithm", "expression")), extras=("path",))
 _IDENTITY = Record(
     _identity,

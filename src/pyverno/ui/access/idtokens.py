@@ -41,7 +41,7 @@ def check_id_token(
     algorithm = header.get("alg")
     if algorithm not in ALGORITHMS or "crit" in header:
         raise AccessDeniedError(f"the token is signed in a way that is not accepted: expected {', '.join(ALGORITHMS)}")
-    _check_signature(f"{head}.{body}".encode(), _bytes(signature), algorithm, _chosen(keys, header))
+    _check_signature(f"{head}.{body}".encode(), _bytes(signature), algorithm, _choose(keys, header))
     claims = _json(body)
     _check_claims(claims, issuer=issuer, audience=audience, nonce=nonce, now=now)
     return claims
@@ -69,7 +69,7 @@ def _check_time(name: str, moment: object, *, earliest: float = -math.inf, lates
         raise AccessDeniedError(f"the token is not valid at this time (`{name}`): compare the clocks")
 
 
-def _chosen(keys: Sequence[JSONObject], header: JSONObject) -> list[JSONObject]:
+def _choose(keys: Sequence[JSONObject], header: JSONObject) -> list[JSONObject]:
     """Return the keys that the header can mean."""
     name = header.get("kid")
     return [

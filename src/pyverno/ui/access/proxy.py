@@ -48,13 +48,13 @@ class ProxyHeaders:
         names = request.headers.getall(self._user, [])
         if len(names) != 1 or not names[0].strip():
             return None
-        return Identity(_checked(names[0]), self._read_groups(request))
+        return Identity(_check_user(names[0]), self._read_groups(request))
 
     def _read_groups(self, request: web.Request) -> tuple[str, ...]:
         if not self._groups:
             return ()
         texts = request.headers.getall(self._groups, [])
-        return tuple(_checked(each) for text in texts for each in text.split(",") if each.strip())
+        return tuple(_check_user(each) for text in texts for each in text.split(",") if each.strip())
 
     def _is_known(self, request: web.Request) -> bool:
         peer = None if request.transport is None else request.transport.get_extra_info("peername")
@@ -65,7 +65,7 @@ class ProxyHeaders:
         return any((mapped or address) in network for network in self._peers)
 
 
-def _checked(text: str) -> str:
+def _check_user(text: str) -> str:
     text = text.strip()
     if len(text) > _MOST:
         raise AccessDeniedError("the proxy sends a name that is too long")

@@ -30,16 +30,18 @@ class NotificationCounts:
     def readings(self, queued: Mapping[str, int]) -> Iterable[Reading]:
         """Return the metrics; `queued` are the notices that wait."""
         return (
-            _reading("pyverno_notifications_sent_total", "Notices that a target took.", self.sent),
-            _reading("pyverno_notifications_failed_total", "Deliveries that failed; most are repeated.", self.failed),
-            _reading("pyverno_notifications_dropped_total", "Notices that were given up.", self.dropped),
+            _make_reading("pyverno_notifications_sent_total", "Notices that a target took.", self.sent),
+            _make_reading(
+                "pyverno_notifications_failed_total", "Deliveries that failed; most are repeated.", self.failed
+            ),
+            _make_reading("pyverno_notifications_dropped_total", "Notices that were given up.", self.dropped),
             Reading(
                 "pyverno_notifications_queued", "Notices that wait for delivery.", "gauge", _LABELS, _series(queued)
             ),
         )
 
 
-def _reading(name: str, text: str, counts: Mapping[str, int]) -> Reading:
+def _make_reading(name: str, text: str, counts: Mapping[str, int]) -> Reading:
     return Reading(name, text, "counter", _LABELS, _series(counts))
 
 

@@ -84,7 +84,7 @@ class Dispatcher:
         """Send what keeps a webhook alive until cancelled; a failure is shown and tried again after the interval."""
         while True:
             try:
-                opened = await self._opened(target)
+                opened = await self._open_target(target)
                 if isinstance(opened, Webhook):
                     await opened.keep_alive(keepalive.params)
             except PyvernoError as error:
@@ -127,7 +127,7 @@ class Dispatcher:
         try:
             chosen = await self._choose(target, delivery)
             if chosen.notices:
-                await (await self._opened(target)).send(chosen)
+                await (await self._open_target(target)).send(chosen)
         except PyvernoError as error:
             return await self._fail(target, delivery, error)
         except Exception as error:
@@ -152,7 +152,7 @@ class Dispatcher:
         ]
         return replace(delivery, notices=kept)
 
-    async def _opened(self, target: TargetSettings) -> Target:
+    async def _open_target(self, target: TargetSettings) -> Target:
         found = self._open.get(target.name)
         if found is None:
             options = await self._secrets.options(target)

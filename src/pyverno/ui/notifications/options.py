@@ -141,7 +141,7 @@ class Secrets:
                     raise UsageError(f"`{key}` must be the path of a file")
                 found[key.removesuffix("File")] = await asyncio.to_thread(_read, Path(value))
         if layer.mounted:
-            found |= await asyncio.to_thread(_mounted, Path(layer.mounted))
+            found |= await asyncio.to_thread(_read_mounted, Path(layer.mounted))
         if layer.secret:
             found |= await self._secret(layer.secret)
         return found
@@ -168,7 +168,7 @@ class Secrets:
         return found
 
 
-def _mounted(path: Path) -> dict[str, JSON]:
+def _read_mounted(path: Path) -> dict[str, JSON]:
     """Return what a mounted secret gives: a folder with a file for each key, or one file with a JSON object."""
     if path.is_dir():
         return {key: _read(path / key) for key in sorted(_SECRET_KEYS) if (path / key).is_file()}

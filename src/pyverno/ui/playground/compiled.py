@@ -43,7 +43,7 @@ def read_documents(text: str, name: str) -> Sequence[Document]:
 
 def compile_text(text: str, name: str) -> Compilation:
     """Return the policies or exceptions of a text, compiled; raises PyvernoError for a text that is no YAML."""
-    return _kept(_compile, text, name)
+    return _cached(_compile, text, name)
 
 
 def kinds_of(crds: str, version: str = "") -> KindTable:
@@ -70,7 +70,7 @@ def lint_texts(policies: str, crds: str, version: str = "") -> Sequence[Diagnost
 
     Raises PyvernoError.
     """
-    return _kept(_lint, policies, crds, version)
+    return _cached(_lint, policies, crds, version)
 
 
 def check_version(compilation: Compilation, crds: str, version: str) -> Sequence[PyvernoError]:
@@ -102,7 +102,7 @@ def check_version(compilation: Compilation, crds: str, version: str) -> Sequence
     return found
 
 
-def _kept(make: Callable[..., _T], *texts: str) -> _T:
+def _cached(make: Callable[..., _T], *texts: str) -> _T:
     if sum(len(each) for each in texts) > _MOST_CHARACTERS:
         return make.__wrapped__(*texts)  # type: ignore[attr-defined, no-any-return]
     return make(*texts)

@@ -68,7 +68,7 @@ def _sequences(bits: Iterator[int]) -> list[str]:
             entry = chr(_read(bits, _CHARACTER_BITS[code]))
             known[following] = entry
             following += 1
-            width = _widened(following, width)
+            width = _widen(following, width)
         elif code in known:
             entry = known[code]
         elif code == following:
@@ -81,11 +81,11 @@ def _sequences(bits: Iterator[int]) -> list[str]:
         found.append(entry)
         known[following] = before + entry[0]
         following += 1
-        width = _widened(following, width)
+        width = _widen(following, width)
         before = entry
     return found
 
 
-def _widened(following: int, width: int) -> int:
+def _widen(following: int, width: int) -> int:
     """Return the width of the next code: one bit more once the codes no longer fit."""
     return width + 1 if following >= 1 << width else width

@@ -89,14 +89,14 @@ class InspectionRoutes:
         return _json({"items": found, "problems": problems})
 
     async def _explanation(self, request: web.Request) -> web.Response:
-        inspector, result = await self._inspected(request)
+        inspector, result = await self._inspect(request)
         return _json(await _in_time(inspector.explain(result)))
 
     async def _draft(self, request: web.Request) -> web.Response:
-        inspector, result = await self._inspected(request)
+        inspector, result = await self._inspect(request)
         return _json(await _in_time(inspector.draft(result)))
 
-    async def _inspected(self, request: web.Request) -> tuple[Inspector, StoredResult]:
+    async def _inspect(self, request: web.Request) -> tuple[Inspector, StoredResult]:
         text = request.match_info["id"]
         if not (text.isascii() and text.isdigit() and len(text) < 17):
             raise web.HTTPNotFound(text="an id is a number")

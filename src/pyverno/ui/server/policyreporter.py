@@ -84,7 +84,7 @@ class PolicyReporterRoutes:
             ),
         }
         single: Mapping[str, Question] = {
-            "": lambda reader, _, request: _described(_object(reader, request)),
+            "": lambda reader, _, request: _describe(_object(reader, request)),
             "/results": _results,
             "/resource-results": _by_source,
             "/status-counts": lambda reader, chosen, _: _source_counts(reader, chosen, "status"),
@@ -284,14 +284,14 @@ def _object(reader: Reader, request: web.Request) -> JSONObject:
     return found
 
 
-def _described(found: JSONObject) -> JSONObject:
+def _describe(found: JSONObject) -> JSONObject:
     item = {name: found.get(name, "") for name in ("name", "kind", "apiVersion", "namespace")}
     return _without_empty({"id": str(found["id"]), **item}, tuple(item))
 
 
 def _by_source(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
     """Return the counts of an object, once for each source."""
-    described = {"uid": "", **_described(_object(reader, request))}
+    described = {"uid": "", **_describe(_object(reader, request))}
     severities = {each.pop("source", ""): each for each in _source_counts(reader, chosen, "severity")}
     return [
         {**described, "source": source, "status": counts, "severities": severities[source]}

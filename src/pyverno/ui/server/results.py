@@ -60,9 +60,9 @@ class ResultRoutes:
             "facets": self._facets,
             "facets/keys": self._facet_keys,
             "summary": self._summary,
-            "policies": self._grouped("policy"),
-            "namespaces": self._grouped("namespace"),
-            "sources": self._grouped("source"),
+            "policies": self._grouping_handler("policy"),
+            "namespaces": self._grouping_handler("namespace"),
+            "sources": self._grouping_handler("source"),
             "history": self._history,
             "trend": self._trend,
             "export": self._export,
@@ -114,7 +114,7 @@ class ResultRoutes:
         chosen, by = self._filter(request), request.query.get("by", "")
         return _json(await self._readers.ask(lambda reader: reader.summary(chosen, by)))
 
-    def _grouped(self, field: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _grouping_handler(self, field: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """Return the handler of the values of a field with their results by status."""
 
         async def handle(request: web.Request) -> web.Response:

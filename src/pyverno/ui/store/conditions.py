@@ -184,14 +184,14 @@ def _one(dialect: Dialect, column: str, pattern: str, before: tuple[object, ...]
 
 
 def _all(parts: Sequence[Condition]) -> Condition:
-    return _joined(parts, " AND ", "TRUE")
+    return _join(parts, " AND ", "TRUE")
 
 
 def _any(parts: Sequence[Condition]) -> Condition:
-    return _joined(parts, " OR ", "FALSE")
+    return _join(parts, " OR ", "FALSE")
 
 
-def _joined(parts: Sequence[Condition], word: str, none: str) -> Condition:
+def _join(parts: Sequence[Condition], word: str, none: str) -> Condition:
     if not parts:
         return Condition(none)
     text = word.join(f"({part.sql})" for part in parts)

@@ -201,7 +201,7 @@ class Writer:
         left: dict[bytes, tuple[Any, ...]] = {}
         if known is not None:
             left = {each[1]: each for each in self._open_of(number)}
-        results = dict(_identified(report))
+        results = dict(_identify(report))
         elsewhere = self._with_identities([identity for identity in results if identity not in left])
         fresh: list[tuple[Any, ...]] = []
         changes: list[Change] = []
@@ -314,7 +314,7 @@ class Writer:
             )
 
 
-def _identified(report: Report) -> Iterator[tuple[bytes, Collected]]:
+def _identify(report: Report) -> Iterator[tuple[bytes, Collected]]:
     """Yield the results with what they are known by; equal ones are numbered."""
     seen: Counter[bytes] = Counter()
     for result in report.results:

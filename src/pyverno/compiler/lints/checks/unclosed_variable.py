@@ -33,7 +33,7 @@ def check(subject: Subject, _workspace: Workspace) -> Iterator[Problem]:
         if "{{" not in text and "}}" not in text:
             continue
         rest = _without_variables(text)
-        at = _unescaped(rest)
+        at = _unescape(rest)
         if at >= 0:
             yield Problem(path, "`{{` is never closed by `}}`, so this is text and no variable", at)
             continue
@@ -52,7 +52,7 @@ def _without_variables(text: str) -> str:
     return text
 
 
-def _unescaped(text: str) -> int:
+def _unescape(text: str) -> int:
     """Return the index of the first `{{` that no backslash protects and that begins no JSON, -1 where there is none."""
     at = text.find("{{")
     while at > 0 and text[at - 1] == "\\":

@@ -72,7 +72,7 @@ def _problem(selector: str, path: Path, kinds: KindTable) -> Problem | None:
         return Problem(path, text)
     if has_wildcard(parsed.kind) or parsed.kind in _REMOVED or kinds.by_kind(parsed.kind):
         return None
-    meant = _meant(parsed.kind, kinds)
+    meant = _suggest_kind(parsed.kind, kinds)
     if meant:
         offset = selector.rindex(parsed.kind)
         edit = Edit(path, parsed.kind, meant, offset) if same_but_for_case(parsed.kind, meant) else None
@@ -84,7 +84,7 @@ def _problem(selector: str, path: Path, kinds: KindTable) -> Problem | None:
     return None
 
 
-def _meant(kind: str, kinds: KindTable) -> str:
+def _suggest_kind(kind: str, kinds: KindTable) -> str:
     """Return the kind that a word almost is, or whose resource it names."""
     named = kinds.named(kind)
     if named:

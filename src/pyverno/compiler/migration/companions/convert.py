@@ -45,7 +45,7 @@ def convert_companion(
             converted = convert_cleanup(document, book)
         elif isinstance(written, PolicyException):
             successors = Successors()
-            for other, policy in _named(written, others):
+            for other, policy in _excepted_policies(written, others):
                 conversion = convert_policy(policy, book)
                 successors = successors.joined(successors_of(policy, conversion, book))
                 old.append(other.value)
@@ -65,7 +65,9 @@ def _refused(document: Document, refused: Refused) -> PolicyConversion:
     return PolicyConversion(document.value, (), document.value, (RuleOutcome("", (), refused),))
 
 
-def _named(exception: PolicyException, others: Iterable[Document]) -> Sequence[tuple[Document, ClusterPolicy]]:
+def _excepted_policies(
+    exception: PolicyException, others: Iterable[Document]
+) -> Sequence[tuple[Document, ClusterPolicy]]:
     names = {reference.policy_name for reference in exception.spec.exceptions}
     decoded = ((each, decode(each).policy) for each in others)
     return [(each, policy) for each, policy in decoded if isinstance(policy, ClusterPolicy) and policy.key in names]

@@ -50,7 +50,7 @@ def convert_suite(
                 continue
             same = rows.get(place)
             rows[place] = converted if same is None else _worse(same, converted)
-    changed["results"] = _grouped(list(rows.values()))
+    changed["results"] = _group(list(rows.values()))
     values = suite.get("values")
     if suite.get("variables") or (isinstance(values, dict) and values.get("policies")):
         text = "values of single rules have no place in policies in CEL: give the data as resources or global entries"
@@ -102,7 +102,7 @@ def _worse(one: JSONObject, other: JSONObject) -> JSONObject:
     return one if ranks[0] <= ranks[1] else other
 
 
-def _grouped(rows: Sequence[JSONObject]) -> list[JSONObject]:
+def _group(rows: Sequence[JSONObject]) -> list[JSONObject]:
     """Merge rows that differ only in their resource."""
     groups: dict[str, JSONObject] = {}
     for row in rows:

@@ -82,15 +82,15 @@ class Sequence:
             source = loop.strict if number == 0 and not total else loop.source
             if number == last:
                 condition = all_of([loop.condition, self.element.present])
-                body = _mapped(loop, source, condition, self.element.cel)
+                body = _map(loop, source, condition, self.element.cel)
             else:
                 assert body is not None  # noqa: S101 - made by the round before
-                body = _mapped(loop, source, loop.condition, body).method("flatten", returns=CelType.LIST)
+                body = _map(loop, source, loop.condition, body).method("flatten", returns=CelType.LIST)
         assert body is not None  # noqa: S101 - there is at least one loop
         return body
 
 
-def _mapped(loop: Loop, source: Cel, condition: Cel, element: Cel) -> Cel:
+def _map(loop: Loop, source: Cel, condition: Cel, element: Cel) -> Cel:
     if element.text == loop.variable and not loop.is_map:
         if condition.text == "true":
             return source

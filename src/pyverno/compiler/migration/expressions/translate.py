@@ -37,7 +37,7 @@ def translate(document: JSON, names: Names, path: str) -> Value:
     if is_static(document):
         return constant(document)
     if isinstance(document, list):
-        return _listed(document, names, path)
+        return _translate_list(document, names, path)
     if not isinstance(document, str):
         raise UnconvertibleError("variable-in-map", path, "a map with variables inside", "write the expression by hand")
     try:
@@ -50,7 +50,7 @@ def translate(document: JSON, names: Names, path: str) -> Value:
             values.append(constant(occurrence.constant))
             continue
         holes = tuple(values[number] for number in occurrence.placeholders)
-        node = _parsed(occurrence.text, path)
+        node = _parse(occurrence.text, path)
         values.append(Translator(names, path, holes).loud(node))
     if parsed.whole is not None:
         return values[parsed.whole]
@@ -66,7 +66,7 @@ def translate_query(text: str, names: Names, path: str, *, current: Value | None
     if "{{" in text:
         text, holes = _with_placeholders(text, names, path)
     translator = Translator(names, path, tuple(holes))
-    node = _parsed(text, path)
+    node = _parse(text, path)
     return translator.loud(node, current) if loud else translator.quiet(node, current)
 
 
@@ -81,18 +81,18 @@ def _with_placeholders(text: str, names: Names, path: str) -> tuple[str, list[Va
     for part in parsed.parts:
         if isinstance(part, int):
             pieces.append(f"\ue000{len(holes)}\ue001")
-            holes.append(Translator(names, path).loud(_parsed(parsed.occurrences[part].text, path)))
+            holes.append(Translator(names, path).loud(_parse(parsed.occurrences[part].text, path)))
         else:
             pieces.append(part)
     return "".join(pieces), holes
 
 
-def _listed(items: list[JSON], names: Names, path: str) -> Value:
+def _translate_list(items: list[JSON], names: Names, path: str) -> Value:
     parts = tuple(translate(item, names, f"{path}[{index}]") for index, item in enumerate(items))
     return Value(written_list(parts), TEXTS, parts=parts, fails=any(part.fails for part in parts))
 
 
-def _parsed(text: str, path: str) -> Node:
+def _parse(text: str, path: str) -> Node:
     try:
         return compile_expression(text).ast
     except ExpressionSyntaxError as error:

@@ -50,16 +50,16 @@ __all__ = [
 ]
 
 
-def _computed(shape: Shape) -> Schema:
+def _compute(shape: Shape) -> Schema:
     return Schema(shape, Presence.REQUIRED)
 
 
-BOOLEAN: Final = _computed(Shape.BOOL)
-INTEGER: Final = _computed(Shape.INT)
-NUMBER: Final = _computed(Shape.NUMBER)
-TEXT: Final = _computed(Shape.STRING)
-TEXTS: Final = _computed(Shape.LIST)
-RECORD: Final = _computed(Shape.OBJECT)
+BOOLEAN: Final = _compute(Shape.BOOL)
+INTEGER: Final = _compute(Shape.INT)
+NUMBER: Final = _compute(Shape.NUMBER)
+TEXT: Final = _compute(Shape.STRING)
+TEXTS: Final = _compute(Shape.LIST)
+RECORD: Final = _compute(Shape.OBJECT)
 UNKNOWN: Final = Schema(Shape.ANY, Presence.UNKNOWN)
 _COLLECTIONS: Final = (Shape.LIST, Shape.MAP, Shape.OBJECT)
 _NUMBERS: Final = (Shape.INT, Shape.NUMBER)
@@ -207,7 +207,7 @@ def _schema_of(value: JSON) -> Schema:
         case list():
             return TEXTS
         case _:
-            return _computed(Shape.MAP)
+            return _compute(Shape.MAP)
 
 
 def of_reference(reference: Reference, guard: Cel = TRUE) -> Value:

@@ -171,7 +171,7 @@ def _as_condition(node: Node, current: Places) -> None:
     read_query(node, current).suspect("boolean")
 
 
-def _listed(node: Node, current: Places) -> Places:
+def _places_in_list(node: Node, current: Places) -> Places:
     return Places(parts=tuple(read_query(child, current) for child in node.children), is_mixed=True)
 
 
@@ -290,7 +290,7 @@ _METHODS: Final[Mapping[NodeType, Callable[[Node, Places], Places]]] = {
     NodeType.OR: _either,
     NodeType.AND: _both,
     NodeType.NOT: _negation,
-    NodeType.MULTI_SELECT_LIST: _listed,
+    NodeType.MULTI_SELECT_LIST: _places_in_list,
     NodeType.MULTI_SELECT_HASH: _hash,
     NodeType.FUNCTION: _function,
 }

@@ -135,12 +135,12 @@ def _add(operation: JSONObject, spot: _Spot, expressions: Expressions, path: str
             continue
         made = value
         for below, _ in reversed(steps[at + 1 :]):
-            made = _wrapped(below, made, path)
+            made = _wrap(below, made, path)
         changes = when(present, changes, [Operation("add", parent.pointer, made)])
     return changes
 
 
-def _wrapped(place: Place, value: Cel, path: str) -> Cel:
+def _wrap(place: Place, value: Cel, path: str) -> Cel:
     last = place.pointer.parts[-1]
     if isinstance(last, Cel):
         raise UnconvertibleError("patch-parent", path, "the parent of a computed name can be missing")

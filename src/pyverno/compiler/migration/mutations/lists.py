@@ -180,7 +180,7 @@ def _anchored(overlay: Overlay, item: JSONObject, place: Place, path: str) -> Pl
     conditions = {key: value for key, value in item.items() if key not in without_conditions(item)}
     rest = {key: value for key, value in without_conditions(item).items() if key != "name"}
     fits = _fits(overlay, conditions, element, path)
-    additions = _decided(overlay, rest, conditions, place, path)
+    additions = _decide(overlay, rest, conditions, place, path)
     inner = overlay.inside(overlay.expressions, variable).map(rest, element, path, additions)
     if not inner.changes:
         return Plan()
@@ -205,7 +205,7 @@ def _fits(overlay: Overlay, item: JSONObject, element: Place, path: str) -> Cel:
     return all_of(parts)
 
 
-def _decided(overlay: Overlay, rest: JSONObject, conditions: JSONObject, place: Place, path: str) -> Additions | None:
+def _decide(overlay: Overlay, rest: JSONObject, conditions: JSONObject, place: Place, path: str) -> Additions | None:
     """Return for every `+( )` whether it is added: the first element that reaches it decides for all."""
     found = dict(_additions(rest, path, ()))
     if not found:

@@ -78,7 +78,7 @@ class Overlay:
         for key, value in overlay.items():
             below = join_path(path, key)
             if has_variable(key):
-                plan = plan.joined(Plan(self._computed(key, value, place, below)))
+                plan = plan.joined(Plan(self._compute(key, value, place, below)))
                 continue
             anchor = parse_anchor(key)
             if key == _DIRECTIVE:
@@ -176,7 +176,7 @@ class Overlay:
         """Return a value that is added where nothing was."""
         return write_value(value, self.expressions, path)
 
-    def _computed(self, key: str, value: JSON, place: Place, path: str) -> tuple[Change, ...]:
+    def _compute(self, key: str, value: JSON, place: Place, path: str) -> tuple[Change, ...]:
         """Return the change of an entry whose name has variables."""
         if isinstance(value, (dict, list)) or place.value.schema.shape is Shape.OBJECT:
             reason = "the name of the field is computed, and what it holds is not a scalar"

@@ -65,11 +65,11 @@ class _Converter:
             reason = "the context has other types for other kinds"
             raise UnconvertibleError("context-by-kind", "context", reason, "split the rule by kind")
         match = [{"name": each.name, "expression": each.expression.text} for each in self.frame.scope.conditions]
-        entries, gate = _joined([(targets, mutations) for targets, mutations, _ in found])
+        entries, gate = _join([(targets, mutations) for targets, mutations, _ in found])
         if gate.text != "true":
             if "variables." in gate.text:
                 variables = (*variables, Variable("applies", gate))
-                entries = [_guarded(entry, "variables.applies") for entry in entries]
+                entries = [_guard(entry, "variables.applies") for entry in entries]
             else:
                 match.append({"name": "preconditions", "expression": gate.text})
         entries, pods = self._with_pods(entries, variables)
@@ -184,7 +184,7 @@ def _expression(entry: JSONObject) -> str:
     return str((entry.get("jsonPatch") or entry["applyConfiguration"])["expression"])
 
 
-def _joined(found: Sequence[tuple[Sequence[Target], Mutations]]) -> tuple[list[JSONObject], Cel]:
+def _join(found: Sequence[tuple[Sequence[Target], Mutations]]) -> tuple[list[JSONObject], Cel]:
     """Return the mutations of all kinds, each under a test of its kind where they differ, and the common condition."""
     groups: dict[str, tuple[list[Target], Mutations]] = {}
     for targets, mutations in found:
@@ -196,11 +196,11 @@ def _joined(found: Sequence[tuple[Sequence[Target], Mutations]]) -> tuple[list[J
     entries = []
     for targets, mutations in groups.values():
         test = all_of([one_of(_KIND, [each.kind for each in targets]), *mutations.conditions])
-        entries += [_guarded(entry, test.within(Level.OR)) for entry in mutations.entries]
+        entries += [_guard(entry, test.within(Level.OR)) for entry in mutations.entries]
     return entries, all_of([])
 
 
-def _guarded(entry: JSONObject, test: str) -> JSONObject:
+def _guard(entry: JSONObject, test: str) -> JSONObject:
     if "jsonPatch" in entry:
         text = entry["jsonPatch"]["expression"]
         return {"patchType": "JSONPatch", "jsonPatch": {"expression": f"{test} ? {_within(text)} : []"}}

@@ -69,7 +69,7 @@ def convert_targets(policy: ClusterPolicy, rule: Rule, book: SchemaBook, name: s
     names = replace(names, refused={**names.refused, **_NO_OLD})
     inner = _with_target(names, place)
     found = convert_mutate(mutate, place, RuleExpressions(inner, conditions))
-    tests = [*_selected(target, place, RuleExpressions(names, conditions), path), *found.conditions]
+    tests = [*_select(target, place, RuleExpressions(names, conditions), path), *found.conditions]
     gate = conditions(target.get("preconditions"), inner, f"{path}.preconditions")
     if gate.text != "true":
         tests.append(gate)
@@ -105,7 +105,7 @@ def _with_target(names: Names, place: Place) -> Names:
     return replace(names, refused=refused).with_values({("target",): of_reference(place.value)})
 
 
-def _selected(target: JSONObject, place: Place, expressions: RuleExpressions, path: str) -> list[Cel]:
+def _select(target: JSONObject, place: Place, expressions: RuleExpressions, path: str) -> list[Cel]:
     """Return the tests of name, namespace and labels of a target."""
     tests = []
     metadata = place.value.field("metadata")

@@ -200,17 +200,17 @@ def _on_any_text(kind: Operator, operand: str, value: Cel) -> Cel:
     plain = TRUE if kind is Operator.NOT_EQUAL else FALSE
     if quantity is not None:
         compared = call("quantity", value).method("compareTo", _quantity(operand), returns=CelType.INT)
-        plain = _guarded(
+        plain = _guard(
             call("isQuantity", value, returns=CelType.BOOL), compare(compared, _SIGNS[kind], literal(0)), plain
         )
     if duration is not None:
         is_duration = value.method("matches", literal(_DURATION), returns=CelType.BOOL)
         period = compare(call("duration", value), _SIGNS[kind], call("duration", literal(operand)))
-        plain = _guarded(is_duration, period, plain)
+        plain = _guard(is_duration, period, plain)
     return plain
 
 
-def _guarded(guard: Cel, inside: Cel, outside: Cel) -> Cel:
+def _guard(guard: Cel, inside: Cel, outside: Cel) -> Cel:
     if outside.text == "false":
         return all_of([guard, inside])
     if outside.text == "true":
@@ -262,7 +262,7 @@ def _either_test(pattern: JSON, path: str, *, floats: bool) -> Callable[[Cel], C
         text, number = as_text(value), as_number(value)
         if text.text == number.text:
             return text
-        return _guarded(is_text, text, number) if number.text in ("true", "false") else ternary(is_text, text, number)
+        return _guard(is_text, text, number) if number.text in ("true", "false") else ternary(is_text, text, number)
 
     return test
 
@@ -275,16 +275,16 @@ def _alternatives(pattern: JSON, value: Cel, one: Callable[[Operator, str], Cel]
     if not isinstance(pattern, str):
         return FALSE
     found = [_conjunction(each.strip(" "), value, one) for each in pattern.split("|")]
-    return _listed(value, found, "==") or any_of(found)
+    return _as_membership(value, found, "==") or any_of(found)
 
 
 def _conjunction(text: str, value: Cel, one: Callable[[Operator, str], Cel]) -> Cel:
     found = [_comparison(each.strip(" "), one) for each in text.split("&")]
-    listed = _listed(value, found, "!=")
+    listed = _as_membership(value, found, "!=")
     return all_of(found) if listed is None else listed.not_()
 
 
-def _listed(value: Cel, tests: Sequence[Cel], sign: str) -> Cel | None:
+def _as_membership(value: Cel, tests: Sequence[Cel], sign: str) -> Cel | None:
     """Return several comparisons with plain texts as a list; None for any others."""
     prefix = f"{value.text} {sign} "
     members = [each.text.removeprefix(prefix) for each in tests]

@@ -163,7 +163,7 @@ def _map(pattern: JSONObject, value: Reference, path: str, context: Context, *, 
         else:
             step = _step(key, (below, _judge), there, place, context)
         steps.append(step)
-    found = _joined(steps, path)
+    found = _join(steps, path)
     if not value.can_be_missing and not value.can_be_null:
         return found
     if any(step.implies_holder for step in steps) and not any(step.is_condition for step in steps):
@@ -190,7 +190,7 @@ def _unguarded(
         if isinstance(pattern[key], dict):
             judge = _labels if key in tags else _metadata if key == metadata else _judge
         steps.append(_step(key, (pattern[key], judge), value, join_path(path, key), context))
-    return _joined(steps, path)
+    return _join(steps, path)
 
 
 def _metadata(pattern: JSON, value: Reference, path: str, context: Context) -> Verdict:
@@ -331,7 +331,7 @@ def _accepts_null(pattern: JSON) -> bool:
 # ---------------------------------------------------------------------------------------------------------- combination
 
 
-def _joined(steps: Sequence[_Step], path: str) -> Verdict:
+def _join(steps: Sequence[_Step], path: str) -> Verdict:
     """Combine the keys of one map in the order of the engine: anchors, then keys with anchors below, then the rest."""
     anchors = [each for each in steps if each.is_first]
     others = [each for each in steps if not each.is_first]

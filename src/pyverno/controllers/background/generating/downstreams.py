@@ -160,7 +160,7 @@ class Downstreams:
             selector=_SELECTOR,
             only_metadata=True,
             shrink=_essence,
-            on_restore=lambda: self._restored(gvr),
+            on_restore=lambda: self._restore(gvr),
         )
         informer.listen(lambda notice, body: self._take(gvr, notice, body, informer))
         self._informers.add(gvr, informer)
@@ -264,7 +264,7 @@ class Downstreams:
         """Forget an object that this controller deleted or found missing."""
         self._forget((gvr, namespace, name))
 
-    def _restored(self, gvr: GVR) -> None:
+    def _restore(self, gvr: GVR) -> None:
         """Have all objects of a resource brought in step: the cluster has older versions of them than are known."""
         for place, known in tuple(self._known.items()):
             if known.gvr == gvr:

@@ -123,7 +123,7 @@ class Generator:
 
         Raises HostError or StatusError for a failure, after all rules were tried.
         """
-        compiled = await self._compiled(work)
+        compiled = await self._compile(work)
         if compiled is None or compiled.policy is None:
             return Done("the policy is gone")
         facts = facts_of(compiled)
@@ -162,14 +162,14 @@ class Generator:
         origin = Origin.of(body["metadata"].get("labels") or {}) if body is not None else None
         if place is None or origin is None or identity_of_origin(origin) != policy:
             return
-        compiled = await self._compiled(Work(policy, Trigger(), {origin.rule: True}))
+        compiled = await self._compile(Work(policy, Trigger(), {origin.rule: True}))
         if origin.rule not in facts_of(compiled):
             reason = "the policy is gone" if compiled is None else "the rule is gone"
             await self.writer.delete(place.gvr, target, origin, policy_info(policy), reason)
 
     # ----------------------------------------------------------------------------------------------- policy and trigger
 
-    async def _compiled(self, work: Work) -> Compiled | None:
+    async def _compile(self, work: Work) -> Compiled | None:
         """Return the policy; raises HostError while it has not arrived here in the version that has the rules."""
         compiled = self._state.store.compiled().get(work.policy)
         if compiled is not None and work.rules.keys() <= facts_of(compiled).keys():

@@ -49,7 +49,7 @@ class GenerateHandler:
         waits: list[Waiting] = []
         policy = _identity(request.spec.request_type, request.spec.policy)
         try:
-            await self._generator.delete_listed(policy, _left(request))
+            await self._generator.delete_listed(policy, _deleted_downstreams(request))
         except PyvernoError as error:
             problem = error.copied()
         for work in works_of(request, is_late=is_late):
@@ -67,7 +67,7 @@ class GenerateHandler:
             return Done("a newer request waits with the same work")
         if problem is not None:
             raise problem.copied()
-        return _joined(waits)
+        return _join(waits)
 
     def _first_seen(self, request: UpdateRequest) -> float:
         """Return when a request was first worked on, in seconds of the monotonic clock."""
@@ -111,7 +111,7 @@ def works_of(request: UpdateRequest, *, is_late: bool = False) -> Iterator[Work]
         yield Work(identity, trigger, names, context, _reason(context), is_late, is_reported=True)
 
 
-def _left(request: UpdateRequest) -> Iterator[ResourceRef]:
+def _deleted_downstreams(request: UpdateRequest) -> Iterator[ResourceRef]:
     """Yield the objects that Kyverno lists in a request which it writes when a policy or a rule is deleted."""
     spec, status = request.spec, request.raw.get("status")
     if not (spec.delete_downstream or any(each.delete_downstream for each in spec.rule_context)):
@@ -133,7 +133,7 @@ def _reason(context: AdmissionContext | None) -> str:
     return f"{context.operation} of the trigger" if context is not None and context.operation else "a request"
 
 
-def _joined(waits: list[Waiting]) -> Waiting:
+def _join(waits: list[Waiting]) -> Waiting:
     on: dict[Awaited, None] = {}
     for each in waits:
         on.update(dict.fromkeys(each.on))

@@ -205,7 +205,7 @@ class GeneratingPolicies:
         body = await self._read(known)
         if body is None:
             return None
-        changed = _merged(body, patch)
+        changed = _merge(body, patch)
         return await self._context.client.update(known.gvr, changed, known.target.namespace)
 
     async def _read(self, known: Downstream) -> JSONObject | None:
@@ -264,7 +264,7 @@ class GeneratingPolicies:
         if isinstance(written, ClusterPolicy):
             for rule in written.spec.rules:
                 if rule.name in rules and isinstance(rule.action, Generate):
-                    yield from (info for text in rule.match.kinds() for info in _selected(text, kinds))
+                    yield from (info for text in rule.match.kinds() for info in _select(text, kinds))
         elif isinstance(written, GeneratingPolicy):
             for wanted in resources_of(written.spec.match_constraints):
                 yield from (info for info in preferred_kinds(kinds) if _is_wanted(info, wanted))
@@ -297,7 +297,7 @@ def _generates(identity: Identity, compiled: Compiled) -> bool:
     return identity[0] in _KINDS and bool(facts_of(compiled) or compiled.errors)
 
 
-def _selected(text: str, kinds: KindTable) -> Iterator[KindInfo]:
+def _select(text: str, kinds: KindTable) -> Iterator[KindInfo]:
     """Yield the kinds that a kind selector matches."""
     for target in targets_of(text, kinds):
         found = kinds.by_resource(GVR(target.group, target.version, target.resource))
@@ -315,7 +315,7 @@ def _generation(compiled: Compiled | None) -> int:
     return int((compiled.document.value.get("metadata") or {}).get("generation") or 0) if compiled is not None else 0
 
 
-def _merged(body: JSONObject, patch: JSONObject) -> JSONObject:
+def _merge(body: JSONObject, patch: JSONObject) -> JSONObject:
     """Return an object with labels and annotations changed; None takes one away."""
     metadata = dict(body["metadata"])
     for field, changes in patch["metadata"].items():

@@ -45,10 +45,10 @@ class RuleFacts:
 
 def facts_of(compiled: Compiled | None) -> Mapping[str, RuleFacts]:
     """Return the generating rules of a policy by name; empty for any other policy."""
-    return _facts(_Written(compiled.written if compiled is not None else None))
+    return _facts(_PolicyIdentity(compiled.written if compiled is not None else None))
 
 
-class _Written:
+class _PolicyIdentity:
     """A policy that is equal to itself alone: comparing documents would cost as much as reading them."""
 
     __slots__ = ("policy",)
@@ -57,14 +57,14 @@ class _Written:
         self.policy = policy
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Written) and other.policy is self.policy
+        return isinstance(other, _PolicyIdentity) and other.policy is self.policy
 
     def __hash__(self) -> int:
         return id(self.policy)
 
 
 @lru_cache(maxsize=512)
-def _facts(written: _Written) -> Mapping[str, RuleFacts]:
+def _facts(written: _PolicyIdentity) -> Mapping[str, RuleFacts]:
     match written.policy:
         case ClusterPolicy() as policy:
             return {rule.name: rule for rule in _rules(policy)}

@@ -90,7 +90,7 @@ class Writer:
         if place is not None and applied.body is not None and applied.change is not Change.UNCHANGED:
             self._downstreams.note(place.gvr, applied.body)
         if applied.change is Change.CREATED:
-            self._tell_created(work, rule, applied)
+            self._report_created(work, rule, applied)
 
     async def _mark(self, ref: ResourceRef) -> None:
         """Label an object that is copied, by which the admission controller notices its changes."""
@@ -138,7 +138,7 @@ class Writer:
             return
         self._failures.pop(GenerationKey(work.policy, rule, work.trigger), None)
 
-    def _tell_created(self, work: Work, rule: RuleInfo, applied: Applied) -> None:
+    def _report_created(self, work: Work, rule: RuleInfo, applied: Applied) -> None:
         if not self._context.state.configuration.generates_success_events:
             return
         target, policy = applied.target, rule.policy

@@ -97,7 +97,7 @@ class MutatingHandler:
             del self._attempts[next(iter(self._attempts))]
         status = request.raw.get("status")
         message = str(status.get("message") or "") if isinstance(status, dict) else ""
-        return self._attempts.setdefault(request.uid, _Attempts(message, recorded=_recorded(request)))
+        return self._attempts.setdefault(request.uid, _Attempts(message, recorded=_recorded_rules(request)))
 
     async def _record(self, request: UpdateRequest, attempts: _Attempts) -> None:
         """Note on a request what was written for it: after a restart a patch that appends must not append again."""
@@ -193,7 +193,7 @@ def _matches(rule: CompiledRule, request: Request) -> bool:
         return True
 
 
-def _recorded(request: UpdateRequest) -> frozenset[str]:
+def _recorded_rules(request: UpdateRequest) -> frozenset[str]:
     metadata = request.raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     written = annotations.get(WRITTEN_ANNOTATION) if isinstance(annotations, dict) else None

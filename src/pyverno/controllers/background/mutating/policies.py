@@ -62,7 +62,7 @@ class MutatingPolicies:
         if compiled is None or compiled.errors or not isinstance(compiled.written, Written):
             return None
         written = compiled.written
-        specs = tuple(_wanted(written))
+        specs = tuple(_requests_for(written))
         metadata = compiled.document.value["metadata"]
         for spec in specs:
             await self._submit(spec, (*identity, spec.rule, metadata.get("uid"), metadata.get("generation")))
@@ -76,7 +76,7 @@ class MutatingPolicies:
         await self._context.submit(spec, name=f"ur-{digest}")
 
 
-def _wanted(policy: Written) -> Iterator[UpdateRequestSpec]:
+def _requests_for(policy: Written) -> Iterator[UpdateRequestSpec]:
     """Yield a request for each rule that changes what exists when the policy changes."""
     if isinstance(policy, MutatingPolicy):
         if policy.spec.evaluation.mutate_existing:

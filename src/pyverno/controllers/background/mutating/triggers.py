@@ -87,7 +87,7 @@ class Triggers:
             request = request if owner is None else request.with_kind(owner.gvk)
         if request.operation is not Operation.CREATE or request.subresource or not isinstance(request.object, dict):
             return request
-        return await self._created(request, update)
+        return await self._create(request, update)
 
     async def _of_policy_event(self, update: UpdateRequest) -> Request | Done:
         """Return the request for an object that an UpdateRequest names without an admission request."""
@@ -98,7 +98,7 @@ class Triggers:
             return Done(f"the trigger {trigger.kind} `{trigger.name}` is gone")
         return with_cluster_facts(Request.from_policy_event(live, gvr=info.gvr), self._cluster)
 
-    async def _created(self, request: Request, update: UpdateRequest) -> Request | Waiting | Done:
+    async def _create(self, request: Request, update: UpdateRequest) -> Request | Waiting | Done:
         view = Resource(request.object)
         name = view.name or request.name
         if not name:  # a name that the API server makes up is not known to webhooks that mutate

@@ -166,7 +166,7 @@ class AdmissionValidation(SkippedByException):
             for param in params:
                 yield _make_verdict(self._all_of(binding.name, param, run))
             return
-        verdicts: Iterable[Verdict] = (self._judged(param, run) for param in params)
+        verdicts: Iterable[Verdict] = (self._judge(param, run) for param in params)
         if self.is_rule:
             # Kyverno: a rule has one result, about the first of its parameters that does not simply pass
             passed = Verdict(Status.PASS, self.passed)
@@ -187,12 +187,12 @@ class AdmissionValidation(SkippedByException):
         try:
             unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
             if unmet is not None:
-                text = _aggregated(unmet) if unmet.errors else ""
+                text = _aggregate(unmet) if unmet.errors else ""
                 return AdmissionDetail(binding, self._erred(text)) if text else None
             denials = tuple(
                 denial for denial in self._denials(session) if not self.ignores_errors or not denial.is_error
             )
-            annotations, errors = self._annotated(session)
+            annotations, errors = self._annotate(session)
         except BudgetExceededError:
             return AdmissionDetail(binding, self._erred(_OUT_OF_BUDGET))
         return AdmissionDetail(binding, denials, () if self.ignores_errors else errors, annotations)
@@ -224,7 +224,7 @@ class AdmissionValidation(SkippedByException):
             else:
                 yield Denial(position, _message(messages, self.validations[position]))
 
-    def _annotated(self, session: CelSession) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    def _annotate(self, session: CelSession) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
         """Return audit annotations that are not empty, and the errors of others; raises BudgetExceededError."""
         session = session.for_annotations()
         found: list[tuple[str, str]] = []
@@ -255,7 +255,7 @@ class AdmissionValidation(SkippedByException):
             run, {**_bindings(run, is_request=self.tells_all), "params": param}, self.variables, names_variables=True
         )
 
-    def _judged(self, param: JSON, run: Run) -> Verdict:
+    def _judge(self, param: JSON, run: Run) -> Verdict:
         session = self._session(param, run)
         try:
             # Kubernetes: match conditions see no namespaceObject
@@ -265,17 +265,17 @@ class AdmissionValidation(SkippedByException):
         if unmet is not None and (not unmet.errors or self.ignores_errors):
             return Verdict(Status.SKIP, self.skipped)
         if unmet is not None:
-            return self._failed(_aggregated(unmet))
-        decision = self._decided(session)
+            return self._failed(_aggregate(unmet))
+        decision = self._decide(session)
         try:
-            _, errors = self._annotated(session)
+            _, errors = self._annotate(session)
         except BudgetExceededError:
             return self._failed(_OUT_OF_BUDGET)
         if not errors or self.ignores_errors or decision.status is not Status.PASS:
             return decision
         return self._failed(errors[0])
 
-    def _decided(self, session: CelSession) -> Verdict:
+    def _decide(self, session: CelSession) -> Verdict:
         """Evaluate every validation; the first one denied decides and gives the message.
 
         An error that the failurePolicy ignores decides only where nothing is denied: it allows the request, but is
@@ -354,7 +354,7 @@ def _mutation_value(program: Program, session: CelSession) -> Value:
         raise EvaluationError(_failed_expression(program.text.strip(), error.message)) from error
 
 
-def _aggregated(unmet: Unmet) -> str:
+def _aggregate(unmet: Unmet) -> str:
     """Return the errors of match conditions as the API server lists them."""
     texts = tuple(dict.fromkeys(map(_failed_expression, unmet.expressions, unmet.errors)))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -430,7 +430,7 @@ class AdmissionMutation(SkippedByException):
         unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
         if unmet is not None:
             if unmet.errors and not self.ignores_errors:
-                raise EvaluationError(_aggregated(unmet))
+                raise EvaluationError(_aggregate(unmet))
             return None
         for mutation in self.mutations:
             try:

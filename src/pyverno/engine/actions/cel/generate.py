@@ -36,9 +36,9 @@ class GeneratingAction:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Collect what the entries ask for; nothing is created here."""
-        return self._generated(run, no_exceptions())
+        return self._generate(run, no_exceptions())
 
-    def _generated(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+    def _generate(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
         session = CelSession(run, {**request_bindings(run.request), "exceptions": dict(exceptions)}, self.variables)
         try:
             unmet = first_unmet(session.for_conditions(), self.conditions)
@@ -64,8 +64,8 @@ class GeneratingAction:
         verdicts = exempted(exemptions)
         if verdicts is not None or not exemptions:
             return verdicts
-        usual = self._generated(run, no_exceptions())
-        outcomes = (self._generated(run, exemption.allowances) for exemption in exemptions)
+        usual = self._generate(run, no_exceptions())
+        outcomes = (self._generate(run, exemption.allowances) for exemption in exemptions)
         return next((outcome for outcome in outcomes if outcome != usual), usual)
 
     def _effect(self, namespace: str, document: JSONObject, run: Run) -> CreateEffect:

@@ -55,13 +55,13 @@ class MutatingAction:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""
-        return self._mutated(run, no_exceptions())
+        return self._mutate(run, no_exceptions())
 
     def triggered(self, run: Run) -> Sequence[Verdict]:
         """Pass when the conditions hold, without mutating anything."""
         return conditions_met(run, self.conditions, self.variables)
 
-    def _mutated(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+    def _mutate(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
         if not isinstance(run.resource, dict):
             return ()
         bindings = {**mutating_bindings(run.request), "exceptions": dict(exceptions)}
@@ -89,8 +89,8 @@ class MutatingAction:
         verdicts = exempted(exemptions)
         if verdicts is not None or not exemptions:
             return verdicts
-        usual = self._mutated(run, no_exceptions())
-        outcomes = (self._mutated(run, exemption.allowances) for exemption in exemptions)
+        usual = self._mutate(run, no_exceptions())
+        outcomes = (self._mutate(run, exemption.allowances) for exemption in exemptions)
         return next((outcome for outcome in outcomes if outcome != usual), usual)
 
 
@@ -121,11 +121,11 @@ def applied(mutation: CelMutation, document: JSON, session: CelSession, *, refus
 def laid_over(mutation: CelMutation, value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
     """Return the object changed by the value of a mutation's expression; raises EvaluationError or PatchError."""
     if mutation.is_json_patch:
-        return _patched(value, document)
-    return _merged(value, document, refuses_atomics=refuses_atomics)
+        return _patch(value, document)
+    return _merge(value, document, refuses_atomics=refuses_atomics)
 
 
-def _patched(value: Value, document: JSON) -> JSON:
+def _patch(value: Value, document: JSON) -> JSON:
     if not isinstance(value, list | tuple):
         raise EvaluationError("JSON Patch: the expression must give a list of JSONPatch")
     operations = [_operation(item) for item in value]
@@ -152,7 +152,7 @@ def _operation(value: Value) -> JSONObject:
     return operation
 
 
-def _merged(value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
+def _merge(value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
     if not isinstance(value, StructValue) or not isinstance(document, dict):
         raise EvaluationError("ApplyConfiguration: the expression must give an Object")
     problems = misnamed_types(value)

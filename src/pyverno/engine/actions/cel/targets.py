@@ -46,7 +46,7 @@ class CelTargets:
     def find(self, session: CelSession) -> Iterator[ExistingObject | Verdict]:
         """Yield the objects, and an ERROR verdict for each kind that cannot be read; raises for an expression."""
         if self.expression is None:
-            yield from self._selected(session.run)
+            yield from self._select(session.run)
             return
         request = session.run.request
         if request.object is None:  # Kyverno: of a deletion, `object` is the object that is deleted
@@ -56,9 +56,9 @@ class CelTargets:
         for document in items if isinstance(items, list) else [found]:
             if not isinstance(document, dict):
                 raise EvaluationError("the targets must be an object or a list of objects")
-            yield self._routed(document, session.run)
+            yield self._route(document, session.run)
 
-    def _selected(self, run: Run) -> Iterator[ExistingObject | Verdict]:
+    def _select(self, run: Run) -> Iterator[ExistingObject | Verdict]:
         namespace = run.rule.info.policy.namespace
         labels = _NamespaceLabels(self.matcher, run)
         seen: set[tuple[str, str, str, str, str]] = set()
@@ -85,7 +85,7 @@ class CelTargets:
         )
         return self.matcher.mismatch(request, view) is None
 
-    def _routed(self, document: JSONObject, run: Run) -> ExistingObject:
+    def _route(self, document: JSONObject, run: Run) -> ExistingObject:
         """Return the object that an expression names, with the subresource that the resource rules name for its kind.
 
         What an expression made up, or took from elsewhere, is read again: only what is stored may be changed.

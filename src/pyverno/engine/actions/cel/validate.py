@@ -64,7 +64,7 @@ class ValidatingCheck:
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Judge the request."""
-        return self._judged(run, no_exceptions())
+        return self._judge(run, no_exceptions())
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Skip the policy, or judge what an exception leaves of it; each exception is tried alone."""
@@ -72,7 +72,7 @@ class ValidatingCheck:
         if verdicts is not None:
             return verdicts
         for exemption in exemptions:
-            verdicts = self._judged(run, exemption.allowances)
+            verdicts = self._judge(run, exemption.allowances)
             if not any(verdict.status in (Status.FAIL, Status.ERROR) for verdict in verdicts):
                 return verdicts
         return None
@@ -99,7 +99,7 @@ class ValidatingCheck:
         bindings = {"object": run.resource} if self.reads_payload else request_bindings(run.request)
         return CelSession(run, {**bindings, "exceptions": dict(exceptions)}, self.variables)
 
-    def _judged(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
+    def _judge(self, run: Run, exceptions: Mapping[str, JSON]) -> Sequence[Verdict]:
         session = self._session(run, exceptions)
         try:
             unmet = first_unmet(session.for_conditions(), self.conditions)
@@ -109,7 +109,7 @@ class ValidatingCheck:
             if not unmet.errors or self.ignores_errors:
                 return SKIPPED
             return (Verdict(Status.ERROR, f"failed to load context: {'; '.join(unmet.errors)}"),)
-        verdict = self._validated(session)
+        verdict = self._validate(session)
         if self.annotations and verdict.status is not Status.ERROR:
             try:
                 annotated(session, self.annotations)
@@ -117,7 +117,7 @@ class ValidatingCheck:
                 return (Verdict(Status.ERROR, f"error: {error.message}", verdict.detail),)
         return (verdict,)
 
-    def _validated(self, session: CelSession) -> Verdict:
+    def _validate(self, session: CelSession) -> Verdict:
         for index, validation in enumerate(self.validations):
             try:
                 holds = session.evaluate(validation.program)

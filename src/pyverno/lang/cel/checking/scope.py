@@ -46,12 +46,12 @@ class Names:
     def resolve(self, name: str) -> tuple[str, Type, Constant | None] | None:
         """Return (full name, type, constant) of a variable, constant or struct type, or None."""
         for full in self.candidates(name):
-            found = self._declared(full)
+            found = self._declare(full)
             if found is not None:
                 return found
         return None
 
-    def _declared(self, full: str) -> tuple[str, Type, Constant | None] | None:
+    def _declare(self, full: str) -> tuple[str, Type, Constant | None] | None:
         declared = self.variables.get(full)
         if declared is not None:
             return full, declared, None

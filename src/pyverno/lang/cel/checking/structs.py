@@ -209,7 +209,7 @@ class SchemaTypes:
         return known
 
     def _type(self, name: str, schema: JSONObject) -> Type:
-        schema = self._followed(schema)
+        schema = self._follow(schema)
         if schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields"):
             return DYN
         kind = schema.get("type")
@@ -233,7 +233,7 @@ class SchemaTypes:
             return struct(name)
         return map_of(STRING, DYN) if values is True else DYN
 
-    def _followed(self, schema: JSONObject) -> JSONObject:
+    def _follow(self, schema: JSONObject) -> JSONObject:
         for _ in range(8):
             reference = schema.get("$ref")
             if reference is None and len(schema.get("allOf", ())) == 1:

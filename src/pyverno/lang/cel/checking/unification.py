@@ -65,9 +65,9 @@ class Substitution:
     def instantiate(self, types: tuple[Type, ...]) -> tuple[Type, ...]:
         """Return types with their own variables replaced by fresh ones, the same for the same."""
         fresh: dict[str, Type] = {}
-        return tuple([self._renamed(type_, fresh) for type_ in types])
+        return tuple([self._rename(type_, fresh) for type_ in types])
 
-    def _renamed(self, type_: Type, fresh: dict[str, Type]) -> Type:
+    def _rename(self, type_: Type, fresh: dict[str, Type]) -> Type:
         if type_.kind == "param":
             known = fresh.get(type_.name)
             if known is None:
@@ -75,7 +75,7 @@ class Substitution:
             return known
         if not type_.params:
             return type_
-        return Type(type_.kind, type_.name, tuple([self._renamed(param, fresh) for param in type_.params]))
+        return Type(type_.kind, type_.name, tuple([self._rename(param, fresh) for param in type_.params]))
 
     def resolve(self, type_: Type, *, to_dyn: bool = False) -> Type:
         """Return a type with known variables replaced; with `to_dyn` unknown ones become dyn."""

@@ -44,7 +44,7 @@ class TruthWriter(ValueWriter):
             self.end_loop()
         elif isinstance(node, ast.Ternary):
             self._branches(node, self.require, indent)
-        elif (items := self._emptied(node)) is not None:
+        elif (items := self._empty(node)) is not None:
             self.charge(2)
             self.require_empty(items, indent)
         else:
@@ -76,7 +76,7 @@ class TruthWriter(ValueWriter):
         demand(node.falsy, indent + 1)
         self.line(indent + 1, "pass")
 
-    def _emptied(self, node: ast.Node) -> ast.Node | None:
+    def _empty(self, node: ast.Node) -> ast.Node | None:
         """Return the list that a node wants to be empty (`x.size() == 0`)."""
         if not isinstance(node, ast.Call) or self._function(node) != "_==_":
             return None
@@ -281,7 +281,7 @@ class TruthWriter(ValueWriter):
 
     def _membership(self, node: ast.Call, _: Resolution, indent: int) -> str:
         item, container = node.args
-        listed = self._listed(container)
+        listed = self._list_elements(container)
         if listed is not None:
             if not all(type(value) is str for value in listed):
                 raise BeyondError
@@ -296,7 +296,7 @@ class TruthWriter(ValueWriter):
         self.charge(1 + LONGEST_TEXT)
         return f"({wanted} in {among})"
 
-    def _listed(self, node: ast.Node) -> Sequence[object] | None:
+    def _list_elements(self, node: ast.Node) -> Sequence[object] | None:
         """Return the elements of a list that is written out, here or as a variable."""
         name = self.definition(node)
         if name is not None:

@@ -280,7 +280,7 @@ class ValueWriter(VariableWriter):
         items = [self.optional(element, indent) for element in node.elements]
         return self.kept(indent, f"[{', '.join(items)}]")
 
-    def _collected(self, node: ast.Comprehension, indent: int) -> str:
+    def _collect(self, node: ast.Comprehension, indent: int) -> str:
         if node.kind not in ("map", "filter"):
             return self.named(indent, self.truth(node, indent))
         result = self.kept(indent, "list()")
@@ -334,7 +334,7 @@ _VALUES: Final[dict[type, Callable[..., str]]] = {
     ast.Select: ValueWriter._select,
     ast.Index: ValueWriter._index,
     ast.Call: ValueWriter._call,
-    ast.Comprehension: ValueWriter._collected,
+    ast.Comprehension: ValueWriter._collect,
     ast.Literal: ValueWriter._literal,
     ast.ListLiteral: ValueWriter._list,
     ast.MapLiteral: ValueWriter._map,

@@ -186,7 +186,7 @@ def _scalar_text(value: Value) -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
 
@@ -199,21 +199,21 @@ def _locale_literal(value: Value) -> str:
         pairs = sorted((_map_key(key), _locale_literal(item)) for key, item in map_items(value))
         return f"{{{', '.join(f'{key}:{item}' for key, item in pairs)}}}"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, bytes):
-        return f"b{_quoted(value.decode('utf-8', 'replace'))}"
+        return f"b{_quote(value.decode('utf-8', 'replace'))}"
     if isinstance(value, float):
         odd = {"NaN": '"NaN"', "Infinity": '"+Inf"', "-Infinity": '"-Inf"'}.get(_not_finite(value) or "")
         return odd or f"{value:.6f}"
     if isinstance(value, Timestamp):
-        return f"timestamp({_quoted(timestamp_text(value))})"
+        return f"timestamp({_quote(timestamp_text(value))})"
     if isinstance(value, Duration):
-        return f"duration({_quoted(duration_text(value))})"
+        return f"duration({_quote(duration_text(value))})"
     return _locale_text(value)
 
 
 def _map_key(key: Value) -> str:
-    return _quoted(key) if isinstance(key, str) else _scalar_text(key)
+    return _quote(key) if isinstance(key, str) else _scalar_text(key)
 
 
 def _locale_decimal(value: Value) -> str:

@@ -26,16 +26,16 @@ _TRAVERSAL: Final = 0.1
 OPENED_PER_STEP: Final = 8
 
 
-def _made(_args: tuple[Value, ...], result: Value) -> int:
+def _creation_cost(_args: tuple[Value, ...], result: Value) -> int:
     return value_size(result) + _CREATE
 
 
-def _flattened(args: tuple[Value, ...], _result: Value) -> int:
+def _flatten_cost(args: tuple[Value, ...], _result: Value) -> int:
     depth = args[1] if len(args) == 2 else 1
     return int(value_size(args[0]) * depth) + _CREATE
 
 
-def _compared(position: int) -> CallCost:
+def _comparison_cost(position: int) -> CallCost:
     def cost(args: tuple[Value, ...], _result: Value) -> int:
         items = args[position]
         factor = 2.0
@@ -46,7 +46,7 @@ def _compared(position: int) -> CallCost:
     return cost
 
 
-@function("slice", "list(T).(int, int) -> list(T)", cost=_made, work=reading())
+@function("slice", "list(T).(int, int) -> list(T)", cost=_creation_cost, work=reading())
 def slice_(items: Value, start: int, end: int) -> Value:
     """The elements from a start to before an end.
 
@@ -69,7 +69,7 @@ def _unsliced(start: int, end: int, problem: str) -> EvaluationError:
     "flatten",
     "list(list(T)).() -> list(T)",
     "list(dyn).(int) -> list(dyn)",
-    cost=_flattened,
+    cost=_flatten_cost,
     since=(1,),
     in_context=True,
     work=instant,
@@ -122,7 +122,11 @@ def _order(one: Value, two: Value) -> int:
 
 
 @function(
-    "sort", *(f"list({kind}).() -> list({kind})" for kind in COMPARABLE), cost=_compared(0), since=(2,), work=sorting()
+    "sort",
+    *(f"list({kind}).() -> list({kind})" for kind in COMPARABLE),
+    cost=_comparison_cost(0),
+    since=(2,),
+    work=sorting(),
 )
 def sort(items: Value) -> Value:
     """The elements in ascending order.
@@ -135,7 +139,7 @@ def sort(items: Value) -> Value:
 @function(
     "@sortByAssociatedKeys",
     *(f"list(T).(list({kind})) -> list(T)" for kind in COMPARABLE),
-    cost=_compared(1),
+    cost=_comparison_cost(1),
     since=(2,),
     work=sorting(1),
 )
@@ -147,7 +151,7 @@ def sort_by_associated_keys(items: Value, keys: Value) -> Value:
     return _sorted_by(items, keys)
 
 
-@function("lists.range", "(int) -> list(int)", cost=_made, in_context=True, since=(2,), work=instant)
+@function("lists.range", "(int) -> list(int)", cost=_creation_cost, in_context=True, since=(2,), work=instant)
 def range_(evaluation: Evaluation, count: int) -> list[int]:
     """The integers from 0 to before a count.
 
@@ -159,7 +163,7 @@ def range_(evaluation: Evaluation, count: int) -> list[int]:
     return list(range(count))
 
 
-@function("reverse", "list(T).() -> list(T)", cost=_made, since=(2,), work=reading())
+@function("reverse", "list(T).() -> list(T)", cost=_creation_cost, since=(2,), work=reading())
 def reverse(items: Value) -> Value:
     """The elements backwards.
 
@@ -168,7 +172,7 @@ def reverse(items: Value) -> Value:
     return items[::-1]
 
 
-@function("distinct", "list(T).() -> list(T)", cost=_compared(0), in_context=True, since=(2,), work=instant)
+@function("distinct", "list(T).() -> list(T)", cost=_comparison_cost(0), in_context=True, since=(2,), work=instant)
 def distinct(evaluation: Evaluation, items: Value) -> Value:
     """The elements without repetitions.
 

@@ -129,7 +129,7 @@ def unwrap(items: Value) -> list[Value]:
 
     CEL: optional.unwrap([optional.of(1), optional.none()]) ⇒ [1]
     """
-    return _unwrapped(items)
+    return _unwrap(items)
 
 
 @function("unwrapOpt", "list(optional(A)).() -> list(A)", since=(2,), work=walking(per=8))
@@ -138,10 +138,10 @@ def unwrap_opt(items: Value) -> list[Value]:
 
     CEL: [optional.of(1), optional.none()].unwrapOpt() ⇒ [1]
     """
-    return _unwrapped(items)
+    return _unwrap(items)
 
 
-def _unwrapped(items: Value) -> list[Value]:
+def _unwrap(items: Value) -> list[Value]:
     if not all(isinstance(item, Optional) for item in items):
         raise no_such_overload()
     return [item.value for item in items if item.present]

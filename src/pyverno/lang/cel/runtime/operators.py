@@ -97,7 +97,7 @@ def _equals(resolution: Resolution, args: tuple[Step, ...], cost: int, _folds: b
     return Step(run, cost + 1)
 
 
-def _ordered(resolution: Resolution, args: tuple[Step, ...], cost: int, _folds: bool) -> Step:
+def _order(resolution: Resolution, args: tuple[Step, ...], cost: int, _folds: bool) -> Step:
     texts = _only(resolution, "string", "bytes")
     run = steps.comparison_run(
         args[0].run, args[1].run, resolution.function, _ORDERINGS[resolution.function], texts=texts
@@ -177,10 +177,10 @@ OPERATORS: Final[dict[str, Make]] = {
     "!_": _not,
     "_==_": _equals,
     "_!=_": _equals,
-    "_<_": _ordered,
-    "_<=_": _ordered,
-    "_>_": _ordered,
-    "_>=_": _ordered,
+    "_<_": _order,
+    "_<=_": _order,
+    "_>_": _order,
+    "_>=_": _order,
     "@in": _in,
 }
 """How each operator becomes a step: of its overloads, its operands, their cost, and whether constants are folded."""

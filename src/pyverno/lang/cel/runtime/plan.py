@@ -102,14 +102,14 @@ class _Planner:
         if made is not None:
             return made
         for inner in ast.left_calls(node)[:-1]:
-            self._made[inner.id] = self._finished(inner)
-        return self._finished(node)
+            self._made[inner.id] = self._finish(inner)
+        return self._finish(node)
 
-    def _finished(self, node: ast.Node) -> Step:
+    def _finish(self, node: ast.Node) -> Step:
         step = _VISITORS[type(node)](self, node)
-        return self._recorded(node, step) if self._traced and not isinstance(node, ast.Literal) else step
+        return self._record_step(node, step) if self._traced and not isinstance(node, ast.Literal) else step
 
-    def _recorded(self, node: ast.Node, step: Step) -> Step:
+    def _record_step(self, node: ast.Node, step: Step) -> Step:
         run, id_ = step.run, node.id
 
         def record(f: Frame) -> Value:
@@ -230,7 +230,7 @@ class _Planner:
             is_written=is_written and not gives_data,
         )
         if resolution.function in _CONVERSIONS and len(args) == 1 and args[0].is_constant:
-            return self._folded(step)
+            return self._fold(step)
         return step
 
     def _keep_pattern(self, position: int, args: tuple[Step, ...]) -> None:
@@ -240,7 +240,7 @@ class _Planner:
             with suppress(EvaluationError):
                 self.patterns.append(kept_pattern(text))
 
-    def _folded(self, step: Step) -> Step:
+    def _fold(self, step: Step) -> Step:
         if not self._rules.folds_constants:
             return step
         evaluation = Evaluation(Runtime())
@@ -309,7 +309,7 @@ class _Planner:
 
         step = Step(run, cost, is_written=has_written_keys and all(value.is_written for _, value, _ in parts))
         if all(key.is_constant and value.is_constant and not optional for key, value, optional in parts):
-            return self._folded(step)
+            return self._fold(step)
         return step
 
     def _struct(self, node: ast.StructLiteral) -> Step:

@@ -77,7 +77,7 @@ def string_value(token: str) -> str:
     body = _normal_newlines(body)
     if raw or "\\" not in body:
         return body
-    return "".join(_unescaped(body, in_bytes=False))
+    return "".join(_unescape(body, in_bytes=False))
 
 
 def bytes_value(token: str) -> bytes:
@@ -88,7 +88,7 @@ def bytes_value(token: str) -> bytes:
         return body.encode("utf-8", "surrogatepass")
     return b"".join(
         bytes([ord(part[1])]) if part.startswith("\\") else part.encode("utf-8", "surrogatepass")
-        for part in _unescaped(body, in_bytes=True)
+        for part in _unescape(body, in_bytes=True)
     )
 
 
@@ -103,7 +103,7 @@ def _normal_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _unescaped(body: str, *, in_bytes: bool) -> list[str]:
+def _unescape(body: str, *, in_bytes: bool) -> list[str]:
     """Return the pieces of a text; in bytes a piece for one byte is a backslash and the byte's character."""
     pieces: list[str] = []
     position = 0

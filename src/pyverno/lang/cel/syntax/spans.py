@@ -85,10 +85,10 @@ class Spans:
         operands = tuple(ast.children(node))
         if not operands:
             return at, at
-        last = self._widened(operands[-1])[1]
-        return (at, last) if len(operands) == 1 else (self._widened(operands[0])[0], last)
+        last = self._widen(operands[-1])[1]
+        return (at, last) if len(operands) == 1 else (self._widen(operands[0])[0], last)
 
-    def _widened(self, node: ast.Node) -> Span:
+    def _widen(self, node: ast.Node) -> Span:
         first, last = self._spans[node.id]
         while first and self._tokens[first - 1].kind == "(" and self._partner.get(first - 1) == last + 1:
             first, last = first - 1, last + 1

@@ -67,7 +67,7 @@ def equal_fold(_runtime: Runtime, left: str, right: str) -> JSON:
     """
     if left.isascii() and right.isascii():
         return left.lower() == right.lower()
-    return len(left) == len(right) and _mapped(left, str.casefold, _fold) == _mapped(right, str.casefold, _fold)
+    return len(left) == len(right) and _map(left, str.casefold, _fold) == _map(right, str.casefold, _fold)
 
 
 @function(
@@ -116,7 +116,7 @@ def to_upper(_runtime: Runtime, text: str) -> JSON:
     >>> to_upper('straße')
     "STRAßE"
     """
-    return _mapped(text, str.upper, _upper)
+    return _map(text, str.upper, _upper)
 
 
 @function(
@@ -132,7 +132,7 @@ def to_lower(_runtime: Runtime, text: str) -> JSON:
     >>> to_lower('A#%&123BC')
     "a#%&123bc"
     """
-    return _mapped(text, str.lower, _lower)
+    return _map(text, str.lower, _lower)
 
 
 @function(
@@ -228,7 +228,7 @@ def to_boolean(_runtime: Runtime, text: str) -> JSON:
     >>> to_boolean('yes')
     error: JMESPath function 'to_boolean': lowercase argument must be 'true' or 'false': a string of 3 characters
     """
-    match _mapped(text, str.lower, _lower) if len(text) <= len("false") else "":
+    match _map(text, str.lower, _lower) if len(text) <= len("false") else "":
         case "true":
             return True
         case "false":
@@ -307,7 +307,7 @@ def _replace(runtime: Runtime, text: str, old: str, new: str, count: int) -> str
     return text.replace(old, new, count)
 
 
-def _mapped(text: str, whole: Callable[[str], str], change: Callable[[str], str]) -> str:
+def _map(text: str, whole: Callable[[str], str], change: Callable[[str], str]) -> str:
     """Change every character by `change`: with the text as `whole`, where that gives the same for each of them."""
     if text.isascii():
         return whole(text)

@@ -107,7 +107,7 @@ class _Writer:
             return
         metadata = find_tag(pattern, "metadata")
         tags = {find_tag(pattern, tag) for tag in TAGS} if place.is_metadata else set()
-        for entry in _ordered(pattern):
+        for entry in _order(pattern):
             path = (*place.path, entry.key)
             below = _Place(path, place.indent, is_metadata=entry.text == metadata, is_labels=entry.text in tags)
             self.entry(variable, entry, place, below)
@@ -168,7 +168,7 @@ class _Writer:
         self.refuse_if(whole, leaf, variable, variable, *numbers, place=place)
 
 
-def _ordered(pattern: JSONObject) -> Iterator[_Entry]:
+def _order(pattern: JSONObject) -> Iterator[_Entry]:
     """Yield the entries of a map in the order of the exact tier: anchors, then keys with anchors below, then others."""
     anchors: list[_Entry] = []
     front: list[_Entry] = []

@@ -180,11 +180,11 @@ def _send(server: _Server, message: EmailMessage, sender: str, recipients: Seque
 
 def _connect(server: _Server) -> smtplib.SMTP:
     if server.encryption == "ssl/tls":
-        return _JudgedTls(server)
-    return _Judged(server)
+        return _CheckedTlsConnection(server)
+    return _CheckedConnection(server)
 
 
-class _Judged(smtplib.SMTP):
+class _CheckedConnection(smtplib.SMTP):
     """A connection to an address that was judged, whatever the name gives a moment later."""
 
     def __init__(self, server: _Server) -> None:
@@ -195,7 +195,7 @@ class _Judged(smtplib.SMTP):
         return _dial(self._server, timeout)
 
 
-class _JudgedTls(_Judged):
+class _CheckedTlsConnection(_CheckedConnection):
     """The same, encrypted from the beginning."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:

@@ -18,13 +18,13 @@ __all__ = ["SEMVER"]
 
 def _version(text: str, normalize: Value = False) -> Version:
     try:
-        return parse_version(_normalized(text) if normalize else text)
+        return parse_version(_normalize(text) if normalize else text)
     except ValueSyntaxError as error:
         quotes = '"' in error.message
         raise OperandError("the text is no semantic version" if quotes else error.message, error.message) from None
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     """Drop a leading v and leading zeros, and fill up missing parts."""
     parts = text.removeprefix("v").split(".", 2)
     for position, part in enumerate(parts):
