@@ -85,7 +85,7 @@ nightly: venv ## property tests with at least 100,000 inputs each; every securit
 	$(BIN)/python -m tests.security.mutants
 
 lock: ## write requirements*.lock from pyproject.toml (needs uv on the PATH)
-	$(LOCK) pyproject.toml -o requirements.lock
+	$(LOCK) --extra tuf pyproject.toml -o requirements.lock
 	$(LOCK) pyproject.toml scripts/build-requirements.txt --group dev -o requirements-dev.lock
 	$(LOCK) --resolution lowest-direct --all-extras pyproject.toml -o requirements-lowest.lock
 

@@ -267,10 +267,6 @@ class UnusedCleanupFlags(UnusedFlags):
 
 @dataclass(frozen=True, slots=True)
 class UnusedSigstoreFlags(UnusedCleanupFlags):
-    """The same, with the flags of trust roots that are followed (TUF); here trust roots are files."""
+    """The same, with the log of cosign."""
 
-    has_tuf: bool = switch("--enableTuf", "Use a private Sigstore trust root (TUF).", has_effect=False)
-    tuf_mirror: str = text("--tufMirror", "URL of the TUF mirror.", metavar="URL", has_effect=False)
-    tuf_root: str = text("--tufRoot", "File with the TUF root.", metavar="FILE", has_effect=False)
-    tuf_root_raw: str = text("--tufRootRaw", "TUF root as JSON.", metavar="JSON", has_effect=False)
     logs_cosign: bool = switch("--enableCosignLogging", "Enable the log of cosign.", has_effect=False)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from base64 import b64decode
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyverno.cli.args.records import number, seconds, switch, text
 from pyverno.controllers.state.registries import RegistryFlags
+from pyverno.controllers.state.trustroot import TufRepository
 from pyverno.errors import UsageError, VerificationError
 from pyverno.images.verification.trust import read_trust_root
 from pyverno.registry.providers.chain import PROVIDER_NAMES
@@ -39,11 +43,24 @@ class ImageFlags:
 
 @dataclass(frozen=True, slots=True)
 class CachedImageFlags(ImageFlags):
-    """Image verification of a controller that caches what it verified."""
+    """Image verification of a controller that caches what it verified, and may follow its trusted root."""
 
     caches: bool = switch("--imageVerifyCacheEnabled", "Cache verified images.", default=True)
     max_cached: int = number("--imageVerifyCacheMaxSize", "Number of entries in this cache.", default=1000)
     cached_for: float = seconds("--imageVerifyCacheTTLDuration", "Lifetime of entries of this cache.", default="60m")
+    has_tuf: bool = switch("--enableTuf", "Follow the trusted root of a TUF repository; needs the extra `tuf`.")
+    tuf_mirror: str = text(
+        "--tufMirror",
+        "With --enableTuf: URL of the repository.",
+        default="https://tuf-repo-cdn.sigstore.dev",
+        metavar="URL",
+    )
+    tuf_root: str = text(
+        "--tufRoot",
+        "With --enableTuf: file with root metadata (`root.json`) that the repository must lead to.",
+        metavar="FILE",
+    )
+    tuf_root_raw: str = text("--tufRootRaw", "The same, as base64.", metavar="BASE64")
 
 
 def registry_flags(flags: ImageFlags, namespace: str) -> RegistryFlags:
@@ -59,7 +76,29 @@ def registry_flags(flags: ImageFlags, namespace: str) -> RegistryFlags:
         max_cached=cached.max_cached,
         cached_seconds=cached.cached_for,
         trusted_root=_read(flags.trusted_root) if flags.trusted_root else b"",
+        repository=_repository(cached) if cached.has_tuf else None,
     )
+
+
+def _repository(flags: CachedImageFlags) -> TufRepository:
+    """Return the repository to follow; raises UsageError where it cannot prove anything."""
+    if flags.trusted_root:
+        raise UsageError("--trustedRoot and --enableTuf exclude each other: one of them names whom to trust")
+    if find_spec("tuf") is None:
+        raise UsageError("--enableTuf needs the library tuf: install pyverno with its extra `tuf`")
+    if urlsplit(flags.tuf_mirror).scheme not in ("http", "https"):
+        raise UsageError(f"--tufMirror `{flags.tuf_mirror}` is no address of a TUF repository")
+    if flags.tuf_root:
+        try:
+            return TufRepository(flags.tuf_mirror, Path(flags.tuf_root).read_bytes())
+        except OSError as error:
+            raise UsageError(f"--tufRoot `{flags.tuf_root}`: {error.strerror or 'it cannot be read'}") from None
+    if not flags.tuf_root_raw:
+        raise UsageError("--enableTuf needs --tufRoot or --tufRootRaw: root metadata of the repository that you trust")
+    try:
+        return TufRepository(flags.tuf_mirror, b64decode(flags.tuf_root_raw, validate=True))
+    except ValueError:
+        raise UsageError("--tufRootRaw is not base64") from None
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -76,9 +76,12 @@ class Foundation:
         await self.state.start()
 
     def follow(self) -> None:
-        """Start the background tasks: following definitions, writing events, refreshing metrics."""
+        """Start the background tasks: follow definitions and the trusted root, write events, refresh metrics."""
         self.parts.start(self.state.follow_definitions())
         self.parts.start(self.events.run())
+        followed_root = self.hosts.followed_root()
+        if followed_root is not None:
+            self.parts.start(followed_root.run())
         if self.metrics.settings.refresh_seconds:
             self.parts.start(refresh_metrics(self.metrics, self.metrics.settings.refresh_seconds))
 

@@ -19,6 +19,7 @@ from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.entrystatus import EntryStatus
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS, GlobalContext
 from pyverno.controllers.state.registries import ClusterRegistries, RegistryFlags
+from pyverno.controllers.state.trustroot import FollowedRoot
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -111,6 +112,10 @@ class HostFactory:
             config_maps=self._config_maps,
             registries=self._registries.source,
         )
+
+    def followed_root(self) -> FollowedRoot | None:
+        """Return the trusted root that follows a repository, which the caller runs; None without a repository."""
+        return self._registries.followed_root
 
     async def close(self) -> None:
         """Stop all entries and close all connections to services."""

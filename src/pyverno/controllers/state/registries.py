@@ -14,6 +14,7 @@ from typing import Any, Final
 import aiohttp
 
 from pyverno.cluster.client import Client
+from pyverno.controllers.state.trustroot import FollowedRoot, TufRepository
 from pyverno.engine.imagesource import ImageSource
 from pyverno.engine.imageverification.passes import MAX_PASSES, PASS_SECONDS, PassCache
 from pyverno.errors import HostError, HostUnavailableError, NotFoundError
@@ -39,7 +40,9 @@ _KEY: Final = "cosign.pub"
 
 @dataclass(frozen=True, slots=True)
 class RegistryFlags:
-    """What the flags say: Secrets for all images, plain HTTP, the cache of verifications, and the trust root's bytes.
+    """Settings of registries: Secrets for all images, plain HTTP, the cache of verifications, and the trusted root.
+
+    The root is the content of a file, or comes from the TUF repository.
 
     `namespace` is that of the installation, where Secrets without a namespace are. `providers` are logins of clouds for
     images without credentials of their own; `environment` says which identity this process has there.
@@ -52,6 +55,7 @@ class RegistryFlags:
     max_cached: int = MAX_PASSES
     cached_seconds: float = PASS_SECONDS
     trusted_root: bytes = b""
+    repository: TufRepository | None = None
     providers: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -64,6 +68,7 @@ class ClusterRegistries:
         self._client = client
         self._flags = flags
         self._root = read_trust_root(flags.trusted_root) if flags.trusted_root else None
+        self.followed_root = FollowedRoot(flags.repository) if flags.repository is not None else None
         self._passes = PassCache(flags.max_cached if flags.caches else 0, flags.cached_seconds)
         transport = Transport(RegistrySettings(allows_http=flags.allows_http), connector)
         ambient = Ambient(flags.environment)  # not guarded: the services that know the own identity are link-local
@@ -94,9 +99,12 @@ class ClusterRegistries:
         await self._images.close()
 
     def _trust_root(self) -> TrustRoot:
+        if self.followed_root is not None:
+            return self.followed_root.current()
         if self._root is None:
             raise HostUnavailableError(
-                "no trusted root is configured: --trustedRoot names the file with the authorities and logs to trust"
+                "no trusted root is configured: --trustedRoot names the file with the authorities and logs to trust,"
+                " --enableTuf and --tufMirror a repository of it"
             )
         return self._root
 

@@ -16,9 +16,12 @@ from pyverno.cli.args.sections import SectionedCommand
 from pyverno.cli.controller.admission import settings_of
 from pyverno.cli.controller.admissionflags import AdmissionFlags
 from pyverno.cli.controller.command import controller
+from pyverno.cli.controller.imageflags import registry_flags
 from pyverno.cli.controller.services import REQUIRED, access_of, metrics_tls
 from pyverno.cluster.access import Access
+from pyverno.controllers.state.trustroot import TufRepository
 from pyverno.errors import UsageError
+from tests.authority.signing import SigningServices
 from tests.support.commandline import Run
 from tests.support.webhookserver import make_certificate
 
@@ -89,6 +92,7 @@ KYVERNO = {
     "imageVerifyCacheMaxSize": "1000",
     "imageVerifyCacheTTLDuration": "60m",
     "enableTuf": "false",
+    "tufMirror": "https://tuf-repo-cdn.sigstore.dev",
     "tufRoot": "",
     "tufRootRaw": "",
     "enableCosignLogging": "false",
@@ -125,7 +129,6 @@ OURS = {
         *("record", "recordMaxBytes", "recordMaxFiles", "recordRedact"),
         "tlsKeyAlgorithm",
         "metricsKeyAlgorithm",
-        "tufMirror",
         "webhookProcesses",
         "cleanupServiceAccountName",
     ),
@@ -203,9 +206,41 @@ def test_flags_without_effect_are_reported_when_they_are_given() -> None:
     assert () == ineffective(
         read("--autoMemLimitEnabled=true", "--imageVerifyCacheTTLDuration=1h", "--webhookTimeout=3")
     )
-    assert ("--enableDeferredLoading", "--autoMemLimitRatio", "--enableTuf") == ineffective(
-        read("--autoMemLimitRatio=0.5", "--enableDeferredLoading=false", "--enableTuf")
+    assert ("--enableDeferredLoading", "--autoMemLimitRatio", "--enableCosignLogging") == ineffective(
+        read("--autoMemLimitRatio=0.5", "--enableDeferredLoading=false", "--enableCosignLogging")
     )
+
+
+def test_the_repository_of_the_trusted_root_is_that_of_the_flags(tmp_path: Path) -> None:
+    """The file comes before the text; without --enableTuf the others are not read, as in Kyverno."""
+    path = tmp_path / "root.json"
+    path.write_bytes(b"file")
+    given = ("--tufMirror=https://tuf.example.org", "--tufRootRaw=dGV4dA==")
+    found = [
+        registry_flags(read(*flags).images, "kyverno").repository
+        for flags in (given, ("--enableTuf", *given), ("--enableTuf", *given, f"--tufRoot={path}"))
+    ]
+    assert [None, *(TufRepository("https://tuf.example.org", each) for each in (b"text", b"file"))] == found
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ((), "--enableTuf needs --tufRoot or --tufRootRaw: root metadata of the repository that you trust"),
+        (("--tufRootRaw=?",), "--tufRootRaw is not base64"),
+        (("--tufRoot=missing.json",), "--tufRoot `missing.json`: No such file or directory"),
+        (("--tufMirror=tuf.example.org",), "--tufMirror `tuf.example.org` is no address of a TUF repository"),
+        (("--trustedRoot=ROOT",), "--trustedRoot and --enableTuf exclude each other: one of them names whom to trust"),
+    ],
+)
+def test_a_repository_that_proves_nothing_ends_the_start(tmp_path: Path, flags: tuple[str, ...], message: str) -> None:
+    """Keyless signatures would be errors later, one by one."""
+    path = tmp_path / "trusted_root.json"
+    path.write_bytes(SigningServices().trusted_root())
+    given = [each.replace("ROOT", str(path)) if each.startswith("--trusted") else each for each in flags]
+    with pytest.raises(UsageError) as caught:
+        registry_flags(read("--enableTuf", *given).images, "kyverno")
+    assert message == caught.value.message
 
 
 def test_every_group_is_shown_in_the_help(cli: Run) -> None:

@@ -2,86 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from securesystemslib.signer import CryptoSigner, Key, Signature, Signer
-from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
+from securesystemslib.signer import CryptoSigner
 
-from tests.authority.signing import SigningServices
+from tests.authority.tuf import ROOT, Repository, Twin, serve
 
 if TYPE_CHECKING:
     from tests.support.commandline import Run
-
-ROOT = SigningServices().trusted_root()
-YEAR = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)
-
-
-class Twin(Signer):
-    """The same key under another id."""
-
-    def __init__(self, signer: CryptoSigner) -> None:
-        self._signer = signer
-        body = signer.public_key.to_dict()
-        self._key = Key.from_dict("0" * 64, body)
-
-    @property
-    def public_key(self) -> Key:
-        """The key, with the other id."""
-        return self._key
-
-    @classmethod
-    def from_priv_key_uri(cls, *_: object) -> Signer:  # type: ignore[override]
-        """Twins are made of signers."""
-        raise ValueError
-
-    def sign(self, payload: bytes) -> Signature:
-        """Return the signature of the key under the other id."""
-        return Signature(self._key.keyid, self._signer.sign(payload).signature)
-
-
-class Repository:
-    """A TUF repository in a folder, whose four roles sign with one key."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.signer = CryptoSigner.generate_ecdsa()
-        self.signers: tuple[Signer, ...] = (self.signer,)
-        self.root = Root(expires=YEAR, consistent_snapshot=False)
-        for role in ("root", "timestamp", "snapshot", "targets"):
-            self.root.add_key(self.signer.public_key, role)
-        self.version = 0
-
-    def publish(
-        self,
-        target: bytes = ROOT,
-        *,
-        expires: datetime = YEAR,
-        stored: bytes | None = None,
-        name: str = "trusted_root.json",
-    ) -> None:
-        """Write a version of the metadata, and the target or other bytes in its place."""
-        self.version += 1
-        targets = Targets(version=self.version, expires=YEAR)
-        targets.targets[name] = TargetFile.from_data(name, target)
-        snapshot = Snapshot(version=self.version, expires=YEAR, meta={"targets.json": MetaFile(self.version)})
-        timestamp = Timestamp(version=self.version, expires=expires, snapshot_meta=MetaFile(self.version))
-        (self.folder / "targets").mkdir(exist_ok=True)
-        (self.folder / "targets/trusted_root.json").write_bytes(target if stored is None else stored)
-        for role, signed in (("targets", targets), ("snapshot", snapshot), ("timestamp", timestamp)):
-            (self.folder / f"{role}.json").write_bytes(self.sign(signed))
-
-    def sign(self, signed: Root | Targets | Snapshot | Timestamp) -> bytes:
-        """Return metadata with its signature."""
-        metadata = Metadata(signed)
-        for each in self.signers:
-            metadata.sign(each, append=True)
-        return metadata.to_bytes()
 
 
 @pytest.fixture
@@ -97,21 +29,8 @@ def repository(tmp_path: Path) -> Repository:
 @pytest.fixture
 def mirror(repository: Repository) -> Iterator[str]:
     """The address at which the repository is served."""
-
-    class Handler(SimpleHTTPRequestHandler):
-        def __init__(self, *args: object) -> None:
-            super().__init__(*args, directory=str(repository.folder))  # type: ignore[arg-type]
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serve(repository.folder) as address:
+        yield address
 
 
 @pytest.fixture

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.controllers.state.foundation import Foundation
+from pyverno.controllers.state.hosts import HostSettings
+from pyverno.controllers.state.registries import RegistryFlags
 from pyverno.controllers.state.settings import ControllerSettings
-from pyverno.errors import HostError
+from pyverno.controllers.state.trustroot import TufRepository
+from pyverno.errors import HostError, HostUnavailableError
+from pyverno.images.verification.trust import TrustRoot, read_trust_root
 from pyverno.kube.gvk import GVR
 from pyverno.testing import install_definitions
+from tests.authority.tuf import ROOT, Repository, serve
 
 LEASES = GVR("coordination.k8s.io", "v1", "leases")
 
@@ -35,6 +42,30 @@ def test_it_knows_the_cluster_once_it_has_begun_and_ends_what_it_started() -> No
             return found, problem, task.cancelled()
 
     assert (True, "", True) == asyncio.run(run())
+
+
+def test_rules_trust_the_root_of_the_repository_that_is_followed(tmp_path: Path) -> None:
+    """A TUF repository in the settings is followed, and its root is what hosts return."""
+    repository = Repository(tmp_path)
+    repository.publish()
+
+    async def run() -> TrustRoot:
+        async with Sandbox(Settings(controllers=False)) as sandbox:
+            with serve(tmp_path) as mirror:
+                followed = TufRepository(mirror, repository.sign(repository.root))
+                hosts = HostSettings(registries=RegistryFlags(repository=followed))
+                foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), ControllerSettings(qps=0, hosts=hosts))
+                try:
+                    foundation.follow()
+                    async with asyncio.timeout(30):
+                        while True:
+                            with suppress(HostUnavailableError):
+                                return foundation.hosts.host().image_source.trust_root()
+                            await asyncio.sleep(0.005)
+                finally:
+                    await foundation.end()
+
+    assert read_trust_root(ROOT) == asyncio.run(run())
 
 
 def test_a_lease_is_taken_in_the_namespace_of_the_controllers_and_under_the_name_of_the_replica() -> None:

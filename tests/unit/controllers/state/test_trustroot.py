@@ -1,0 +1,97 @@
+"""The trusted root of an installation that follows a TUF repository."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pyverno.controllers.state.trustroot import FollowedRoot, TufRepository
+from pyverno.errors import HostUnavailableError
+from pyverno.images.verification.trust import TrustRoot, read_trust_root
+from tests.authority.signing import SigningServices
+from tests.authority.tuf import ROOT, Repository, serve
+
+OTHER = SigningServices().trusted_root()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A repository that holds a trusted root."""
+    made = Repository(tmp_path)
+    made.publish()
+    return made
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def _follow(repository: Repository, mirror: str, root: bytes = b"") -> FollowedRoot:
+    metadata = root or repository.sign(repository.root)
+    return FollowedRoot(TufRepository(mirror, metadata), refresh=0.01, retry=0.01)
+
+
+def _now(followed: FollowedRoot) -> TrustRoot | None:
+    with suppress(HostUnavailableError):
+        return followed.current()
+    return None
+
+
+def test_a_root_that_is_published_is_the_next_one(repository: Repository) -> None:
+    """Reviews read what was fetched last, without waiting for the repository."""
+
+    async def play() -> None:
+        with serve(repository.folder) as mirror:
+            followed = _follow(repository, mirror)
+            task = asyncio.create_task(followed.run())
+            await _until(lambda: _now(followed) == read_trust_root(ROOT))
+            repository.publish(OTHER)
+            await _until(lambda: _now(followed) == read_trust_root(OTHER))
+            task.cancel()
+
+    asyncio.run(play())
+
+
+def test_a_repository_that_fails_leaves_the_last_root(repository: Repository, caplog: pytest.LogCaptureFixture) -> None:
+    """An older state is refused, with the reason in the log."""
+
+    async def play() -> TrustRoot | None:
+        with serve(repository.folder) as mirror:
+            repository.publish()
+            followed = _follow(repository, mirror)
+            task = asyncio.create_task(followed.run())
+            await _until(lambda: _now(followed) is not None)
+            repository.version = 0
+            repository.publish(OTHER)
+            await _until(lambda: bool(caplog.records))
+            task.cancel()
+            return _now(followed)
+
+    assert read_trust_root(ROOT) == asyncio.run(play())
+    assert {"the trusted root cannot be fetched"} == {each.getMessage() for each in caplog.records}
+
+
+def test_before_the_first_root_the_reason_is_the_error(repository: Repository) -> None:
+    """A rule that needs the root is an error, never a signature without authorities."""
+
+    async def play() -> str:
+        with serve(repository.folder) as mirror:
+            followed = _follow(repository, mirror, b"{}")
+            with pytest.raises(HostUnavailableError, match=r"yet: the first answer is awaited$"):
+                followed.current()
+            task = asyncio.create_task(followed.run())
+            await _until(lambda: "awaited" not in followed._problem)
+            task.cancel()
+            with pytest.raises(HostUnavailableError) as caught:
+                followed.current()
+            return caught.value.message.replace(mirror, "MIRROR")
+
+    assert asyncio.run(play()).startswith(
+        "no trusted root was fetched from MIRROR yet: the TUF repository MIRROR proves nothing: "
+    )
