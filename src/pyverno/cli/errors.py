@@ -59,8 +59,9 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     """
     import difflib  # only for what is misspelt
 
-    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f": did you mean `{found[0]}`?" if found else ""
+    names = {each.lstrip("-"): each for each in known}  # two dashes are no likeness
+    found = difflib.get_close_matches(word.lstrip("-"), names, n=1, cutoff=0.6)
+    return f": did you mean `{names[found[0]]}`?" if found else ""
 
 
 def unknown_command(name: str, path: str, known: Sequence[str] = ()) -> UsageError:
@@ -108,7 +109,7 @@ def guarded(command: Callable[[], object]) -> int:
     except BrokenPipeError:
         return closed_pipe()
     except OSError as error:
-        return _unwritable(error)
+        return _report_os_error(error)
     except SystemExit as stop:
         # click's way to end when the reader of stdout is gone
         return stop.code if isinstance(stop.code, int) else 1
@@ -121,15 +122,18 @@ def _flush(code: int) -> int:
     except BrokenPipeError:
         return closed_pipe()
     except OSError as error:
-        return _unwritable(error)
+        return _report_os_error(error)
     return code
 
 
 _UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF})
 
 
-def _unwritable(error: OSError) -> int:
-    """Report that stdout takes nothing more (a full disk); any other error is a bug."""
+def _report_os_error(error: OSError) -> int:
+    """Report a full disk behind stdout and a working folder that was removed; any other error is a bug."""
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        report_error("the working folder does not exist any more")
+        return 1
     if error.errno not in _UNWRITABLE or error.filename is not None:
         raise error
     report_error(f"cannot write the output: {(error.strerror or 'unknown error').lower()}")

@@ -13,7 +13,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
-from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, free, list_of, map_of, text
+from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, describe_type, free, list_of, map_of, text
 from pyverno.value import dataclass, field
 
 __all__ = [
@@ -51,7 +51,7 @@ def folded(record: Record) -> Shape:
 def is_deprecated(document: Document) -> bool:
     """Return whether a companion document lacks apiVersion or kind, or has its name at the top."""
     value = document.value
-    return not isinstance(value, dict) or not value.get("apiVersion") or not value.get("kind") or "name" in value
+    return isinstance(value, dict) and (not value.get("apiVersion") or not value.get("kind") or "name" in value)
 
 
 def decode_file(document: Document, kind: str, shape: Shape) -> Any:
@@ -59,6 +59,8 @@ def decode_file(document: Document, kind: str, shape: Shape) -> Any:
 
     Kyverno: apiVersion and kind must only be present; the role of a file decides how it is decoded.
     """
+    if not isinstance(document.value, dict):
+        raise UsageError(f"expected an object, found {describe_type(document.value)}", location=document.location(()))
     if is_deprecated(document):
         raise UsageError(
             f"the file uses a deprecated schema: expected apiVersion `{API_VERSION}` and kind `{kind}`",

@@ -10,11 +10,15 @@ import glob
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.offline.links import FollowedLinks
 
 __all__ = [
     "STDIN",
@@ -70,6 +74,12 @@ def read_stdin() -> bytes:
 
 def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
     """Yield the .yaml and .yml files below a folder in order of name; names that start with a dot are left out."""
+    from pyverno.offline.links import FollowedLinks  # most runs name files
+
+    return _find_yaml(folder, recursive, FollowedLinks(folder))
+
+
+def _find_yaml(folder: Path, recursive: bool, links: FollowedLinks) -> Iterator[Path]:
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
@@ -79,8 +89,8 @@ def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            if recursive:
-                yield from find_yaml(entry)
+            if recursive and links.should_enter(entry):
+                yield from _find_yaml(entry, recursive, links)
         elif entry.suffix in SUFFIXES:
             yield entry
 

@@ -12,7 +12,8 @@ from pathlib import Path, PurePath
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
 from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped
-from pyverno.value import dataclass, field
+from pyverno.offline.links import FollowedLinks
+from pyverno.value import dataclass
 
 __all__ = ["IGNORE_FILE", "find_files", "fits_glob", "foreign_reason", "may_be_manifest"]
 
@@ -52,7 +53,8 @@ class _Search:
 
     root: Path
     rules: FolderRules
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped]
+    links: FollowedLinks
 
 
 def find_files(folder: Path, rules: FolderRules, skipped: list[Skipped]) -> Iterator[Path]:
@@ -60,7 +62,7 @@ def find_files(folder: Path, rules: FolderRules, skipped: list[Skipped]) -> Iter
 
     Names that start with a dot are left out. Raises UsageError for a folder that cannot be read.
     """
-    yield from _files(_Search(folder, rules, skipped), folder, ())
+    yield from _files(_Search(folder, rules, skipped, FollowedLinks(folder)), folder, ())
 
 
 def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iterator[Path]:
@@ -83,7 +85,7 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
         if is_folder:
             if is_chart and entry.name == _TEMPLATES:
                 search.skipped.append(Skipped(str(entry), HELM_TEMPLATES))
-            elif rules.recursive:
+            elif rules.recursive and search.links.should_enter(entry):
                 yield from _files(search, entry, ignored)
         elif _has_suffix(entry, rules) and (not rules.include or any(fits_glob(path, glob) for glob in rules.include)):
             reason = _NOT_MANIFESTS.get(entry.name.lower(), "") if rules.skips_foreign else ""

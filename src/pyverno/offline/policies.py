@@ -108,7 +108,7 @@ def _refuse_misspelt(found: Loaded) -> None:
 def _misspelt_group(value: JSON) -> str:
     """Return the API group that a document of a policy kind was probably meant for, "" when its group is right."""
     kind, api_version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
-    if kind not in _OWN_KINDS or not isinstance(api_version, str):
+    if not isinstance(kind, str) or kind not in _OWN_KINDS or not isinstance(api_version, str):
         return ""
     group = api_version.rpartition("/")[0]
     if group in _OWN_GROUPS or group in POLICY_GROUPS:

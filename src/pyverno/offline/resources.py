@@ -8,15 +8,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyverno.errors import DocumentError
+from pyverno.errors import DocumentError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists
+from pyverno.policy.schema import describe_type
 
-__all__ = ["normalise", "unique"]
+__all__ = ["normalise", "read_objects", "unique"]
 
 _MAPS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData"})
+
+
+def read_objects(documents: Iterable[Document]) -> tuple[list[Document], list[PyvernoError]]:
+    """Split documents, lists expanded, into objects of a cluster and an error for each that can be none."""
+    objects: list[Document] = []
+    errors: list[PyvernoError] = []
+    for document in expand_lists(documents):
+        value = document.value
+        if isinstance(value, dict) and "items" in value and value["items"] is None and value.get("kind") == "List":
+            continue  # Go writes an empty list as null
+        problem = _problem(value)
+        if problem is None:
+            objects.append(document)
+        else:
+            path, text = problem
+            errors.append(UsageError(text, location=document.location(path)))
+    return objects, errors
+
+
+_TEXTS = ("name", "namespace", "generateName")
+
+
+def _problem(value: JSON) -> tuple[tuple[str, ...], str] | None:
+    """Return where and why a document is no object of a cluster; None where it is one."""
+    missing = [name for name in ("apiVersion", "kind") if not isinstance(value, dict) or not value.get(name)]
+    if missing:
+        verb = "are" if len(missing) > 1 else "is"
+        return (), f"the document is not a resource: {' and '.join(missing)} {verb} missing"
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value[name], str):
+            return (name,), f"`{name}` must be a string, found {describe_type(value[name])}"
+    if value["kind"] == "List":
+        found = "nothing" if "items" not in value else describe_type(value["items"])
+        return ("items",), f"`items` must be a list, found {found}"
+    metadata = value.get("metadata")
+    if metadata is None:
+        return None
+    if not isinstance(metadata, dict):
+        return ("metadata",), f"`metadata` must be an object, found {describe_type(metadata)}"
+    for name in _TEXTS:
+        text = metadata.get(name)
+        if text is not None and not isinstance(text, str):
+            hint = "" if isinstance(text, list | dict) else ": a string needs quotes here"
+            return ("metadata", name), f"`metadata.{name}` must be a string, found {describe_type(text)}{hint}"
+    return None
 
 
 def normalise(document: JSONObject, kinds: KindTable, *, has_nulls: bool = True) -> JSONObject:

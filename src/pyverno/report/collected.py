@@ -56,7 +56,8 @@ def is_report(body: JSON) -> bool:
     if not isinstance(body, dict):
         return False
     group = str(body.get("apiVersion")).rpartition("/")[0]
-    return body.get("kind") in _KINDS and group in _GROUPS
+    kind = body.get("kind")
+    return isinstance(kind, str) and kind in _KINDS and group in _GROUPS
 
 
 def read_report(body: JSONObject) -> Iterator[Collected]:

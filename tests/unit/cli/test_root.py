@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -119,3 +120,21 @@ def test_a_closed_pipe_ends_quietly(folder: Path) -> None:
     errors = running.stderr.read()
     running.stderr.close()
     assert (1, b"") == (running.wait(), errors)
+
+
+def test_a_working_folder_that_was_removed_is_no_fault(cli: Run, folder: Path) -> None:
+    """Files are read by their absolute paths; what needs the folder ends with an error."""
+    gone = folder / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    words = ("apply", str(folder / "latest.yaml"), "-r", str(folder / "good.yaml"))
+    assert (0, "") == ((ran := cli(*words)).code, ran.err)
+    ran = cli(*words, "--changed-since", "HEAD")
+    assert (1, "Error: the working folder does not exist any more\n") == (ran.code, ran.err)
+
+
+def test_the_dashes_of_flags_are_no_likeness(cli: Run) -> None:
+    """A suggestion for a flag is near it in its letters."""
+    assert "Error: unknown flag: --count\n" == cli("equivalent", "--count", "a", "b").err
+    assert "Error: unknown flag: --resorce: did you mean `--resource`?\n" == cli("apply", "--resorce", "a").err

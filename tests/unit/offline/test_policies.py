@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyverno.compiler import compile_documents
+from pyverno.offline.folderrules import FolderRules
 from pyverno.offline.policies import load_policy_documents
 
 POLICY = "apiVersion: kyverno.io/v1\nkind: {kind}\nmetadata: {{name: p}}\n"
@@ -39,3 +41,12 @@ def test_one_bad_source_does_not_hide_the_others(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(POLICY.format(kind="Policy"))
     loaded = load_policy_documents([str(tmp_path), str(tmp_path / "none.yaml"), "https://h/o"])
     assert (1, 3) == (len(loaded.documents), len(loaded.errors))
+
+
+def test_a_kind_that_is_no_string_is_left_to_the_compiler(tmp_path: Path) -> None:
+    """It has the error of any field of a wrong type, and its place."""
+    path = tmp_path / "policy.yaml"
+    path.write_text("apiVersion: kyverno.io/v1\nkind: [ClusterPolicy]\n")
+    loaded = load_policy_documents([str(path)], folders=FolderRules())
+    (error,) = compile_documents(loaded.documents).errors
+    assert ([], f"{path}:2:7: kind: expected a string, found a list") == (loaded.errors, str(error))

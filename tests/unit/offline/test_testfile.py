@@ -73,7 +73,6 @@ def test_what_is_wrong_is_an_error_with_its_place(text: str, error: str) -> None
         (HEAD + "name: t\n", True),
         ("kind: Test\n", True),
         ("apiVersion: cli.kyverno.io/v1alpha1\n", True),
-        ("- a\n", True),
     ],
 )
 def test_the_deprecated_schema_is_told_apart(text: str, deprecated: bool) -> None:

@@ -20,11 +20,11 @@ from pyverno.compiler.migration.inference import known_definitions
 from pyverno.engine.host import Host
 from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
-from pyverno.kube.yaml.documents import expand_lists
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
+from pyverno.offline.resources import read_objects
 from pyverno.policy.schema import suggestion
 from pyverno.value import dataclass
 
@@ -118,8 +118,9 @@ def _load_objects(options: AnalyzeOptions) -> list[JSONObject]:
     given: list[JSONObject] = []
     if options.resources:
         manifests = load_manifests(options.resources)
-        raise_all(manifests.errors)
-        given += [each.value for each in expand_lists(manifests.documents)]
+        objects, errors = read_objects(manifests.documents)
+        raise_all((*manifests.errors, *errors))
+        given += [each.value for each in objects]
     if options.recorded:
         given += read_recordings(options.recorded).objects
     if options.cluster:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import PurePath
 from typing import Any
 
 from pyverno.cli.apply.options import FORMATS, ApplyOptions
+from pyverno.cli.args.configpath import runs_as_kyverno
 from pyverno.cli.args.flags import Flag, comma_list, duration, number, parse_fast, switch, value
 
 __all__ = ["FLAGS", "SECTIONS", "apply", "read_plain_words"]
@@ -139,7 +138,7 @@ def apply(policies: tuple[str, ...], values: Mapping[str, Any]) -> int:
     from pyverno.cli.apply.run import run_apply
 
     given = {flag.field: values[flag.field] for flag in FLAGS if flag.has_effect}
-    if PurePath(sys.argv[0]).stem == "kyverno":
+    if runs_as_kyverno():
         given["compat"] = "kyverno"
     options = ApplyOptions(policies=policies, **given)
     if options.watch:

@@ -23,7 +23,7 @@ from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
-from pyverno.offline.resources import normalise
+from pyverno.offline.resources import normalise, read_objects
 from pyverno.offline.session import Session
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
@@ -112,9 +112,9 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
     targets = load_manifests((*options.target_resources, *options.parameter_resources))
     inputs.errors += targets.errors
     kinds = inputs.kinds
-    inputs.targets = [
-        normalise(document.value, kinds) for document in expand_lists(targets.documents) if _is_object(document.value)
-    ]
+    objects, errors = read_objects(targets.documents)
+    inputs.errors += errors
+    inputs.targets = [normalise(document.value, kinds) for document in objects]
     if options.exceptions_with_resources:
         inputs.exceptions = [each for each in inputs.resources if _is_own(each.value, "PolicyException")]
     else:
@@ -161,7 +161,7 @@ def _companions(inputs: Inputs, options: ApplyOptions) -> None:
         inputs.images = context.images
         inputs.looked_up = [*context.resources]
     if options.crd_paths:
-        inputs.crds = _crds(options.crd_paths)
+        inputs.crds = _crds(options.crd_paths, is_kyverno=options.is_kyverno)
 
 
 def _one(path: str) -> Document:
@@ -182,14 +182,19 @@ def _variables(written: Sequence[str]) -> dict[str, JSON]:
     return found
 
 
-def _crds(paths: Sequence[str]) -> tuple[JSONObject, ...]:
+def _crds(paths: Sequence[str], *, is_kyverno: bool) -> tuple[JSONObject, ...]:
     for path in paths:
         check_local(path)
         if Path(path).is_dir():
             raise UsageError(f"CRD path `{path}` is a folder, expected a file")
     loaded = load_files(paths)
     raise_all(loaded.errors)
-    return tuple(document.value for document in expand_lists(loaded.documents) if _is_object(document.value))
+    objects, errors = read_objects(loaded.documents)
+    raise_all(errors)
+    definitions = tuple(each.value for each in objects if each.value["kind"] == "CustomResourceDefinition")
+    if not definitions and not is_kyverno:
+        raise UsageError("the files of --crd-paths hold no CustomResourceDefinition")
+    return definitions
 
 
 def _resources(
@@ -213,11 +218,9 @@ def _resources(
     if is_silent and not options.is_kyverno and not options.allow_empty and not found.errors:
         inputs.errors.append(UsageError(f"standard input holds no resource {_ACCEPTED}"))
     kinds = inputs.kinds
-    for document in expand_lists(found.documents):
-        if not _is_object(document.value):
-            problem = f"the document is not a resource: {_missing(document.value)} missing"
-            inputs.errors.append(UsageError(problem, location=document.location(())))
-            continue
+    objects, errors = read_objects(found.documents)
+    inputs.errors += errors
+    for document in objects:
         try:
             manifest = normalise(document.value, kinds, has_nulls=document.may_hold_null)
         except PyvernoError as error:
@@ -225,7 +228,7 @@ def _resources(
             continue
         inputs.resources.append(document)
         inputs.manifests.append(manifest)
-    if sources and found.errors and not inputs.resources and STDIN not in sources:
+    if options.is_kyverno and sources and found.errors and not inputs.resources and STDIN not in sources:
         inputs.errors.append(UsageError("failed to load resources (no resource could be read)"))
 
 
@@ -240,16 +243,6 @@ def _payloads(inputs: Inputs, sources: Sequence[str]) -> None:
             inputs.manifests.append(document.value)
         else:
             inputs.errors.append(UsageError("a JSON payload must be an object", location=document.location(())))
-
-
-def _is_object(value: JSON) -> bool:
-    return isinstance(value, dict) and bool(value.get("kind")) and bool(value.get("apiVersion"))
-
-
-def _missing(value: JSON) -> str:
-    """Name what a document lacks to be an object."""
-    names = [name for name in ("apiVersion", "kind") if not isinstance(value, dict) or not value.get(name)]
-    return f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'}"
 
 
 def _is_own(value: JSON, kind: str) -> bool:

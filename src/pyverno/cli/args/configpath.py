@@ -6,11 +6,16 @@ import os
 import sys
 from collections.abc import Sequence
 
-__all__ = ["CONFIG_FILE", "PROJECT_FILE", "config_path"]
+__all__ = ["CONFIG_FILE", "PROJECT_FILE", "config_path", "runs_as_kyverno"]
 
 CONFIG_FILE = ".pyverno.yaml"
 PROJECT_FILE = "pyproject.toml"
 _TABLE = b"[tool.pyverno"
+
+
+def runs_as_kyverno() -> bool:
+    """Return whether the command was run under the name `kyverno`, so that it behaves as Kyverno's command."""
+    return os.path.splitext(os.path.basename(sys.argv[0]))[0] == "kyverno"  # noqa: PTH119, PTH122 - no pathlib here
 
 
 def config_path(words: Sequence[str]) -> str:
@@ -27,9 +32,12 @@ def config_path(words: Sequence[str]) -> str:
             given = word.partition("=")[2]
     if given:
         return "" if given == "none" else given
-    if os.path.splitext(os.path.basename(sys.argv[0]))[0] == "kyverno":  # noqa: PTH119, PTH122 - no pathlib here
+    if runs_as_kyverno():
         return ""
-    return _nearest(os.getcwd())  # noqa: PTH109
+    try:
+        return _nearest(os.getcwd())  # noqa: PTH109
+    except FileNotFoundError:
+        return ""  # the working folder was removed
 
 
 def _nearest(start: str) -> str:

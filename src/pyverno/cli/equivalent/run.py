@@ -26,12 +26,13 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
 from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject, encode, encode_indent, equal
-from pyverno.kube.yaml.documents import Document, expand_lists
+from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.policies import load_policy_documents
+from pyverno.offline.resources import read_objects
 from pyverno.value import dataclass, replace
 from pyverno.version import __version__
 
@@ -121,8 +122,9 @@ def _side(source: str) -> _Side:
 
 def _seeds(sources: Sequence[str]) -> Sequence[Document]:
     loaded = load_manifests(sources)
-    raise_all(loaded.errors)
-    return expand_lists(loaded.documents)
+    objects, errors = read_objects(loaded.documents)
+    raise_all((*loaded.errors, *errors))
+    return objects
 
 
 def _material(

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyverno.cli.apply.load import Inputs, load_inputs, open_session
+from pyverno.cli.apply.load import load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
-from pyverno.cli.errors import report_error, report_warning
+from pyverno.cli.errors import check_known, report_error, report_warning
 from pyverno.cli.style import Style, style_for
 from pyverno.engine.explain.change import Change
 from pyverno.engine.explain.explanation import Explanation
 from pyverno.engine.explain.nodes import RuleTrace
 from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, Status
-from pyverno.errors import UsageError
+from pyverno.engine.rule import RuleInfo
+from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
 from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.session import Session
 from pyverno.report.explanation import Line, Places, change_lines, rule_lines
+from pyverno.report.problem import problems_of
 from pyverno.report.ruleplaces import RulePlaces
 from pyverno.value import dataclass, field
 
@@ -50,22 +52,31 @@ def run_explain(options: ExplainOptions) -> int:
         report_warning(text)
     inputs = load_inputs(given)
     session = open_session(inputs)
+    _check_rules(options.rules, session)
     problems = [*inputs.errors, *session.errors]
+    if not problems and not session.policies:
+        problems.append(UsageError("there is no policy, so that nothing is explained"))
+    if not problems and not inputs.manifests:
+        problems.append(UsageError("there is no resource, so that nothing is explained"))
     for error in problems:
         report_error(error)
-    if not session.policies:
-        raise UsageError("no valid policy was given")
     run = _Run(options, session)
-    for document, manifest in zip(inputs.resources, inputs.manifests, strict=True):
-        run.explain(document, manifest)
-    run.finish()
-    return 1 if problems or run.is_bad or not _is_any(inputs) else 0
+    if session.policies:
+        for document, manifest in zip(inputs.resources, inputs.manifests, strict=True):
+            run.explain(document, manifest)
+    run.finish(problems)
+    return 1 if problems or run.is_bad else 0
 
 
-def _is_any(inputs: Inputs) -> bool:
-    if not inputs.manifests:
-        report_error("no resource was given")
-    return bool(inputs.manifests)
+def _check_rules(wanted: Sequence[str], session: Session) -> None:
+    """Raise UsageError for a name of `--rule` that no rule of the policies has."""
+    known = [name for policy in session.policies for rule in policy.rules for name in _names(rule.info)]
+    check_known(wanted, known if session.policies else wanted, "rule")
+
+
+def _names(info: RuleInfo) -> tuple[str, ...]:
+    """Return the names by which `--rule` chooses a rule; a policy with one check has rules without a name."""
+    return (info.name, f"{info.policy.key}/{info.name}") if info.name else (info.policy.key,)
 
 
 class _Run:
@@ -92,21 +103,20 @@ class _Run:
         if not shown and self._options.output == "text":
             sys.stdout.write("  no rule matches (--all shows why)\n")
 
-    def finish(self) -> None:
-        """Print what was collected for a machine."""
+    def finish(self, problems: Sequence[PyvernoError]) -> None:
+        """Print what was collected for a machine, with the inputs that could not be used."""
+        found = {"explanations": self._found, "errors": [each.to_json() for each in problems_of(problems)]}
         if self._options.output == "json":
-            sys.stdout.write(encode_indent({"explanations": self._found}) + "\n")
+            sys.stdout.write(encode_indent(found) + "\n")
         elif self._options.output == "yaml":
-            sys.stdout.write(dump_yaml({"explanations": self._found}, sort_keys=False))
+            sys.stdout.write(dump_yaml(found, sort_keys=False))
 
     def _choose(self, explanation: Explanation) -> Iterator[RuleTrace]:
         wanted = self._options.rules
         for trace in explanation.rules:
-            info = trace.rule
-            names = (info.name, f"{info.policy.key}/{info.name}", info.policy.key if not info.name else "")
-            if wanted and not any(name in wanted for name in names if name):
+            if wanted and not any(name in wanted for name in _names(trace.rule)):
                 continue
-            if trace.matched or self._options.shows_all or (wanted and not info.origin):
+            if trace.matched or self._options.shows_all or (wanted and not trace.rule.origin):
                 yield trace
 
     def _show(self, explanation: Explanation, trace: RuleTrace, places: Places, manifest: JSONObject) -> None:

@@ -27,6 +27,7 @@ from pyverno.kube.yaml.rewrite import rewrite
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
 from pyverno.offline.files import find_yaml, read_file
+from pyverno.offline.rewriting import replace_file
 
 __all__ = ["fix"]
 
@@ -86,16 +87,14 @@ def _mapping(document: Document) -> JSONObject:
 
 def _save(path: Path, text: str) -> None:
     """Keep the old file as `.bak`, then replace it atomically."""
-    backup, new = path.with_name(f"{path.name}.bak"), path.with_name(f".{path.name}.new")
+    backup = path.with_name(f"{path.name}.bak")
     try:
         old, mode = path.read_bytes(), path.stat().st_mode & 0o777
         if not (backup.exists() or backup.is_symlink()):
             _make(backup, old, mode)
-        new.unlink(missing_ok=True)
-        _make(new, text.encode(), mode)
-        new.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+    replace_file(path, text.encode())
     lost = _comments(old.decode("utf-8", "replace")) - _comments(text)
     if lost:
         _print(f"  WARNING: {lost.total()} comments could not be kept; the old file is {backup}")

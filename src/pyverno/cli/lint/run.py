@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError, rai
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import STDIN, load_files
 from pyverno.offline.policies import load_policy_documents
+from pyverno.offline.rewriting import replace_file
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.schema import suggestion
 from pyverno.value import dataclass
@@ -178,15 +178,9 @@ def _fix_file(path: Path, found: Sequence[Diagnostic]) -> int:
         text = path.read_bytes().decode()
         fixed, made = fix_text(text, found)
         if made:
-            new = path.with_name(f".{path.name}.new")
-            mode = path.stat().st_mode & 0o777
-            new.unlink(missing_ok=True)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(fixed.encode())
-            new.chmod(mode)
-            new.replace(path)
+            replace_file(path, fixed.encode())
     except UnicodeDecodeError:
         return 0  # the positions are those of another text; the finding stays
     except OSError as error:
-        raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+        raise UsageError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
     return made

@@ -21,10 +21,11 @@ from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.errors import Location, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import compile_wildcard
-from pyverno.kube.yaml.documents import Document, expand_lists
+from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import STDIN, read_stdin
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.policies import load_policy_documents
+from pyverno.offline.resources import read_objects
 from pyverno.value import dataclass, replace
 
 if TYPE_CHECKING:
@@ -200,8 +201,9 @@ def _objects(sources: Sequence[str]) -> list[JSONObject]:
     if not sources:
         return []
     loaded = load_manifests(sources)
-    raise_all(loaded.errors)
-    return [each.value for each in expand_lists(loaded.documents)]
+    objects, errors = read_objects(loaded.documents)
+    raise_all((*loaded.errors, *errors))
+    return [each.value for each in objects]
 
 
 def _write(options: MigrateOptions, found: Sequence[Conversion]) -> None:

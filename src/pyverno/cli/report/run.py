@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pyverno.cli.errors import Exit, report_note, report_warning
+from pyverno.cli.errors import Exit, report_error, report_note
 from pyverno.cli.report.sources import Source, read_cluster, read_files
 from pyverno.cli.style import Style, style_for
 from pyverno.errors import UsageError
@@ -64,10 +64,10 @@ def run_report(options: ReportOptions) -> None:
     text = _WRITERS[options.form](overview, options, source)
     if options.output:
         _write(options.output, text)
-    else:
+    elif source.results or not source.problems or options.form != "table":
         sys.stdout.write(text)
     for problem in source.problems:
-        report_warning(problem)
+        report_error(problem)
     if source.results and not results:
         report_note(f"the filters select none of {len(source.results)} results")
     if source.problems or any(overview.counts[status] for status in options.fail_on):

@@ -55,10 +55,9 @@ def read_files(paths: Sequence[str]) -> Source:
         elif _is_overview(body):
             reports += 1
             found.extend(_read_overview(body))
-    problems = [str(error) for error in loaded.errors]
-    if not reports and not problems:
+    if not reports and not loaded.errors:
         raise UsageError(f"{', '.join(paths)} holds no PolicyReport, ClusterPolicyReport, Report or ClusterReport")
-    return Source(found, ", ".join(paths), problems)
+    return Source(found, ", ".join(paths), [str(error) for error in loaded.errors])
 
 
 def read_cluster(kubeconfig: str, context: str, namespaces: Sequence[str]) -> Source:

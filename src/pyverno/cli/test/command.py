@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from pyverno.cli.args.configpath import runs_as_kyverno
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import Exit
 from pyverno.cli.registries import read_registry_access
@@ -44,6 +45,7 @@ def _options(sources: tuple[str, ...], flags: dict[str, object]) -> SuiteOptions
         selector=selector,
         selector_errors=errors,
         workers=workers,
+        allow_empty=bool(flags["allow_empty"]) or runs_as_kyverno(),
         registry=read_registry_access(registry=bool(flags["registry"]), trust_root=str(flags["trust_root"] or "")),
         **{name: flags[name] for name in same},  # type: ignore[arg-type]  # click has checked the types
     )
@@ -54,6 +56,8 @@ def _check(flags: dict[str, object]) -> None:
     for name in ("fail_under", "report"):
         if flags[name] and not measures:
             raise UsageError(f"--{name.replace('_', '-')} needs --coverage or --mutate")
+    if flags["allow_empty"] and flags["require_tests"]:
+        raise UsageError("--allow-empty and --require-tests cannot be used together")
     report = str(flags["report"])
     if report and not report.endswith(REPORT_FORMS):
         raise UsageError(f"the file of --report must end with {', '.join(REPORT_FORMS)}, got `{report}`")

@@ -88,6 +88,7 @@ class SuiteOptions:
     remove_color: bool = False
     detailed_results: bool = False
     require_tests: bool = False
+    allow_empty: bool = False
     strict: bool = False
     coverage: bool = False
     mutate: bool = False
@@ -103,4 +104,4 @@ class SuiteOptions:
     @property
     def needs_rows(self) -> bool:
         """Whether a run that checks no row fails."""
-        return self.require_tests or self.strict or bool(self.fail_under)
+        return not self.allow_empty or self.require_tests or self.strict or bool(self.fail_under)

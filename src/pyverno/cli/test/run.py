@@ -225,7 +225,8 @@ def _executor(workers: int) -> Iterator[Executor | None]:
 
 def _write(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOptions) -> None:
     """Add the new rows to their files, last document first; raises UsageError where that cannot be done."""
-    from pyverno.cli.test.write import add_rows, write_file
+    from pyverno.cli.test.write import add_rows
+    from pyverno.offline.rewriting import replace_file
 
     for suite, outcome in reversed(judged):
         if not outcome.new_rows or suite.test is None:
@@ -235,7 +236,7 @@ def _write(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOpti
         written = suite.test.document
         documents = load_documents(read_file(suite.path), file=str(suite.path))
         current = next(each for each in documents if each.index == written.index)
-        write_file(suite.path, add_rows(current, outcome.new_rows))
+        replace_file(suite.path, add_rows(current, outcome.new_rows).encode())
         number = len(outcome.new_rows)
         _print(options, f"Added {number} {'row' if number == 1 else 'rows'} to {suite.name}: review them")
 

@@ -34,7 +34,7 @@ from pyverno.offline.globalentries import mocked_data
 from pyverno.offline.host import RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
-from pyverno.offline.resources import normalise, unique
+from pyverno.offline.resources import normalise, read_objects, unique
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.offline.testfile import TestFile
 from pyverno.policy.kinds import KNOWN_KINDS
@@ -173,7 +173,8 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: Ima
     with _loading("Kubernetes resources"):
         kinds, store = _cluster(test, folder)
     loaded = _load(test.resources, folder)
-    documents, duplicates = unique(_namespaced(loaded.documents, kinds))
+    valid, errors = read_objects(loaded.documents)
+    documents, duplicates = unique(replace(each, value=normalise(each.value, kinds)) for each in valid)
     for duplicate in duplicates:
         view = Resource(duplicate.value)
         log(f"  warning: found duplicated resource {view.kind} {view.name} {view.namespace}")
@@ -210,7 +211,7 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: Ima
     )
     policies, objects = _count(_judging(compilation), "policy", "policies"), _count(len(manifests), "resource")
     log(f"  Applying {policies} to {objects} with {_count(len(exceptions.exceptions), 'exception')} ...")
-    return Suite(test, folder, manifests, session, payloads, checks, loaded.errors)
+    return Suite(test, folder, manifests, session, payloads, checks, [*loaded.errors, *errors])
 
 
 def _count(number: int, one: str, many: str = "") -> str:
@@ -304,14 +305,6 @@ def _load(names: Sequence[str], folder: Path) -> Loaded:
     return load_files([str(folder / name) for name in names])
 
 
-def _namespaced(documents: Sequence[Document], kinds: KindTable) -> list[Document]:
-    return [
-        replace(document, value=normalise(document.value, kinds))
-        for document in documents
-        if isinstance(document.value, dict)
-    ]
-
-
 def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | None]:
     if not test.cluster_resources:
         return KNOWN_KINDS, None
@@ -334,5 +327,6 @@ def _targets(test: TestFile, folder: Path, kinds: KindTable) -> ObjectStore | No
     ]
     if not names:
         return None
-    documents = expand_lists(_required(list(dict.fromkeys(names)), folder))
-    return ObjectStore([normalise(document.value, kinds) for document in documents], kinds)
+    objects, errors = read_objects(_required(list(dict.fromkeys(names)), folder))
+    raise_all(errors)
+    return ObjectStore([normalise(document.value, kinds) for document in objects], kinds)

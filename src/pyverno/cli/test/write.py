@@ -6,9 +6,7 @@ they are.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from pyverno.cli.test.check import rule_fits, subjects_of
 from pyverno.cli.test.suite import ReviewedManifest, Suite
@@ -23,7 +21,7 @@ from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass
 
-__all__ = ["NewRow", "add_rows", "new_rows", "write_file"]
+__all__ = ["NewRow", "add_rows", "new_rows"]
 
 _NOT_ADDED = "rows are added to a list in block style, one `-` for each row"
 
@@ -185,17 +183,3 @@ def _check(document: Document, edited: str, rows: Sequence[NewRow]) -> None:
                 read_test_file(documents[document.index])
                 return
     raise UsageError(_NOT_ADDED, location=document.location())
-
-
-def write_file(path: Path, text: str) -> None:
-    """Replace a file at once; raises UsageError where that fails."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        mode = path.stat().st_mode & 0o777
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(text.encode())
-        new.chmod(mode)
-        new.replace(path)
-    except OSError as error:
-        raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error

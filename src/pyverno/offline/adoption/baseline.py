@@ -6,8 +6,6 @@ that files of two branches merge.
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
+from pyverno.offline.rewriting import replace_file
 
 __all__ = ["Baseline", "Entry"]
 
@@ -78,15 +77,7 @@ class Baseline:
         ]
         body = "".join(lines) if lines else ""
         text = f"{_HEAD}version: {_VERSION}\nfindings:{'' if lines else ' []'}\n{body}"
-        target = Path(path)
-        new = target.with_name(f".{target.name}.new")
-        try:
-            new.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(new, target)  # noqa: PTH105 - both are paths of one folder
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                new.unlink()
-            raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+        replace_file(Path(path), text.encode())
         return len(entries)
 
 

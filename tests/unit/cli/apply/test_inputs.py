@@ -224,3 +224,12 @@ def test_a_file_that_cannot_be_read_is_the_place_of_its_error(cli: Run, folder: 
     out = cli("apply", "latest.yaml", "-r", "tree,none.yaml", "--format", "github").out
     assert "::error file=tree/link.yaml," in out
     assert "::error file=none.yaml," in out
+
+
+def test_definitions_must_be_definitions(cli: Run, folder: Path) -> None:
+    """Another file is probably not the one that was meant; a document that is no object is an error in any role."""
+    ran = cli("apply", "latest.yaml", "-r", "good.yaml", "--crd-paths", "bad.yaml")
+    assert (1, "Error: the files of --crd-paths hold no CustomResourceDefinition\n") == (ran.code, ran.err)
+    write(folder, odd_dot_yaml="apiVersion: v1\nkind: [Pod]\n")
+    ran = cli("apply", "latest.yaml", "-r", "good.yaml", "--target-resource", "odd.yaml")
+    assert (1, "Error: odd.yaml:2:7: `kind` must be a string, found a list\n") == (ran.code, ran.err)

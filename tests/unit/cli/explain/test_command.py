@@ -94,11 +94,9 @@ def test_all_shows_rules_that_do_not_match_with_the_reason(folder: Path, capsys:
 
 
 def test_only_the_named_rule_is_explained(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`POLICY/RULE` and `RULE` both name it; another name leaves nothing."""
-    found = [
-        explained(folder, capsys, "--rule", name)[1].count("fail  (policy") for name in ("latest", "tags/latest", "x")
-    ]
-    assert [2, 2, 0] == found
+    """`POLICY/RULE` and `RULE` both name it."""
+    found = [explained(folder, capsys, "--rule", name)[1].count("fail  (policy") for name in ("latest", "tags/latest")]
+    assert [2, 2] == found
 
 
 def test_nothing_to_explain_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,3 +105,21 @@ def test_nothing_to_explain_is_an_error(folder: Path, capsys: pytest.CaptureFixt
     (folder / "empty.yaml").write_text("", encoding="utf-8")
     assert run(["explain", "policy.yaml", "-r", "empty.yaml"]) == 1
     assert "Error" in capsys.readouterr().err
+
+
+def test_a_rule_that_is_not_there_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would explain nothing, and end with 0."""
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "pod.yaml").write_text(POD % "1")
+    assert 1 == run(["explain", "policy.yaml", "-r", "pod.yaml", "--rule", "tags/lates"])
+    assert "Error: unknown rule `tags/lates`: did you mean `tags/latest`?\n" == capsys.readouterr().err
+
+
+def test_inputs_that_cannot_be_read_are_part_of_the_document(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each error stands once on stderr, and once in the JSON document."""
+    (folder / "pod.yaml").write_text(POD % "1")
+    assert 1 == run(["explain", "gone.yaml", "-r", "pod.yaml", "-o", "json"])
+    printed = capsys.readouterr()
+    assert "Error: `gone.yaml` does not exist\n" == printed.err
+    error = {"code": "usage", "file": "gone.yaml", "message": "`gone.yaml` does not exist"}
+    assert {"explanations": [], "errors": [error]} == json.loads(printed.out)

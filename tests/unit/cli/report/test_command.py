@@ -114,3 +114,10 @@ def test_a_cluster_without_reports_says_so(capsys: pytest.CaptureFixture[str]) -
     with Sandbox() as sandbox:
         assert 0 != run(["report", "--kubeconfig", sandbox.kubeconfig])
     assert "the cluster serves no reports" in capsys.readouterr().err
+
+
+def test_a_document_whose_kind_is_no_string_is_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is passed over as any other document."""
+    (tmp_path / "odd.yaml").write_text("apiVersion: wgpolicyk8s.io/v1alpha2\nkind: [PolicyReport]\n")
+    assert 1 == run(["report", str(tmp_path / "odd.yaml")])
+    assert "holds no PolicyReport" in capsys.readouterr().err

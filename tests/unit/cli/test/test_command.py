@@ -136,9 +136,9 @@ def test_a_policy_that_is_not_valid_has_a_row_per_resource(cli: Run, folder: Pat
 
 
 def test_strict_refuses_a_suite_without_results(cli: Run, folder: Path) -> None:
-    """Such a suite is passed over in silence otherwise."""
+    """Such a suite is passed over in silence otherwise, unless it is the only one."""
     suite(folder, FILES)
-    assert 0 == cli("test", ".").code
+    assert 0 == cli("test", ".", "--allow-empty").code
     assert "kyverno-test.yaml: the test has no results" in cli("test", ".", "--strict").out
 
 
@@ -222,13 +222,10 @@ def test_the_selector_chooses_rows(cli: Run, folder: Path, selector: str, rows: 
     """Policy, rule and resource with wildcards; a suite without rows is not run."""
     suite(folder, PASSING)
     ran = cli("test", ".", "-t", selector)
-    assert (0, True) == (ran.code, f"Test Summary: {rows} tests passed" in ran.out)
+    assert (0 if rows else 1, True) == (ran.code, f"Test Summary: {rows} tests passed" in ran.out)
     assert bool(rows) == ("Loading test" in ran.out)
 
 
-@pytest.mark.parametrize(
-    "flag", ["--require-tests", "--strict", "--coverage --fail-under=1", "--mutate --fail-under=1"]
-)
 @pytest.mark.parametrize(
     ("results", "words", "text"),
     [
@@ -236,22 +233,17 @@ def test_the_selector_chooses_rows(cli: Run, folder: Path, selector: str, rows: 
         ("", (), "the tests have no results to check"),
     ],
 )
-def test_a_run_without_rows_fails_where_rows_are_needed(
-    cli: Run, folder: Path, flag: str, results: str, words: tuple[str, ...], text: str
-) -> None:
-    """Without such a flag it is a note, as Kyverno has exit code 0."""
+def test_a_run_without_rows_fails(cli: Run, folder: Path, results: str, words: tuple[str, ...], text: str) -> None:
+    """With --allow-empty it is a note, unless another flag needs rows."""
     suite(folder, PASSING if results else FILES + "results: []\n")
     ran = cli("test", ".", *words)
+    assert (1, f"Error: {text}\n") == (ran.code, ran.err)
+    ran = cli("test", ".", *words, "--allow-empty")
     assert (0, f"note: {text}\n") == (ran.code, ran.err)
-    ran = cli("test", ".", *words, *flag.split())
-    assert 1 == ran.code
-    assert text in ran.err
-
-
-@pytest.mark.parametrize("flag", ["--require-tests", "--strict", "--coverage --fail-under=1"])
-def test_a_folder_without_suites_fails_where_rows_are_needed(cli: Run, folder: Path, flag: str) -> None:
-    """All of nothing is covered, which proves nothing."""
-    assert (1, "Error: no tests found\n") == ((ran := cli("test", ".", *flag.split())).code, ran.err)
+    for flag in ("--strict", "--coverage --fail-under=1", "--mutate --fail-under=1"):
+        ran = cli("test", ".", *words, "--allow-empty", *flag.split())
+        assert 1 == ran.code
+        assert text in ran.err
 
 
 def test_a_bad_part_of_the_selector_fails_a_strict_run(cli: Run, folder: Path) -> None:
@@ -367,14 +359,32 @@ def test_detailed_results_show_the_difference(cli: Run, folder: Path) -> None:
         assert text in ran.out
 
 
-@pytest.mark.parametrize(("flags", "code"), [((), 0), (("--require-tests",), 1)])
-def test_no_suites_are_an_error_only_where_they_are_required(
-    cli: Run, folder: Path, flags: tuple[str, ...], code: int
+@pytest.mark.parametrize(
+    ("name", "flags", "code"),
+    [
+        ("pyverno", (), 1),
+        ("pyverno", ("--allow-empty",), 0),
+        ("pyverno", ("--allow-empty", "--strict"), 1),
+        ("kyverno", (), 0),
+        ("kyverno", ("--require-tests",), 1),
+    ],
+)
+def test_a_run_without_suites_fails(
+    cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, flags: tuple[str, ...], code: int
 ) -> None:
-    """The text is printed in both cases."""
+    """Kyverno's command ends with 0; the text is printed in any case."""
+    monkeypatch.setattr("sys.argv", [name])
     ran = cli("test", ".", *flags)
     assert (code, "\nNo test yamls available\n") == (ran.code, ran.out)
     assert ("Error: no tests found\n" if code else "") == ran.err
+
+
+def test_a_suite_that_is_no_object_has_no_hint_to_rewrite_it(cli: Run, folder: Path) -> None:
+    """Nothing could rewrite a list."""
+    suite(folder, "- a\n")
+    ran = cli("test", ".")
+    assert (1, "") == (ran.code, "pyverno fix" * ran.out.count("pyverno fix"))
+    assert "kyverno-test.yaml:1:1: expected an object, found a list\n" in ran.out
 
 
 def test_at_least_one_place_is_needed_and_must_exist(cli: Run) -> None:
