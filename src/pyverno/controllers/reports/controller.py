@@ -15,6 +15,7 @@ from pyverno.controllers.reports.work import ReportsWork, WorkContext
 from pyverno.controllers.runtime.leader import Leader
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.errors import UsageError
+from pyverno.kube.gvk import GVR
 from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS, ReportApi
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS
 from pyverno.telemetry.catalog import METRICS
@@ -86,6 +87,7 @@ class ReportsController:
                 self._foundation.hosts.host,
                 self._foundation.emit,
                 self.metrics,
+                self._replaced(),
             )
         )
         self._work = work
@@ -99,6 +101,11 @@ class ReportsController:
         if self._settings.uses_openreports or not self._serves(POLICY_REPORTS):
             return OPENREPORTS if self._serves(OPENREPORTS) or self._settings.uses_openreports else POLICY_REPORTS
         return POLICY_REPORTS
+
+    def _replaced(self) -> tuple[GVR, ...]:
+        """Return the resources of PolicyReports if the flag replaces them by OpenReports. (Kyverno: kyverno-init)"""
+        is_replaced = self._settings.uses_openreports and self._serves(POLICY_REPORTS)
+        return (POLICY_REPORTS.namespaced, POLICY_REPORTS.cluster) if is_replaced else ()
 
     def _serves(self, api: ReportApi) -> bool:
         return all(self._state.kinds.by_resource(gvr) is not None for gvr in (api.namespaced, api.cluster))

@@ -7,6 +7,7 @@ here: those with results of admission requests, of objects that are not scanned,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.reports.feed import Feed
@@ -19,12 +20,13 @@ from pyverno.kube.reportapis import ReportApi
 from pyverno.report.objectreport import results_digest, subject_of
 from pyverno.value import dataclass, field
 
-__all__ = ["PolicyName", "ReportIndex", "ReportNote", "resource_of"]
+__all__ = ["OURS", "PolicyName", "ReportIndex", "ReportNote", "resource_of"]
 
 PolicyName = tuple[str, str]
 """Source and key of a policy."""
 
-_OURS = "app.kubernetes.io/managed-by=kyverno"
+OURS: Final = "app.kubernetes.io/managed-by=kyverno"
+"""The label selector of reports that this controller may change."""
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class ReportIndex:
         `on_list` is called after a list of all reports of a resource with the packed uids of their objects.
         """
         self.notes: dict[bytes, ReportNote] = {}
-        self.feeds = tuple(Feed(client, gvr, self, selector=_OURS) for gvr in (api.namespaced, api.cluster))
+        self.feeds = tuple(Feed(client, gvr, self, selector=OURS) for gvr in (api.namespaced, api.cluster))
         self._kinds = kinds
         self._match_scan = match_scan
         self._on_change = on_change

@@ -6,17 +6,18 @@ A term begins with nothing and ends without a trace: what it would have to remem
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pyverno.cluster.client import Client
+from pyverno.cluster.client import METADATA_LIST, Client
 from pyverno.controllers.reports.admissionpolicies import AdmissionPolicies
 from pyverno.controllers.reports.currency import Currency
 from pyverno.controllers.reports.ephemerals import Ephemerals
 from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.plan import make_plan
 from pyverno.controllers.reports.reconciler import ReportReconciler
-from pyverno.controllers.reports.reportindex import ReportIndex
+from pyverno.controllers.reports.reportindex import OURS, ReportIndex
 from pyverno.controllers.reports.scanner import ScanCallbacks, Scanner
 from pyverno.controllers.reports.settings import ReportsSettings
 from pyverno.controllers.reports.unreadable import Unreadable
@@ -26,9 +27,11 @@ from pyverno.controllers.runtime.reconcile import Controller, LoopSettings
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.engine.host import Host
 from pyverno.engine.result import RuleResult
-from pyverno.kube.gvk import GVK
+from pyverno.errors import HostError
+from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.reportapis import ReportApi
+from pyverno.kube.status import StatusError
 from pyverno.telemetry.metrics import Metrics
 from pyverno.value import dataclass, replace
 
@@ -37,11 +40,18 @@ __all__ = ["ReportsWork", "WorkContext"]
 _SETTLE_SECONDS: Final = 0.1
 _POLL_SECONDS: Final = 0.05
 _MAX_DEPTH: Final = 200_000
+_RETRY_SECONDS: Final = 5.0
+_NOT_FOUND: Final = 404
+
+log = logging.getLogger("pyverno.reports")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkContext:
-    """The cluster, its state, the API that reports are written in, and where events and metrics go."""
+    """The cluster, its state, the API that reports are written in, and where events and metrics go.
+
+    Our reports of the resources in `replaced` are deleted.
+    """
 
     client: Client
     settings: ReportsSettings
@@ -50,6 +60,7 @@ class WorkContext:
     host: Callable[[], Host]
     emit: Callable[[Event], None]
     metrics: Metrics
+    replaced: tuple[GVR, ...] = ()
 
 
 class ReportsWork:
@@ -132,6 +143,8 @@ class ReportsWork:
             if settings.aggregates:
                 for informer in self._ephemerals.informers:
                     group.create_task(informer.run())
+            for gvr in self._context.replaced:
+                group.create_task(self._delete_reports(gvr))
             await self._wait_until_synced()
             if settings.scans:
                 group.create_task(self.scanner.run())
@@ -147,6 +160,22 @@ class ReportsWork:
             self._index.is_synced and self.admission.is_synced and (self._ephemerals.is_synced or not aggregates)
         ):
             await asyncio.sleep(_POLL_SECONDS)
+
+    async def _delete_reports(self, gvr: GVR) -> None:
+        """Delete our reports of a resource, page by page; repeated until the API server has deleted all of them."""
+        client = self._context.client
+        while True:
+            try:
+                listed = await client.list(gvr, query={"labelSelector": OURS}, accept=METADATA_LIST)
+                for each in listed["items"]:
+                    metadata = each["metadata"]
+                    await _discard(client, gvr, metadata["name"], metadata.get("namespace") or "")
+            except (HostError, StatusError) as error:
+                fields = {"resource": f"{gvr.resource}.{gvr.group}", "error": error.message}
+                log.warning("reports that others replace could not be deleted", extra={"fields": fields})
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
 
     async def _wait_for_plan(self) -> None:
         while not self._plans:
@@ -197,3 +226,11 @@ class ReportsWork:
 
     def _note_evaluated(self, results: Sequence[RuleResult], kind: GVK, namespace: str, seconds: float) -> None:
         self._context.metrics.scanned(results, kind.kind, namespace, seconds)
+
+
+async def _discard(client: Client, gvr: GVR, name: str, namespace: str) -> None:
+    try:
+        await client.discard(gvr, name, namespace)
+    except StatusError as error:
+        if error.status != _NOT_FOUND:
+            raise

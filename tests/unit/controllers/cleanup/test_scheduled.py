@@ -206,6 +206,39 @@ def test_protected_objects_are_not_deleted() -> None:
     play(scene, further=(filters,))
 
 
+def test_a_kind_that_may_not_be_listed_is_left_out_of_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    """The objects of the other kinds are deleted, and the run counts."""
+    account = "system:serviceaccount:kyverno:kyverno-cleanup-controller"
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch", "delete"]},
+        {"apiGroups": ["*"], "resources": ["leases", "events"], "verbs": ["*"]},
+        {"apiGroups": ["kyverno.io", "policies.kyverno.io"], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["*"], "resources": ["namespaces", "configmaps", "customresourcedefinitions"], "verbs": ["*"]},
+    ]
+    rbac = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "cleanup"}, "rules": rules}
+    binding = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "cleanup"},
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "cleanup"},
+        "subjects": [{"kind": "User", "name": account, "apiGroup": rbac}],
+    }
+
+    async def scene(stage: CleanupStage) -> None:
+        await stage.create(pod("a"))
+        policy = await stage.create(cleanup_policy(kinds=("Secret", "Pod"), conditions=named("a")))
+        await stage.pass_time(65)
+        found = await stage.get(policy)
+        assert found is not None
+        assert (False, True) == (await stage.exists(pod("a")), "lastExecutionTime" in found["status"])
+
+    play(scene, user=account, further=(role, binding))
+    assert ["Secret"] == [
+        record.fields["kind"] for record in caplog.records if record.message == "a kind is left out of a run"
+    ]
+
+
 def test_too_many_objects_wait_for_a_confirmation() -> None:
     """Nothing is deleted before the annotation confirms the number."""
 

@@ -67,14 +67,27 @@ class Stage:
                 await asyncio.sleep(0.05)
         return found
 
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """Run the controller."""
+        stop = asyncio.Event()
+        running = asyncio.create_task(self.controller.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await running
+
     async def reports(self, gvr: GVR = POLICY_REPORTS.namespaced) -> dict[str, JSONObject]:
         """Return the reports by the name of their object."""
         return {each["scope"]["name"]: each for each in (await self.client.list(gvr))["items"]}
 
 
 @asynccontextmanager
-async def stage(settings: ReportsSettings = SETTINGS, account: str = "") -> AsyncIterator[Stage]:
-    """Run a cluster and a reports controller, with all permissions or those of a service account."""
+async def stage(
+    settings: ReportsSettings = SETTINGS, account: str = "", *, starts: bool = True
+) -> AsyncIterator[Stage]:
+    """Run a cluster and a reports controller, with all permissions or those of an account; the test may start it."""
     async with Sandbox(Settings(kubelet=False)) as sandbox:
         access = load_kubeconfig(sandbox.kubeconfig, environment={})
         async with Client(access, qps=0) as client:
@@ -85,17 +98,14 @@ async def stage(settings: ReportsSettings = SETTINGS, account: str = "") -> Asyn
                 for body in component_identity(REPORTS, InstallSettings()):
                     await client.create(_IDENTITY[body["kind"]], body, body["metadata"].get("namespace", ""))
             own = replace(access, impersonate={"as": account}) if account else access
-            stop = asyncio.Event()
-            controller = ReportsController(own, settings, Metrics())
-            running = asyncio.create_task(controller.run(stop))
-            made = Stage(sandbox, client, controller)
-            try:
+            made = Stage(sandbox, client, ReportsController(own, settings, Metrics()))
+            if not starts:
+                yield made
+                return
+            async with made.working():
                 if not account:
                     await made.settle()
                 yield made
-            finally:
-                stop.set()
-                await running
 
 
 def pod(name: str, image: str = "nginx:1") -> JSONObject:
@@ -299,6 +309,32 @@ def test_reports_are_openreports_by_flag() -> None:
             await made.client.create(CLUSTER_POLICIES, policy("latest"))
             await made.settle()
             assert ({"web"}, set()) == (set(await made.reports(OPENREPORTS.namespaced)), set(await made.reports()))
+
+    asyncio.run(check())
+
+
+def test_the_flag_for_openreports_deletes_our_policy_reports() -> None:
+    """Old results would be shown beside the new ones; reports of other tools stay."""
+    ours = {"app.kubernetes.io/managed-by": "kyverno"}
+
+    async def check() -> None:
+        async with stage(replace(SETTINGS, uses_openreports=True, aggregates=False), starts=False) as made:
+            for gvr, kind, name, labels in (
+                (POLICY_REPORTS.namespaced, "PolicyReport", "old", ours),
+                (POLICY_REPORTS.cluster, "ClusterPolicyReport", "old", ours),
+                (POLICY_REPORTS.namespaced, "PolicyReport", "other", {}),
+            ):
+                namespace = "team" if kind == "PolicyReport" else ""
+                body = {"apiVersion": POLICY_REPORTS.api_version, "kind": kind}
+                await made.client.create(gvr, {**body, "metadata": {"name": name, "labels": labels}}, namespace)
+            async with made.working():
+
+                async def names() -> list[str] | None:
+                    lists = [await made.client.list(POLICY_REPORTS.resource(place)) for place in ("team", "")]
+                    found = [each["metadata"]["name"] for listed in lists for each in listed["items"]]
+                    return found if "old" not in found else None
+
+                assert ["other"] == await made.until(names)
 
     asyncio.run(check())
 

@@ -57,6 +57,18 @@ def test_filtered_results_are_not_reported() -> None:
     assert ([], b"", True) == (statuses(none), none.outcome.digest, none.outcome.is_empty)
 
 
+def test_a_scan_evaluates_the_creation_of_an_object_by_nobody() -> None:
+    """Rules see the operation CREATE, an empty old object and no user, but the namespace of the object."""
+    seen = (
+        "request.operation == 'CREATE' && oldObject == {} && request.userInfo.username == ''"
+        " && namespaceObject.metadata.labels.team == 'a'"
+    )
+    body = validating("a", "pods")
+    body["spec"]["validations"] = [{"expression": seen}]
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": {"team": "a"}}}
+    assert [("a", "pass")] == statuses(evaluate(pod(), contexts(body, namespaces={"team": namespace})))
+
+
 def test_policies_of_a_namespace_that_enforce_are_reported() -> None:
     """The background scan covers their own namespace only, and includes Enforce policies (ef64527e)."""
     rules = policy("a")["spec"]["rules"]

@@ -24,6 +24,7 @@ POD = ResourceRef("v1", "Pod", "shop", "web")
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 EVENTS = GVR("events.k8s.io", "v1", "events")
+NAMESPACES = GVR("", "v1", "namespaces")
 
 
 def result(
@@ -123,6 +124,33 @@ def policy() -> JSONObject:
     return {**head, "spec": {"rules": [rule]}}
 
 
+def play_events(settings: EventSettings, data: dict[str, str], given: list[Event], count: int) -> list[str]:
+    """Emit events and return the reasons of the `count` that are written, and of what is written before a last one."""
+    found: list[JSONObject] = []
+
+    async def play() -> None:
+        async with (
+            Sandbox(Settings(controllers=False)) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig)) as client,
+        ):
+            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+            configuration = Configuration.read(data)
+            events = Events(client, settings, configuration=lambda: configuration, uid_of=lambda _ref: "")
+            for each in given:
+                events.emit(each)
+            running = asyncio.create_task(events.run())
+            for least in (count, count + 1):
+                async with asyncio.timeout(20):
+                    while len(found) < least:
+                        found[:] = (await client.list(EVENTS, "shop"))["items"]
+                events.emit(Event("PolicyViolation", "Resource Passed", "last", POD))
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())
+    return sorted(each["reason"] for each in found if each["note"] != "last")
+
+
 @pytest.mark.parametrize(("omitted", "expected"), [((), ["owners"]), (("PolicyViolation",), [])])
 def test_a_denied_request_leaves_its_event_in_the_cluster(omitted: tuple[str, ...], expected: list[str]) -> None:
     """A dry run and an omitted reason leave none; the event holds the uid of the policy."""
@@ -150,6 +178,32 @@ def test_a_denied_request_leaves_its_event_in_the_cluster(omitted: tuple[str, ..
             assert [made["metadata"]["uid"]] * len(found) == [each["regarding"]["uid"] for each in found]
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("data", "applied"),
+    [
+        ({}, 0),
+        ({"generateSuccessEvents": "true"}, 2),
+        ({"generateSuccessEvents": "true", "successEventActions": "Resource Mutated"}, 1),
+    ],
+)
+def test_the_config_map_chooses_the_events_of_successes(data: dict[str, str], applied: int) -> None:
+    """Failures have events in any case."""
+    given = [
+        Event("PolicyApplied", "Resource Mutated", "a", POD),
+        Event("PolicyApplied", "Resource Passed", "b", POD),
+        Event("PolicyViolation", "Resource Passed", "c", POD),
+    ]
+    expected = [*["PolicyApplied"] * applied, "PolicyViolation"]
+    assert expected == play_events(EventSettings(), data, given, len(expected))
+
+
+@pytest.mark.parametrize(("most", "expected"), [(2, 3), (9, 5)])
+def test_a_full_queue_takes_no_event(most: int, expected: int) -> None:
+    """An event is refused once more wait than the flag allows."""
+    given = [Event("PolicyViolation", "Resource Passed", "a", POD)] * 5
+    assert expected == len(play_events(EventSettings(most), {}, given, expected))
 
 
 def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
