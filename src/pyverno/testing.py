@@ -7,6 +7,7 @@ It is a cluster with an installation, on this machine and without images: the de
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -51,8 +52,11 @@ _POLL_SECONDS: Final = 0.02
 _CLOCK_SECONDS: Final = 0.05
 """How long a response tells the time: there is one API server, whose clock tests may move."""
 
-_ARRIVAL_SECONDS: Final = 0.2
-"""How long a change needs at most to reach the watches of a controller in the same event loop."""
+_ARRIVAL_TURNS: Final = 10
+"""Pauses of the event loop in which a change reaches the watches of a controller in the same loop.
+
+A single longer pause would end too early on a busy machine, where the process itself stands still for a while.
+"""
 
 
 class RunsBeside(Protocol):
@@ -177,6 +181,7 @@ class PolicySandbox:
         self._as_installed = as_installed
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._reservation: socket.socket | None = None
         self._beside: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -216,12 +221,14 @@ class PolicySandbox:
 
     async def _run_controller(self) -> None:
         access = load_kubeconfig(self.sandbox.kubeconfig)
-        port = _free_port()
+        self._reservation = _reserve_port()
+        port = self._reservation.getsockname()[1]
         server = f"{_LOOPBACK}:{port}"
         settings = replace(
             self._settings,
             address=_LOOPBACK,
             port=port,
+            shares_port=True,
             server=server,
             certificates=replace(self._settings.certificates, server=server, namespace=self._settings.namespace),
         )
@@ -266,7 +273,8 @@ class PolicySandbox:
 
         What the other controllers do about them may take longer.
         """
-        await asyncio.sleep(_ARRIVAL_SECONDS)
+        for _ in range(_ARRIVAL_TURNS):
+            await asyncio.sleep(_POLL_SECONDS)
         try:
             async with asyncio.timeout(_READY_SECONDS):
                 while not self.controller.is_settled:
@@ -278,6 +286,8 @@ class PolicySandbox:
         self._stop.set()
         if self._running is not None:
             await asyncio.gather(self._running, *self._beside, return_exceptions=True)
+        if self._reservation is not None:
+            self._reservation.close()
         await self.sandbox.stop()
 
 
@@ -312,10 +322,9 @@ def _is_established(definition: JSONObject) -> bool:
     return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
 
 
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind((_LOOPBACK, 0))
-        port: int = listener.getsockname()[1]
-    return port
+def _reserve_port() -> socket.socket:
+    """Return a socket on a free port; a server that shares ports can listen there, and no other process can."""
+    reservation = socket.socket()
+    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reservation.bind((_LOOPBACK, 0))
+    return reservation

@@ -121,12 +121,12 @@ class Site:
 
     def run(self, work: Callable[[UiServer], Any]) -> Any:
         """Run a coroutine of the server's loop, and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work(self.ui), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work(self.ui), self._loop).result(60)
 
     def close(self) -> None:
         """End the server."""
         self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(10)
+        self._thread.join(60)
 
 
 @pytest.fixture(scope="session")

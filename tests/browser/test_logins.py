@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pyverno.cli.ui.access import LoginOptions
 from pyverno.cli.ui.run import UiOptions, serving
 from tests.browser.conftest import AXE, SCREENS, Visit, open_visit
 from tests.support.issuer import CLIENT, SECRET, Issuer, serve_issuer
+from tests.support.ports import free_port
 from tests.unit.report.test_collected import report
 
 LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle cx="20" cy="20" r="18"/></svg>'
@@ -59,7 +59,7 @@ def running(work: Callable[[Callable[[str], None]], Awaitable[None]]) -> Iterato
         yield told[0]
     finally:
         loop.call_soon_threadsafe(lambda: future.cancel() if future else None)
-        thread.join(10)
+        thread.join(60)
         loop.close()
 
 
@@ -68,9 +68,7 @@ def site(folder: Path, login: Callable[[Issuer, int], LoginOptions], **look: str
     """Serve the pages behind a login."""
 
     async def work(tell: Callable[[str], None]) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         async with serve_issuer() as issuer:
             files = (str(folder / "report.yaml"),)
             options = UiOptions(files=files, port=port, login=login(issuer, port), **look)  # type: ignore[arg-type]

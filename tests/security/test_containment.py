@@ -118,11 +118,11 @@ def test_deep_objects_are_judged_or_refused_but_never_fatal(depth: int) -> None:
         "      labels:\n        team: '?*'"
     )
     deep = {**CONFIG_MAP, "data": nested(depth)}
-    started = time.perf_counter()
+    started = time.process_time()
     assert not ask(policy(rule), deep).decision.allowed
     labelled = {**deep, "metadata": {"name": "a", "namespace": "team", "labels": {"team": "x"}}}
     assert ask(policy(rule), labelled).decision.allowed
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: "])

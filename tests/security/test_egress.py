@@ -81,7 +81,7 @@ def attempts(
     """Make calls, one after the other, and return answers, or texts of errors."""
 
     async def run() -> list[tuple[int, bytes] | str]:
-        egress = Egress(EgressSettings(rules, max_bytes=2_000_000, seconds=5), lookup or names())
+        egress = Egress(EgressSettings(rules, max_bytes=2_000_000, seconds=60), lookup or names())
         found: list[tuple[int, bytes] | str] = []
         async with service:
             for call in calls:

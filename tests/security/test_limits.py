@@ -56,7 +56,7 @@ def test_forty_doublings_end_at_the_limit_of_the_context() -> None:
 )
 def test_texts_have_a_limit_where_they_are_made(expression: str, harmless: str) -> None:
     """R5: a function that makes text is charged when it makes it."""
-    started = time.perf_counter()
+    started = time.process_time()
     key = expression.replace("array_of_text", "request.object.data.*").replace("text", "request.object.data.a")
     rule = (
         "validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"
@@ -70,7 +70,7 @@ def test_texts_have_a_limit_where_they_are_made(expression: str, harmless: str) 
     assert Status.ERROR == only(ask(policy(rule.replace("KEY", escaped)), resource, host=Clock()))[0]
     twin = harmless.replace('"', '\\"')
     assert Status.PASS == only(ask(policy(rule.replace("KEY", twin)), host=Clock()))[0]
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 class Clock(Spy):
@@ -195,14 +195,14 @@ def test_regular_expressions_of_policies_are_linear(pattern: str) -> None:
         f'      - key: "{key}"\n        operator: Equals\n        value: true'
     )
     resource = {**CONFIG_MAP, "data": {"a": "a" * 5000 + "!"}}
-    started = time.perf_counter()
+    started = time.process_time()
     assert only(ask(policy(rule), resource))[0] in (Status.PASS, Status.FAIL)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_wildcards_are_linear() -> None:
     """Section 4: many stars do not backtrack."""
-    started = time.perf_counter()
+    started = time.process_time()
     assert not wildcard_match("*a" * 200 + "b", "a" * 20_000)
     assert wildcard_match("*a*b", "xaxb")
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0

@@ -21,7 +21,7 @@ from pyverno.testing import BACKGROUND, PolicySandbox
 __all__ = ["World", "in_cluster", "world"]
 
 NAMESPACES = GVR("", "v1", "namespaces")
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 class World:

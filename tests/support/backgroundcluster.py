@@ -32,7 +32,7 @@ from pyverno.webhook.policyreviews import ExceptionSettings
 __all__ = ["BackgroundCluster", "background_cluster"]
 
 T = TypeVar("T")
-_SECONDS = 20.0
+_SECONDS = 60.0
 _POLL = 0.02
 
 
@@ -154,5 +154,5 @@ def background_cluster(**settings: Any) -> Iterator[BackgroundCluster]:
     finally:
         asyncio.run_coroutine_threadsafe(stop(cluster, client), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(60)
         loop.close()

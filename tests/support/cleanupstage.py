@@ -91,22 +91,22 @@ class CleanupStage:
     async def pass_time(self, seconds: float) -> None:
         """Move the clock of the cluster, and wait for everything that is due."""
         self.clock.move(seconds)
-        await asyncio.sleep(0.02)
+        await _pass_turns(2)
         for _ in range(3):
             await self.controller.look_at_clock()
-            await asyncio.sleep(0.03)
+            await _pass_turns(3)
         await self.rest()
 
     async def rest(self) -> None:
         """Wait until the controller is idle."""
-        await asyncio.sleep(0.1)
-        async with asyncio.timeout(15):
+        await _pass_turns(10)
+        async with asyncio.timeout(60):
             while not self.controller.is_idle:
                 await asyncio.sleep(0.01)
 
     async def until(self, holds: Callable[[], Any]) -> None:
         """Wait until a condition holds."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(60):
             while not await holds():
                 await asyncio.sleep(0.02)
 
@@ -119,6 +119,12 @@ class CleanupStage:
         info = self.kinds.find(GVK(*parse_api_version(body["apiVersion"]), body["kind"]))
         assert info is not None
         return info.gvr
+
+
+async def _pass_turns(count: int) -> None:
+    """Let changes reach the watches in this event loop; one longer pause may pass while the process stands still."""
+    for _ in range(count):
+        await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

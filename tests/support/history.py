@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from pyverno.cluster.client import Client, resource_path
@@ -20,7 +20,10 @@ __all__ = ["History", "following"]
 class History:
     """The changes of a resource's objects with some labels, since the start of the watch."""
 
-    def __init__(self) -> None:
+    def __init__(self, listed: Callable[[], Awaitable[JSONObject]]) -> None:
+        """Take a function that lists the objects."""
+        self._listed = listed
+        self._versions: dict[str, str] = {}
         self.events: list[tuple[str, str, str]] = []
         """Type of the event (ADDED, MODIFIED, DELETED), with namespace and name of the object."""
 
@@ -41,17 +44,37 @@ class History:
         metadata = (event.get("object") or {}).get("metadata") or {}
         if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
             self.events.append((event["type"], metadata.get("namespace") or "", metadata["name"]))
+            self._versions[metadata["uid"]] = metadata["resourceVersion"]
+            if event["type"] == "DELETED":
+                del self._versions[metadata["uid"]]
+
+    async def begin(self) -> str:
+        """Take the objects that are there, and return the version from which to watch."""
+        listed = await self._listed()
+        self._versions = _versions(listed)
+        version: str = listed["metadata"]["resourceVersion"]
+        return version
+
+    async def catch_up(self) -> None:
+        """Wait until the watch has delivered every write that was made before."""
+        async with asyncio.timeout(60):
+            while self._versions != _versions(await self._listed()):
+                await asyncio.sleep(0.02)
+
+
+def _versions(listed: JSONObject) -> dict[str, str]:
+    """Return the versions of listed objects by uid."""
+    return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in listed["items"]}
 
 
 @asynccontextmanager
 async def following(client: Client, gvr: GVR, selector: str) -> AsyncIterator[History]:
     """Follow objects by their labels; a broken watch fails the test."""
-    history = History()
-    listed = await client.list(gvr, query={"labelSelector": selector})
+    history = History(lambda: client.list(gvr, query={"labelSelector": selector}))
     query = {
         "watch": "1",
         "labelSelector": selector,
-        "resourceVersion": listed["metadata"]["resourceVersion"],
+        "resourceVersion": await history.begin(),
         "timeoutSeconds": "3600",
     }
 
@@ -63,7 +86,6 @@ async def following(client: Client, gvr: GVR, selector: str) -> AsyncIterator[Hi
     running = asyncio.create_task(follow())
     try:
         yield history
-        await asyncio.sleep(0.2)  # lets the last write arrive
         if running.done():
             running.result()
     finally:

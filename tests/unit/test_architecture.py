@@ -15,21 +15,27 @@ MOST_MODULES = 20
 MOST_LINES = 450
 SHARED_LINES = 10
 NO_CODE = re.compile(r"""#|from |import |["\w.()\[\]{}]*,?$""").match
+CLOCK = re.compile(r".*(monotonic|perf_counter|\btime)\(\) - \w+ <").match
 SLEEPERS = {
-    "cluster/test_client.py": {"sleep"},  # servers that answer late, or never
-    "cluster/test_egress.py": {"prepare"},
-    "cluster/test_informer.py": {"silent"},
+    "cluster/test_informer.py": {"silent"},  # servers that answer late, or never
     "cluster/test_leases.py": {"silence", "create"},
     "controllers/state/test_staleentries.py": {"silent"},
     "kubesandbox/admission/webhooks/test_calls.py": {"slow"},
     "kubesandbox/controllers/test_loop.py": {"work"},
-    "offline/test_manifests.py": {"do_GET"},
     "registry/test_client.py": {"_silent"},
-    "webhook/test_server.py": {"config_map", "drip"},
     "controllers/admission/test_followup.py": {"act"},  # the writer that waits for room shows nothing until it writes
-    "controllers/reports/test_cluster.py": {"settle", "check"},  # a change arrives; a second of a timestamp passes
+    "controllers/reports/test_cluster.py": {"check"},  # a second of a timestamp passes
 }
 """Functions of tests that sleep outside of a loop, each with its reason."""
+PATIENCE = 30.0
+WAITS = {
+    "unit/cluster/test_egress.py": {"work"},  # the deadline of a review, which passes
+    "unit/webhook/test_workers.py": {"run"},
+    "unit/kubesandbox/storage/test_watching.py": {"work"},  # a watch that has nothing more to tell
+    "e2e/admission/balancer.py": {"_probe"},  # a probe that is late, as the kubelet counts it
+    "e2e/admission/probe.py": {"main"},  # the pause between two probes
+}
+"""Functions of tests that wait for less than `PATIENCE` seconds, because the time may run out without a failure."""
 NAMELESS = frozenset({"utils", "util", "common", "helpers", "helper", "misc", "internal"})
 
 
@@ -145,6 +151,60 @@ def test_no_test_sleeps_to_show_that_nothing_happens() -> None:
         if names:
             found[path.relative_to(unit).as_posix()] = names
     assert SLEEPERS == found
+
+
+def test_tests_are_patient_and_measure_no_wall_clock() -> None:
+    """A busy machine makes no test fail: waits have half a minute, and no upper bound is put on elapsed time.
+
+    Elapsed time may have a lower bound, and processor time (`time.process_time`) an upper one.
+    """
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        place = path.relative_to(ROOT / "tests").as_posix()
+        if place.startswith(("bench/", "conformance/", "differential/")):  # they measure, or repeat upstream's limits
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = set(_impatient(tree, "", _numbers(tree)))
+        if names:
+            found[place] = names
+    assert WAITS == found
+
+
+def _numbers(tree: ast.Module) -> dict[str, float]:
+    """Return the numbers among the constants of a module."""
+    found: dict[str, float] = {}
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+            found[target.id] = value.value
+    return found
+
+
+def _impatient(node: ast.AST, function: str, numbers: dict[str, float]) -> Iterator[str]:
+    """Return the functions that wait for a short time, or fail when more than some time has passed."""
+    for child in ast.iter_child_nodes(node):
+        name = child.name if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) else function
+        limit = _time_limit(child)
+        seconds = numbers.get(limit.id) if isinstance(limit, ast.Name) else getattr(limit, "value", None)
+        if isinstance(seconds, int | float) and seconds < PATIENCE:
+            yield name
+        if isinstance(child, ast.Assert) and CLOCK(ast.unparse(child.test)):
+            yield name
+        yield from _impatient(child, name, numbers)
+
+
+def _time_limit(node: ast.AST) -> ast.expr | None:
+    """Return the time after which a call gives up, or that is added to the clock for a deadline."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and ast.unparse(node.left) == "time.monotonic()":
+        return node.right
+    if not isinstance(node, ast.Call):
+        return None
+    called = ast.unparse(node.func).rpartition(".")[2]
+    if called in {"communicate", "run", "check_output", "HTTPSConnection", "create_connection", "install"}:
+        return next((each.value for each in node.keywords if each.arg == "timeout"), None)
+    number = {"timeout": 0, "wait": 0, "join": 0, "result": 0, "wait_for": 1}.get(called)
+    return node.args[number] if number is not None and len(node.args) > number else None
 
 
 def _sleepers(node: ast.AST, function: str, *, in_loop: bool) -> Iterator[str]:

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from tests.e2e.admission.deployment import free_port, until
+from tests.e2e.admission.deployment import until
+from tests.support.ports import free_port
 
 __all__ = ["ApiServer"]
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import secrets
 import signal
-import socket
 import ssl
 import sys
 from collections.abc import Sequence
@@ -25,8 +23,9 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from tests.e2e.admission.balancer import Balancer
 from tests.e2e.admission.load import Wrong
+from tests.support.ports import free_port
 
-__all__ = ["CONFIG_MAPS", "POLICIES", "SECRETS", "VALIDATING", "Deployment", "Replica", "free_port", "install", "until"]
+__all__ = ["CONFIG_MAPS", "POLICIES", "SECRETS", "VALIDATING", "Deployment", "Replica", "install", "until"]
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
 SECRETS = GVR("", "v1", "secrets")
@@ -194,12 +193,3 @@ async def trusted(client: Client) -> ssl.SSLContext:
     found = await client.get(VALIDATING, "kyverno-policy-validating-webhook-cfg")
     bundle = base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"]).decode()
     return ssl.create_default_context(cadata=bundle)
-
-
-def free_port() -> int:
-    """Return a free port outside the range that the system assigns to outgoing connections."""
-    while True:
-        port = secrets.randbelow(10_000) + 20_000
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

@@ -103,7 +103,7 @@ class Load:
         self.seconds = time.monotonic() - self._began
 
     async def _ask(self, is_fresh: bool) -> None:
-        timeout = aiohttp.ClientTimeout(total=15)
+        timeout = aiohttp.ClientTimeout(total=60)
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=is_fresh), timeout=timeout, trust_env=False
         ) as session:

@@ -7,7 +7,6 @@ import base64
 import os
 import re
 import signal
-import socket
 import ssl
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from tests.deploy.test_monitoring import delivered, expressions, metric_names
 from tests.e2e.admission.deployment import POLICIES, SECRETS, VALIDATING, install, until
+from tests.support.ports import free_port
 
 WORD = "c2VjcmV0LXdvcmQ="
 POLICY: JSONObject = {
@@ -65,13 +65,6 @@ OF_OTHERS = {
     "API server": [f"apiserver_admission_webhook_{event}_count" for event in ("fail_open", "rejection")],
 }
 """Metrics of dashboards and alert rules that the admission controller does not serve, by the process that does."""
-
-
-def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def test_a_controller_with_many_flags(tmp_path: Path) -> None:

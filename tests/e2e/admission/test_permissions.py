@@ -28,6 +28,7 @@ from pyverno.telemetry.logs import AnswerLog
 from pyverno.testing import install_definitions
 from pyverno.webhook.policyreviews import ExceptionSettings
 from tests.e2e.admission.deployment import until
+from tests.support.ports import free_port
 
 ACCOUNT: Final = "kyverno-admission-controller"
 USER: Final = f"system:serviceaccount:kyverno:{ACCOUNT}"
@@ -238,11 +239,7 @@ def test_the_roles_of_the_manifests_are_enough(caplog: pytest.LogCaptureFixture)
 
 
 async def _work(access: Access, cluster: Cluster, client: Client) -> None:
-    import socket
-
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     settings = AdmissionSettings(
         address="127.0.0.1",
         port=port,

@@ -13,10 +13,11 @@ import aiohttp
 import pytest
 
 from pyverno.cluster.client import Client
-from tests.e2e.admission.deployment import Deployment, free_port, trusted, until
+from tests.e2e.admission.deployment import Deployment, trusted, until
 from tests.e2e.admission.load import Load
 from tests.e2e.admission.mixture import mixture
 from tests.e2e.admission.scene import IS_FULL, apply_all, note, play, pool
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 

@@ -30,6 +30,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.testing import PolicySandbox
+from tests.e2e.admission.deployment import until
 from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -136,7 +137,7 @@ async def _in_a_cluster() -> tuple[dict[str, Verdicts], Service, str]:
     refusal = ""
     async with service:
         url = service.url("/owners")
-        egress = EgressSettings(EgressRules.read(["169.254.169.254"], [url]), seconds=5)
+        egress = EgressSettings(EgressRules.read(["169.254.169.254"], [url]), seconds=60)
         settings = AdmissionSettings(hosts=HostSettings(egress=egress))
         async with (
             PolicySandbox(Sandbox(Settings(controllers=False)), listener, settings) as cluster,
@@ -217,7 +218,7 @@ def test_a_service_that_is_not_on_the_allow_list_is_not_asked() -> None:
     async def play() -> None:
         service = Service({"/owners": lambda: web.json_response(OWNERS)})
         async with service:
-            egress = EgressSettings(EgressRules.read((), ["http://example.com"]), seconds=5)
+            egress = EgressSettings(EgressRules.read((), ["http://example.com"]), seconds=60)
             settings = AdmissionSettings(hosts=HostSettings(egress=egress))
             async with (
                 PolicySandbox(Sandbox(Settings(controllers=False)), _Listener(), settings) as cluster,
@@ -248,13 +249,21 @@ def test_the_leader_notes_when_an_entry_was_refreshed() -> None:
             await client.create(CONFIG_MAPS, CACHED, "default")
             await cluster.settle()
             found: JSONObject = {}
-            for _ in range(100):
-                found = await client.get(ENTRIES, "owners")
-                if found.get("status"):
-                    break
-                await asyncio.sleep(0.05)
-            assert {"lastRefreshTime", "conditions"} == set(found.get("status") or ())
-            await asyncio.sleep(0.5)
-            await client.create(SECRETS, SUBJECTS[0], "default")
+
+            async def status() -> JSONObject | None:
+                nonlocal found
+                found = (await client.get(ENTRIES, "owners")).get("status") or {}
+                return found
+
+            async def is_let_in() -> bool:
+                try:
+                    await client.create(SECRETS, SUBJECTS[0], "default")
+                except StatusError:
+                    return False
+                return True
+
+            await until("the entry has a status", status)
+            assert {"lastRefreshTime", "conditions"} == set(found)
+            await until("the rule reads an answer with the ConfigMap", is_let_in)
 
     asyncio.run(play())

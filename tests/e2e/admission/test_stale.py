@@ -99,7 +99,7 @@ def test_an_entry_whose_definition_is_gone_is_an_error_until_it_is_back(tmp_path
         async def is_told() -> bool:
             return (await _ready(client))[0] == "False"
 
-        await until("the leader says so", is_told, seconds=10)
+        await until("the leader says so", is_told, seconds=60)
 
         lease = await client.get(LEASES, "kyverno", "kyverno")
         number = int(lease["spec"]["holderIdentity"].split("-")[1].split("_")[0])
@@ -107,16 +107,16 @@ def test_an_entry_whose_definition_is_gone_is_an_error_until_it_is_back(tmp_path
         leader.terminate()
         await deployment.forget(leader)
         await client.patch(ENTRIES, "teams", {"status": {"conditions": []}}, subresource="status")
-        await until("the next leader says so", is_told, seconds=20)
+        await until("the next leader says so", is_told, seconds=60)
 
         await client.create(DEFINITIONS, DEFINITION)
         await until("the team is stored", has_team)
-        await until("the entry is followed at once", lambda: _is_allowed(client), seconds=10)
+        await until("the entry is followed at once", lambda: _is_allowed(client), seconds=60)
 
         async def is_ready() -> bool:
             return (await _ready(client))[0] == "True"
 
-        await until("the leader says that it is", is_ready, seconds=10)
+        await until("the leader says that it is", is_ready, seconds=60)
 
     play(scene, tmp_path, replicas=2)
 

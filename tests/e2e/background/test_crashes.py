@@ -161,7 +161,7 @@ def test_a_controller_may_end_at_any_of_its_writes() -> None:
                 async with controller(upstream.access, f"{name}-next", shards=1):
                     await until(found.is_done)
             names = [f"t{number}{'a' if after else 'b'}" for number, after in MOMENTS]
-            await asyncio.sleep(0.2)
+            await found.history.catch_up()
             writes = {name: times for (_, name), times in found.history.writes().items()}
             once = {f"{part}{name}": 1 for name in names for part in ("", "made-", "copy-")}
             assert {**once, **{f"target-{name}": 2 for name in names}, "source": 2} == writes

@@ -113,7 +113,7 @@ class Scene:
                 break
         else:
             raise TimeoutError(f"nothing was generated for a minute, after {seen} objects")
-        await asyncio.sleep(0.2)
+        await self.history.catch_up()
         assert [] == self.history.problems({("default", f"answer-{name}") for name in names})
         listed = await self.client.list(MAPS, "default", query={"labelSelector": GENERATED})
         assert {name: {"to": name} for name in names} == {each["data"]["to"]: each["data"] for each in listed["items"]}
@@ -160,7 +160,7 @@ def as_background(access: Access) -> Access:
 async def controller(access: Access, name: str = "one", shards: int = 2) -> AsyncIterator[None]:
     """Run a replica in this process; one that cannot start is started again, as a Deployment does."""
     settings = BackgroundSettings(
-        identity=name, account=USER, qps=0, lease_retry=0.1, shards=shards, backoff=Backoff(first=0.05, longest=1.0)
+        identity=name, account=USER, qps=0, lease_retry=0.2, shards=shards, backoff=Backoff(first=0.05, longest=1.0)
     )
     stop = asyncio.Event()
 

@@ -133,4 +133,4 @@ def test_what_the_server_refuses_fails_the_release(releases: Any, chart: Path) -
     path = chart / "templates" / "service.yaml"
     path.write_text(path.read_text().replace("port: 80,", "port: 800000,"))
     with pytest.raises(helm.HelmError, match=r"spec\.ports\[0\]\.port: Invalid value: 800000"):
-        releases.install(str(chart), "broken", timeout=20)
+        releases.install(str(chart), "broken", timeout=60)

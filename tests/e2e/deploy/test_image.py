@@ -17,9 +17,9 @@ from scripts.image.debian import machine_arch
 from kubesandbox import Sandbox
 from pyverno.version import __version__
 from tests.deploy.charts import CHARTS
-from tests.e2e.admission.deployment import free_port
 from tests.e2e.deploy.test_lifecycle import HOOKS, names, pod, until
 from tests.e2e.sandbox.client import Client
+from tests.support.ports import free_port
 
 ROOT = CHARTS.parents[1]
 BUILT = Path(os.environ.get("PYVERNO_IMAGE", ROOT / "build" / "image"))

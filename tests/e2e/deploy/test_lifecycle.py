@@ -20,8 +20,8 @@ import pytest
 from kubesandbox import Sandbox
 from tests.deploy.charts import CHARTS, render
 from tests.e2e.admission.balancer import Balancer
-from tests.e2e.admission.deployment import free_port
 from tests.e2e.sandbox.client import Client
+from tests.support.ports import free_port
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")
 HOOKS = [f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations" for kind in ("validating", "mutating")]

@@ -15,7 +15,6 @@ import pytest
 
 from kubesandbox import Sandbox
 from tests.deploy.charts import CHARTS, RENDERS, render
-from tests.e2e.admission.deployment import free_port
 from tests.e2e.deploy.test_apply import NOT_SERVED
 from tests.e2e.deploy.test_lifecycle import (
     HOOKS,
@@ -28,6 +27,7 @@ from tests.e2e.deploy.test_lifecycle import (
     verdicts,
 )
 from tests.e2e.sandbox.client import Client
+from tests.support.ports import free_port
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kubesandbox import Sandbox
 from tests.deploy.charts import CHARTS
-from tests.e2e.admission.deployment import free_port
 from tests.e2e.deploy.test_lifecycle import HOOKS, account_kubeconfig, controller, names, until
 from tests.e2e.sandbox.client import Client
+from tests.support.ports import free_port
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk has no build for this platform")
 SECRETS = "/api/v1/namespaces/kyverno/secrets"

@@ -51,7 +51,7 @@ def environment(sandbox: Sandbox, request: pytest.FixtureRequest, tmp_path: Path
 
 def _wait_for(environment: Mapping[str, str], *names: str) -> None:
     """Wait until the controllers made what every namespace has (`wait --for=create` is younger than some kubectl)."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len(kubectl("get", *names, "--ignore-not-found", "-o", "name", environment=environment).split()) < len(names):
         assert time.monotonic() < deadline, names
         time.sleep(0.1)

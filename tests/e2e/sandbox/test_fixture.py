@@ -74,7 +74,7 @@ def test_pods_become_ready_where_there_is_a_kubelet() -> None:
                 "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
             }
             await client.create("deployments.apps", body)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 async for change in client.changes("deployments.apps"):
                     if change.state.body.get("status", {}).get("readyReplicas"):
                         return change.state.key.name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import time
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -245,14 +244,12 @@ def test_a_silent_server_is_given_up() -> None:
 
     async def scene(script: Script, client: Client) -> None:
         async def sleep(_: web.BaseRequest) -> web.StreamResponse:
-            await asyncio.sleep(5)
+            await asyncio.Event().wait()
             return web.Response()
 
         script.on(f"GET {PATH}", sleep)
-        began = time.monotonic()
         with pytest.raises(HostError, match=r"did not answer `GET .*` within 0\.2 seconds"):
             await client.request("GET", PATH, seconds=0.2)
-        assert time.monotonic() - began < 2
         async with Client(Access("http://127.0.0.1:9")) as nobody:
             with pytest.raises(HostError, match="cannot be reached"):
                 await nobody.request("GET", PATH)

@@ -137,19 +137,17 @@ def test_an_answer_may_take_so_long_and_no_longer_than_the_review() -> None:
     async def work(egress: Egress, service: Service) -> None:
         with pytest.raises(HostError, match=r"did not answer within 0\.2 seconds"):
             await egress.exchange(HttpCall("GET", service.url("/slow")))
-        with pytest.raises(HostError, match=r"did not answer within 0\.0"):
+        with pytest.raises(HostError, match=r"did not answer within 0(\.0\d*)? seconds"):
             await egress.exchange(HttpCall("GET", service.url("/slow"), deadline=time.monotonic() + 0.05))
 
-    began = time.monotonic()
     play(work, service, seconds=0.2)
-    assert time.monotonic() - began < 2
 
 
 class _Slow(web.StreamResponse):
-    """Responds after a long delay."""
+    """Never responds."""
 
     async def prepare(self, request: web.BaseRequest) -> Any:
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
         return await super().prepare(request)
 
 

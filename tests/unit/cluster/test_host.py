@@ -53,7 +53,7 @@ def ask(questions: Callable[[ClusterHost, Service], None], *, is_bare: bool = Fa
     async def run() -> None:
         sandbox = Sandbox(Settings(controllers=False))
         await sandbox.start()
-        egress = Egress(EgressSettings(EgressRules.read(()), seconds=5))
+        egress = Egress(EgressSettings(EgressRules.read(()), seconds=60))
         try:
             async with Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client, service:
                 await client.create(CONFIG_MAPS, _config_map("cached", **{CACHED: "true"}), "default")

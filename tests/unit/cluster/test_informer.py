@@ -53,7 +53,7 @@ def play(script_of: Callable[[Script], None], scene: Scene, **settings: Any) -> 
             informer.listen(told)
             running = asyncio.create_task(informer.run())
             try:
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     await scene(script, informer, told)
             finally:
                 running.cancel()
@@ -307,7 +307,7 @@ def test_readers_never_see_half_of_a_list() -> None:
             informer = Informer(client, MAPS)
             informer.listen(lambda _notice, _body: seen.append(len(informer)))
             running = asyncio.create_task(informer.run())
-            await asyncio.wait_for(informer.synced.wait(), 10)
+            await asyncio.wait_for(informer.synced.wait(), 60)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 

@@ -141,7 +141,7 @@ def test_work_ends_when_another_holds_the_lease() -> None:
             leading = asyncio.create_task(LeaderElection(client, "kyverno", "default", "one", TIMES).run(work))
             await _until(lambda: work.began)
             await client.patch(LEASES, "kyverno", {"spec": {"holderIdentity": "two"}}, "default")
-            await asyncio.wait_for(leading, 5)
+            await asyncio.wait_for(leading, 60)
             assert 1 == len(work.ended)
 
     asyncio.run(run())
@@ -164,7 +164,7 @@ def test_work_ends_before_the_lease_does_when_the_server_is_away() -> None:
             script.on(f"GET {PATH}/kyverno", status(404, "NotFound"), answer)
             script.on(f"POST {PATH}", _stored("one"))
             work = _Work()
-            await asyncio.wait_for(LeaderElection(client, "kyverno", "default", "one", TIMES).run(work), 10)
+            await asyncio.wait_for(LeaderElection(client, "kyverno", "default", "one", TIMES).run(work), 60)
             return work.ended[0] - work.began[0]
 
     for answer in (status(500, "InternalError"), silence):

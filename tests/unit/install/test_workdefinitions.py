@@ -48,7 +48,7 @@ def test_written_objects_are_stored_unchanged() -> None:
                 )
                 assert [None, None] == [each.value for each in counts]
                 running = [asyncio.create_task(each.run()) for each in counts]
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     while [1, 1] != [each.value for each in counts]:
                         await asyncio.sleep(0.01)
                 for task in running:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +13,8 @@ import pytest
 from pyverno.errors import UsageError
 from pyverno.offline.manifests import download, load_manifests
 
+END = threading.Event()
+"""Set at the end: until then the slow address does not respond."""
 POD = b"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
 
 
@@ -21,10 +22,10 @@ class Handler(BaseHTTPRequestHandler):
     """Answers by path."""
 
     def do_GET(self) -> None:
-        """Serve a Pod, a redirect, a large body, or nothing for a while."""
+        """Serve a Pod, a redirect, a large body, or nothing until the end."""
         path = self.path.partition("?")[0]
         if path == "/slow.yaml":
-            time.sleep(1)
+            END.wait()
         location = {"/moved.yaml": "/pod.yaml", "/away.yaml": "ftp://x/y", "/loop.yaml": "/loop.yaml"}.get(path)
         if location:
             self.send_response(302)
@@ -50,6 +51,7 @@ def server() -> Iterator[str]:
     thread = threading.Thread(target=running.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{running.server_address[1]}"
+    END.set()
     running.shutdown()
     running.server_close()
     thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -214,10 +213,8 @@ def test_evaluation_is_bounded_by_cost_and_time(cli: Run, trace: tuple[str, ...]
     listed = f"x={list(range(1500))}"
     ran = cli("cel", "eval", loop, "--var", listed, *trace)
     assert (1, "Error: operation cancelled: actual cost limit exceeded\n") == (ran.code, ran.err)
-    started = time.monotonic()
     ran = cli("cel", "eval", loop, "--var", listed, "--cost-limit", "99999999999", "--timeout", "200ms", *trace)
     assert (1, "Error: the deadline of this review has passed\n") == (ran.code, ran.err)
-    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("arguments", [(), ("--trace",), ("--trace", "-o", "json")])

@@ -51,7 +51,7 @@ def test_reports_of_files_are_served_until_the_end_is_asked_for(tmp_path: Path) 
             assert found is not None, line + process.stderr.read()
             first_seen.append(asyncio.run(_first_seen(found[0])))
             process.send_signal(signal.SIGTERM)
-            assert 0 == process.wait(20)
+            assert 0 == process.wait(60)
     assert first_seen[0] == first_seen[1]
 
 

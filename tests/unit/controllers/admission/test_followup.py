@@ -14,6 +14,7 @@ from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS
 from pyverno.telemetry.observer import Observers
 from pyverno.testing import PolicySandbox
 
@@ -65,7 +66,7 @@ class World:
 
     async def idle(self) -> None:
         """Wait until everything that follows from answers is written."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self.sandbox.controller.is_idle:
                 await asyncio.sleep(0.01)
 
@@ -74,6 +75,39 @@ class World:
         for body in bodies:
             await self.client.create(gvr, body)
         await self.sandbox.settle()
+
+    async def until(self, holds: Callable[[], Awaitable[object]]) -> None:
+        """Wait until a condition holds."""
+        async with asyncio.timeout(60):
+            while not await holds():
+                await asyncio.sleep(0.02)
+
+    async def configure(self, **data: str) -> None:
+        """Write settings, and wait until the controller has them."""
+        made = await self.client.patch(CONFIG_MAPS, "kyverno", {"data": data}, "kyverno")
+        version = made["metadata"]["resourceVersion"]
+
+        async def has_arrived() -> bool:
+            return self.sandbox.controller.has_seen(CONFIG_MAPS, "kyverno", "kyverno", version)
+
+        await self.until(has_arrived)
+
+    async def counted(self) -> None:
+        """Wait until the controller has counted all reports and UpdateRequests that are there."""
+        followup = self.sandbox.controller._followup
+        await self.idle()
+
+        async def is_counted() -> bool:
+            reports = [item for gvr in EPHEMERAL_REPORTS for item in (await self.client.list(gvr))["items"]]
+            requests = (await self.client.list(WORK, "kyverno"))["items"]
+            return (len(reports), len(requests)) == (followup._reports._count.value, followup._writer._count.value)
+
+        await self.until(is_counted)
+
+    async def events(self, reason: str) -> list[JSONObject]:
+        """Return the events with a reason."""
+        found: list[JSONObject] = (await self.client.list(EVENTS, query={"fieldSelector": f"reason={reason}"}))["items"]
+        return found
 
     async def work(self) -> list[JSONObject]:
         """Return the specs of all UpdateRequests in order of creation, without the context."""
@@ -169,8 +203,7 @@ def test_no_more_reports_are_made_than_allowed() -> None:
         await world.make(POLICIES, policy("tells", rule("x", validate=check("Audit", "x"))))
         for name in "abcd":
             await world.client.create(CONFIG_MAPS, config_map(name), "default")
-            await world.idle()
-            await asyncio.sleep(0.1)  # until the watch has counted the reports
+            await world.counted()
         assert 2 == len(await world.results())
 
     in_cluster(act, reports=ReportSettings(most=1))
@@ -190,7 +223,7 @@ def test_audit_policies_that_wait_for_the_host_are_evaluated_after_the_answer() 
         await world.make(POLICIES, asking("tells", "Audit"))
         await world.client.create(CONFIG_MAPS, config_map("one"), "default")
         assert [[("tells", "fail")]] == await world.results()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (
                 len((await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyViolation"}))["items"]) < 2
             ):
@@ -318,16 +351,12 @@ def test_work_beyond_the_threshold_is_refused_and_reported() -> None:
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
     async def act(world: World) -> None:
-        threshold = {"data": {"updateRequestThreshold": "0"}}
-        await world.client.patch(CONFIG_MAPS, "kyverno", threshold, "kyverno")
+        await world.configure(updateRequestThreshold="0")
         await world.make(POLICIES, policy("make", rule("usual", generate=made)))
         await world.client.create(CONFIG_MAPS, config_map("one"), "default")
         assert [] == await world.work()
-        async with asyncio.timeout(10):
-            while not (
-                found := (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
-            ):
-                await asyncio.sleep(0.02)
+        await world.until(lambda: world.events("PolicyError"))
+        found = await world.events("PolicyError")
         assert "policy make error: updateRequestThreshold allows no UpdateRequests" == found[0]["note"]
         assert ("make", "one") == (found[0]["regarding"]["name"], found[0]["related"]["name"])
 
@@ -339,11 +368,11 @@ def test_work_waits_for_room_below_the_threshold() -> None:
     made = {"apiVersion": "v1", "kind": "Secret", "name": "made", "namespace": "default", "data": {"type": "Opaque"}}
 
     async def act(world: World) -> None:
-        threshold = {"data": {"updateRequestThreshold": "1"}}
-        await world.client.patch(CONFIG_MAPS, "kyverno", threshold, "kyverno")
+        await world.configure(updateRequestThreshold="1")
         await world.make(POLICIES, policy("make", rule("usual", generate=made)))
         await world.client.create(CONFIG_MAPS, config_map("one"), "default")
         assert 1 == len(await world.work())
+        await world.counted()
         await world.client.create(CONFIG_MAPS, config_map("two"), "default")
         await asyncio.sleep(0.3)
         assert not world.sandbox.controller.is_idle
@@ -360,15 +389,14 @@ def test_a_controller_that_ends_writes_what_waits_for_room() -> None:
     names = ["one", "three", "two"]
 
     async def act(world: World) -> None:
-        threshold = {"data": {"updateRequestThreshold": "1"}}
-        await world.client.patch(CONFIG_MAPS, "kyverno", threshold, "kyverno")
+        await world.configure(updateRequestThreshold="1")
         await world.make(POLICIES, policy("make", rule("usual", generate=made)))
         for name in names:
             await world.client.create(CONFIG_MAPS, config_map(name), "default")
-        await world.sandbox.controller._followup.flush(10)
+        await world.sandbox.controller._followup.flush(60)
         found = await world.work()
         assert names == sorted(each["ruleContext"][0]["trigger"]["name"] for each in found)
-        assert [] == (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
+        assert [] == await world.events("PolicyError")
 
     in_cluster(act)
 
@@ -379,7 +407,7 @@ def test_an_entry_of_the_global_context_without_data_reports_the_reason() -> Non
     call = {"urlPath": "/apis/none.example.com/v1/things", "refreshInterval": "200ms", "retryLimit": 1}
 
     async def status(world: World, ready: str) -> JSONObject:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 found: JSONObject = (await world.client.get(entries, "things")).get("status") or {}
                 if ready in [each["status"] for each in found.get("conditions") or ()]:
@@ -395,7 +423,8 @@ def test_an_entry_of_the_global_context_without_data_reports_the_reason() -> Non
             found["conditions"][0]["reason"],
             "lastRefreshTime" in found,
         )
-        told = (await world.client.list(EVENTS, query={"fieldSelector": "reason=PolicyError"}))["items"]
+        await world.until(lambda: world.events("PolicyError"))
+        told = await world.events("PolicyError")
         assert [("Retrying", "globalcontext-controller", made["metadata"]["uid"])] == [
             (each["action"], each["reportingController"], each["regarding"]["uid"]) for each in told
         ]

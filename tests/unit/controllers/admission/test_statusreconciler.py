@@ -20,7 +20,7 @@ POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
 
 async def until_ready(client: Client) -> None:
     """Wait until the policy is `Ready`."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             status: JSONObject = (await client.get(POLICIES, "large")).get("status") or {}
             if [("Ready", "True")] == [(each["type"], each["status"]) for each in status.get("conditions") or ()]:

@@ -76,7 +76,7 @@ async def cluster() -> AsyncIterator[Client]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -134,7 +134,7 @@ def test_a_request_of_a_deleted_replica_moves_no_shard() -> None:
                 body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
                 await client.create(leases, body, "default")
             async with replica(client, work, "a"):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while await requests(client) != ["None"] * COUNT:
                         await asyncio.sleep(0.02)
                 assert [] == work.ended

@@ -32,7 +32,7 @@ def test_after_a_restore_every_object_is_looked_at_again() -> None:
             script.on("WATCH /api/v1/pods", status(410, "Expired"), status(410, "Expired"), watch())
             watches = TtlWatches(client, take)
             await watches.follow([PODS])
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while len(taken) < 2:
                     await asyncio.sleep(0.01)
             await watches.end()

@@ -42,7 +42,7 @@ _IDENTITY = {
 }
 EVENTS = GVR("events.k8s.io", "v1", "events")
 SETTINGS = ReportsSettings(qps=0, settle_seconds=0.05)
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 @dataclass
@@ -55,7 +55,8 @@ class Stage:
 
     async def settle(self) -> None:
         """Wait until the reports reflect every earlier write."""
-        await asyncio.sleep(0.3)
+        for _ in range(15):  # the watches are in this event loop, which may stand still for a while
+            await asyncio.sleep(0.02)
         async with asyncio.timeout(_SECONDS):
             while not self.controller.is_idle:
                 await asyncio.sleep(0.02)

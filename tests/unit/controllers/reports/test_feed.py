@@ -53,7 +53,7 @@ def refusals(*answers: Any, bound: float) -> list[int | None]:
             _arrange(script, answers)
             feed = Feed(client, WIDGETS, Nothing(), bound=bound, on_refusal=note)
             running = asyncio.create_task(feed.run())
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await (over.wait() if noted or bound < 1 else feed.synced.wait())
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -38,7 +38,7 @@ def test_changes_of_objects_are_urgent_and_results_of_a_sweep_are_not() -> None:
             scanner = Scanner(client, ScanSettings(), callbacks)
             running = asyncio.create_task(scanner.run())
             plan = make_plan(compiled(validating("a", "pods")).policies, (), BUILTIN_KINDS)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not expected <= found:
                     scanner.follow(plan)  # has no effect until the scanner runs
                     await asyncio.sleep(0.01)

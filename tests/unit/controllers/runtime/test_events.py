@@ -222,7 +222,7 @@ def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: 
             for number in range(30):
                 events.emit(Event("PolicyViolation", "Resource Blocked", str(number), POD, POD))
             running = asyncio.create_task(events.run())
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while len(lost) < 30:
                     await asyncio.sleep(0.01)
             running.cancel()

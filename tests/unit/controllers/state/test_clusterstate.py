@@ -71,7 +71,7 @@ async def replica(client: Client) -> AsyncIterator[ClusterState]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until a condition holds."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not holds():
             await asyncio.sleep(0.02)
 

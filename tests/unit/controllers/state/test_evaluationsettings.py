@@ -99,7 +99,7 @@ async def until_refused(client: Client, gvr: GVR, body: JSONObject, text: str) -
     """Wait until the message contains a text, or until the object is allowed for ""."""
     found = ""
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while text not in (found := await refusal(client, gvr, body)) or (found and not text):
                 await asyncio.sleep(0.05)
     except TimeoutError:

@@ -60,7 +60,7 @@ class World:
 
     async def hear(self, name: str, error: str) -> None:
         """Wait until this is the latest notification for an entry."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while (name, error) not in self.told[-1:]:
                 await asyncio.sleep(0.02)
 
@@ -80,7 +80,7 @@ def play(work: Play, service: Service | None = None, *, most: int = 0) -> World:
 
         sandbox = Sandbox(Settings(controllers=False))
         await sandbox.start()
-        egress = Egress(EgressSettings(EgressRules.read(()), seconds=5))
+        egress = Egress(EgressSettings(EgressRules.read(()), seconds=60))
         try:
             async with Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client, service or Service() as running:
                 context = GlobalContext(client, egress, max_entries=most, on_refresh=note, on_state=tell)

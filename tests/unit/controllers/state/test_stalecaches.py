@@ -54,7 +54,7 @@ class Replica:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until a condition holds."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds():
                 await asyncio.sleep(0.02)
 

@@ -82,7 +82,7 @@ class Scene:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until a condition holds."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not holds():
                 await asyncio.sleep(0.01)
 

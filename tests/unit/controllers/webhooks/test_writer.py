@@ -130,7 +130,7 @@ def test_configurations_go_with_the_binding_of_an_installation() -> None:
             assert found is not None
             assert [uids[-1]] == [owner["uid"] for owner in found["metadata"]["ownerReferences"]]
             await client.delete(bindings, "kyverno:admission-controller")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while await writer.find(wanted()) is not None:
                     await asyncio.sleep(0.02)
         assert 2 == len({*uids})

@@ -32,7 +32,7 @@ def _meet(stage: ImageStage, suffix: Callable[[str], bool]) -> None:
         if not together:
             together.append(asyncio.Barrier(len(TAGS)))
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await together[0].wait()
         except (TimeoutError, asyncio.BrokenBarrierError):
             return web.json_response({}, status=418)

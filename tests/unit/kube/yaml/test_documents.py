@@ -152,10 +152,10 @@ def test_alias_bomb_is_refused_at_once() -> None:
     """Nine levels of nine aliases each end in an error before they are expanded."""
     lines = ["a: &a [x,x,x,x,x,x,x,x,x]"]
     lines += [f"{b}: &{b} [{','.join(['*' + a] * 9)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(DocumentError, match="aliases expand to more than"):
         load_documents("\n".join(lines))
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_alias_expansion_below_the_limit_is_read() -> None:

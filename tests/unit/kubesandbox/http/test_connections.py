@@ -23,7 +23,7 @@ from kubesandbox.http.connections import Connections, unmet
 PIECE = b"x" * (1 << 20)
 ENOUGH = 64
 """Pieces, more than all buffers between the server and a client can hold."""
-SECONDS = 20
+SECONDS = 60
 
 
 class Served:

@@ -67,6 +67,6 @@ def test_a_document_without_references_is_returned_itself():
 
 def test_finding_references_takes_linear_time():
     """Unclosed parentheses do not make the search quadratic."""
-    start = time.perf_counter()
+    start = time.process_time()
     resolve_references({"a": ")" + "\\$(" * 100_000})
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -84,6 +84,6 @@ def test_characters_that_look_like_holes_are_plain_text():
 @pytest.mark.parametrize("text", ["{{" * 200_000, "{{a" * 100_000, "{{{b}" * 100_000, "{{ " + "{b}" * 100_000])
 def test_scanning_takes_linear_time(text):
     """Unclosed braces do not make the scan quadratic."""
-    start = time.perf_counter()
+    start = time.process_time()
     parse_string(text)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -68,7 +68,7 @@ class Stage:
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Run the dispatcher until something is so."""
         running = asyncio.create_task(self.dispatcher.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not is_so():
                 assert not running.done(), running
                 await asyncio.sleep(0.01)

@@ -63,7 +63,7 @@ def test_one_server_writes_until_it_is_gone(url: str) -> None:
     assert [True, False] == [first.lead(), second.lead()]
     first.write([report(result())], 10)
     first.close()
-    end_of_wait = time.monotonic() + 20
+    end_of_wait = time.monotonic() + 60
     while not second.lead():
         # the server ends a session after its connection
         assert time.monotonic() < end_of_wait
@@ -101,7 +101,7 @@ def test_work_begins_anew_when_the_writer_was_lost(url: str) -> None:
             await asyncio.Event().wait()
 
         leading = asyncio.create_task(lead(writer, work, pause=0.05))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await done.wait()
         leading.cancel()
         await asyncio.gather(leading, return_exceptions=True)
@@ -119,7 +119,7 @@ def test_every_server_learns_what_changed(url: str) -> None:
         async with live.listen() as messages:
             following = asyncio.create_task(follow_announcements(url, live))
             changes = writer.write([report(result())], 10)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while messages.empty():
                     assert writer.announce(changes)
                     await asyncio.sleep(0.05)

@@ -179,7 +179,7 @@ def test_a_process_reports_its_health_and_receives_that_of_the_others(monkeypatc
         labels = [labels for each in message["readings"] for labels, _ in each["numbers"]]
         await parent.close()
         assert ["half \ud800"] in labels
-        await asyncio.wait_for(following, 10)
+        await asyncio.wait_for(following, 60)
         assert stop.is_set()
 
     asyncio.run(scene())
