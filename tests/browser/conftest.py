@@ -93,7 +93,7 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.skip(f"no browser is installed ({', '.join(_NAMES)}): the pages were not tested")
     flags = [*_FLAGS, *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]
-    expect.set_options(timeout=20_000)  # of a busy machine
+    expect.set_options(timeout=60_000)  # of a busy machine
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=flags)
         yield opened
@@ -107,9 +107,15 @@ class Site:
         """Start it, with the sample reports in its store."""
         self._folder = folder
         self._started = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
         self._started.wait()
+
+    def _work(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self._started.set()  # whoever waits for a server that failed to start fails as well
 
     async def _serve(self) -> None:
         async with serve_ui(self._folder, inspectors={"c": SampleInspector()}, targets=sample_targets()) as self.ui:
@@ -155,7 +161,7 @@ class open_visit:  # noqa: N801 - a context manager that is used as a function
             color_scheme=scheme,  # type: ignore[arg-type]
             accept_downloads=True,
         )
-        self._context.set_default_timeout(10_000)
+        self._context.set_default_timeout(60_000)
         self._context.add_init_script(_WATCH)
         self._url = url
 

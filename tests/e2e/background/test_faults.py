@@ -112,7 +112,8 @@ class Scene:
                 await until(is_done)
                 break
         else:
-            raise TimeoutError(f"nothing was generated for a minute, after {seen} objects")
+            left = (await self.client.list(UPDATE_REQUESTS, "kyverno"))["items"]
+            raise TimeoutError(f"nothing was generated for a minute, after {seen} objects: {left[:3]}")
         await self.history.catch_up()
         assert [] == self.history.problems({("default", f"answer-{name}") for name in names})
         listed = await self.client.list(MAPS, "default", query={"labelSelector": GENERATED})
@@ -185,19 +186,21 @@ class Process:
 
     def __init__(self, kubeconfig: Path, number: int) -> None:
         self._kubeconfig = kubeconfig
+        self.log = kubeconfig.with_name(f"pod-{number}.log")
         self._name = f"pod-{number}"
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
         """Start it without waiting until it works; its log stays beside the kubeconfig."""
-        period = "500ms" if IS_FULL else "100ms"  # with thousands of requests answers come late on a busy machine
-        words = ["--kubeconfig", str(self._kubeconfig), f"--leaderElectionRetryPeriod={period}", "--disableMetrics"]
+        # with a shorter period the lease of a replica on a busy machine ends again and again
+        words = ["--kubeconfig", str(self._kubeconfig), "--leaderElectionRetryPeriod=500ms", "--disableMetrics"]
         words += ["--healthPort=0", "--clientRateLimitQPS=1000", "--clientRateLimitBurst=1000"]
-        with (self._kubeconfig.parent / f"{self._name}.log").open("wb") as log:
+        with self.log.open("wb") as stream:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "pyverno", "controller", "background", *words),
                 env={**os.environ, "KYVERNO_POD_NAME": self._name},
-                stderr=log,
+                stdout=stream,
+                stderr=stream,
             )
 
     async def kill(self) -> None:
@@ -238,6 +241,8 @@ def test_a_controller_that_is_killed_loses_and_repeats_nothing(tmp_path: Path) -
             await last.start()
             try:
                 await found.done(names)
+            except TimeoutError as error:
+                raise TimeoutError(f"{error}\n{last.log.read_text()}") from None
             finally:
                 await last.kill()
 
