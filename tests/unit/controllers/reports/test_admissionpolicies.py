@@ -49,7 +49,7 @@ def scanned(*bodies: JSONObject, validating: bool = True) -> tuple[CompiledPolic
                 await client.create(BINDINGS if body["kind"].endswith("Binding") else POLICIES, body)
             policies = AdmissionPolicies(client, lambda: None, validating=validating)
             try:
-                async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+                async with asyncio.timeout(60), asyncio.TaskGroup() as group:
                     policies.follow(BUILTIN_KINDS, group)
                     while not policies.is_synced:
                         await asyncio.sleep(0.01)

@@ -140,7 +140,7 @@ def play_events(settings: EventSettings, data: dict[str, str], given: list[Event
                 events.emit(each)
             running = asyncio.create_task(events.run())
             for least in (count, count + 1):
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while len(found) < least:
                         found[:] = (await client.list(EVENTS, "shop"))["items"]
                 events.emit(Event("PolicyViolation", "Resource Passed", "last", POD))
