@@ -69,7 +69,7 @@ def compact(schema: Any, *, names: bool = False) -> Any:
 
 
 def build_schemas(versions: dict[str, Definitions]) -> bytes:
-    """Every distinct definition once, and for each version which one stands under which name."""
+    """Every distinct definition once, and for each version which one is under which name."""
     bodies: dict[str, int] = {}
     index = {
         version: {
@@ -94,7 +94,7 @@ def build_descriptions(versions: dict[str, Definitions]) -> bytes:
     """Every distinct set of texts once, and for each version which one belongs to which definition."""
     bodies: dict[str, int] = {}
     index: dict[str, dict[str, int]] = {version: {} for version in VERSIONS}
-    # texts of one definition stand next to each other in all versions, which packs best
+    # texts of one definition are next to each other in all versions, which packs best
     for name in sorted({name for version in VERSIONS for name in versions[version]}):
         for version in VERSIONS:
             found = texts(versions[version].get(name, {}))

@@ -1,4 +1,4 @@
-"""Writes docs/reference from the code: `python -m scripts.reference`; with `--check` only says which pages are stale.
+"""Writes docs/reference from the code: `python -m scripts.reference`; with `--check` only lists stale pages.
 
 Each page is a function of `scripts.reference_pages`. The output depends on the code alone.
 """

@@ -356,7 +356,7 @@ def test_a_scenario_fails_with_the_step_that_did(corpus: Corpus) -> None:
 
 
 def test_a_failure_is_reported_with_expected_and_got(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row that disagrees makes the run fail and stands in the report."""
+    """A row that disagrees makes the run fail and is in the report."""
     corpus.table("wildcard", {"function": "Match", "pattern": "a*", "text": "b", "expect": True})
     code, report = run(corpus, "--bucket", "tables", "--filter", "tables/wildcard")
     [failure] = report["buckets"]["tables"]["failures"]

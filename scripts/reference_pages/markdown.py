@@ -22,7 +22,7 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text that may stand in a table."""
+    """Return a text that may be in a table."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 

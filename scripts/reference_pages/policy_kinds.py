@@ -40,7 +40,7 @@ def policy_kinds() -> str:
 
 
 class _Fields:
-    """Finds the records below the supported kinds; each gets the name of the first place where it stands."""
+    """Finds the records below the supported kinds; each gets the name of the first place where it is."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}

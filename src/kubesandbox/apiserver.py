@@ -53,7 +53,7 @@ from pyverno.kube.status import FieldError, StatusError, bad_request, conflict, 
 __all__ = ["ApiServer", "Make"]
 
 Make: TypeAlias = Callable[[JSONObject], Awaitable[tuple[JSONObject, bool]]]
-"""Makes the next state of the present one, and tells whether it must be that very state."""
+"""Makes the next state of the present one, and returns whether it must be that very state."""
 
 _NO_OPTIONS = DeleteOptions()
 _TRIES = 20

@@ -41,7 +41,7 @@ def first_objects(namespaces: tuple[str, ...] = ()) -> Iterator[tuple[str, JSONO
 
 
 def server_objects(address: str, port: int) -> Iterator[tuple[str, JSONObject]]:
-    """Yield storage keys and objects that say where the server itself is; they are written anew at every start.
+    """Yield storage keys and objects that hold the server's own address; they are written anew at every start.
 
     Unlike those of a real cluster they may lead to a loopback address, for that is where the server is.
 
@@ -50,7 +50,7 @@ def server_objects(address: str, port: int) -> Iterator[tuple[str, JSONObject]]:
     """
     yield "services", _service(port)
     if address_problems(address):
-        return  # the name of a host cannot stand there
+        return  # the name of a host cannot be there
     metadata: JSONObject = {"name": "kubernetes", "namespace": "default"}
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     yield (

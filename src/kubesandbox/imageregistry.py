@@ -1,6 +1,6 @@
 """An image registry in one process, for tools that push and pull images, sign them and verify their signatures.
 
-It speaks the distribution API with referrers or without, over plain HTTP, and keeps everything in memory. Tests give it
+It serves the distribution API with referrers or without, over plain HTTP, and keeps everything in memory. Tests give it
 users and faults.
 """
 

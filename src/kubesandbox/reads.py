@@ -1,6 +1,6 @@
 """The reads of an API server: single objects, lists and watches, in the requested version.
 
-Objects are kept in one version; a read converts them, and where only a webhook can convert them, it asks that webhook.
+Objects are kept in one version; a read converts them, and where only a webhook can convert them, it calls that webhook.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reviews: questions in the form of objects that are never stored (who am I, may I, whose token is this).
 
-Also tokens that service accounts are given. This module must never decide by itself: it asks the authenticator and the
-authorizer and writes down what they say.
+Also tokens that service accounts are given. This module must never decide by itself: it calls the authenticator and the
+authorizer and writes down their answers.
 """
 
 from __future__ import annotations

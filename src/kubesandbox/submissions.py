@@ -55,7 +55,7 @@ async def connected(server: ApiServer, write: Write, query: Mapping[str, Sequenc
 
 
 def _options(subresource: str, query: Mapping[str, Sequence[str]], path: str) -> JSONObject:
-    """Read the options of a connection, those that say nothing left out.
+    """Read the options of a connection, without those that have no effect.
 
     >>> _options("exec", {"command": ["ls", "-l"], "stdout": ["true"], "tty": ["false"]}, "")
     {'stdout': True, 'command': ['ls', '-l']}

@@ -204,7 +204,7 @@ class PatchError(PyvernoError):
 class ExpressionError(PyvernoError):
     """An expression inside a policy is at fault.
 
-    `is_missing` tells that it only found nothing, for which the `default` of a variable may stand in.
+    `is_missing` means that it only found nothing, for which the `default` of a variable may stand in.
     """
 
     code = "expression"

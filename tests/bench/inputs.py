@@ -251,7 +251,7 @@ def _holders(value: JSON) -> list[JSON]:
 
 
 def _parts(*values: JSON) -> dict[str, list[JSON]]:
-    """Return all values that stand under each key anywhere in these documents, and a few that policies ask about."""
+    """Return all values that are under each key anywhere in these documents, and a few that policies ask about."""
     found: dict[str, list[JSON]] = {key: list(items) for key, items in _INTERESTING.items()}
     for holder in (holder for value in values for holder in _holders(value)):
         if isinstance(holder, dict):

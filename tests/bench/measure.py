@@ -49,7 +49,7 @@ def compare_commands(measured: Sequence[str], reference: Sequence[str], *, round
     """Return the processor time (user and system) of whole processes, with compiled bytecode as when installed."""
     best = [float("inf"), float("inf")]
     with tempfile.TemporaryDirectory() as folder:
-        # the bytecode lies apart, so that the source tree stays clean
+        # the bytecode is apart, so that the source tree stays clean
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         for command in (measured, reference):

@@ -56,7 +56,7 @@ spec:
 
 
 def axe_findings(page: Page) -> list[str]:
-    """Return what axe finds on the page as it stands."""
+    """Return what axe finds on the page as it is."""
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return [each["id"] for each in page.evaluate("axe.run()")["violations"]]
 
@@ -171,7 +171,7 @@ def test_the_smallest_change_is_found_on_request(visit: Visit) -> None:
 
 
 def test_rules_that_do_not_match_say_why(visit: Visit) -> None:
-    """The reasons stand below the results."""
+    """The reasons are below the results."""
     page = visit.open("playground")
     write(page, "Policies", POLICY)
     write(page, "Resources", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n")

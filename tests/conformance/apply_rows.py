@@ -1,6 +1,6 @@
 """Bucket `apply`: counts of `kyverno apply`, through the code of `pyverno apply` up to its summary.
 
-The rows stand in `tables/cli_apply.json`; their paths lead to files below `apply/kyverno`.
+The rows are in `tables/cli_apply.json`; their paths lead to files below `apply/kyverno`.
 """
 
 from __future__ import annotations

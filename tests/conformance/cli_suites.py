@@ -1,7 +1,7 @@
 """Buckets `cli`, `special` and `network`: suites of `kyverno test`, through the code of `pyverno test`.
 
 A suite is found by its manifest record and judged by the rows of its test file. `special` suites state an unusual
-outcome: a load error, missing files, or a suite that must not pass as it stands. `network` suites read registries: a
+outcome: a load error, missing files, or a suite that must not pass as it is. `network` suites read registries: a
 copy of each is judged with images that are signed again.
 """
 

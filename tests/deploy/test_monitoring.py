@@ -32,7 +32,7 @@ def delivered() -> dict[str, set[str]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Yield every expression with where it stands."""
+    """Yield every expression with where it is."""
     for path in sorted(FOLDER.glob("*.json")):
         for panel in json.loads(path.read_text(encoding="utf-8"))["panels"]:
             for target in panel.get("targets", ()):

@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "contributing"
 
 
 def test_the_coverage_page_and_its_data_have_the_same_rows() -> None:
-    """Every fact that is different or missing stands in both, with a state and a reason."""
+    """Every fact that is different or missing is in both, with a state and a reason."""
     data = [line.split("\t") for line in (FOLDER / "coverage.tsv").read_text().splitlines()[1:]]
     page = (FOLDER / "coverage.md").read_text().partition("| id | state | what and why |")[2].splitlines()
 

@@ -21,7 +21,7 @@ _MERGE: Final = "merge"
 
 
 class _Missing:
-    """Nothing stands here, which is not the same as null."""
+    """Nothing is here, which is not the same as null."""
 
     __slots__ = ()
 
@@ -282,7 +282,7 @@ def _used_keys(keys: list[str], rows: list[list[str]], row: list[str]) -> tuple[
 
 
 def _find(items: list[JSON], keys: list[str], values: list[str]) -> int | None:
-    """Where the element with these key values stands; keys without a value do not count when others have one."""
+    """Where the element with these key values is; keys without a value do not count when others have one."""
     used = [(key, value) for key, value in zip(keys, values, strict=True) if value]
     if used:
         keys, values = [key for key, _ in used], [value for _, value in used]

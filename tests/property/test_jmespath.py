@@ -44,7 +44,7 @@ def larger(inner: Inputs[str]) -> Inputs[str]:
     return st.one_of(
         st.tuples(inner, NAMES).map(lambda pair: f"({pair[0]}).{pair[1]}"),
         st.tuples(inner, INDICES).map("".join),
-        # right behind an index the library forgets that a slice projects, so a pipe stands between
+        # right behind an index the library forgets that a slice projects, so a pipe is between
         st.tuples(inner, SLICES).map(lambda pair: f"({pair[0]} | @){pair[1]}"),
         st.tuples(inner, INDICES, NAMES).map(lambda parts: f"({parts[0]}){parts[1]}.{parts[2]}"),
         st.tuples(inner, OPERATORS, inner).map(lambda parts: f"({parts[0]}) {parts[1]} ({parts[2]})"),

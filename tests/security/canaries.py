@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON
 __all__ = ["CANARY", "NUMBER", "canaries", "shows", "traces"]
 
 CANARY = "Zq7SecretX9w"
-"""No part of this of four characters stands in any text of the project."""
+"""No part of this of four characters is in any text of the project."""
 
 NUMBER = 8675309.25
 

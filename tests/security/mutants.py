@@ -1,6 +1,6 @@
 """`python -m tests.security.mutants`: every guard is removed once, and its tests must then fail.
 
-A copy of the package without one guard (`tests.security.guards`) stands before the real one on the path; the tests run
+A copy of the package without one guard (`tests.security.guards`) is before the real one on the path; the tests run
 in a process of their own, which shares nothing but libraries with the others. This module must never change the real
 source.
 """

@@ -55,7 +55,7 @@ def errors_of(environment: Environment, text: str, bindings: dict[str, Any]) -> 
 
 
 def planted(name: str, overload: Overload) -> list[str]:
-    """Return the errors that show the canary when it stands in some position of a call."""
+    """Return the errors that show the canary when it is in some position of a call."""
     text = written(name, overload)
     if text is None:
         return []

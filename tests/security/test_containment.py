@@ -59,7 +59,7 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("expression", EXPRESSIONS, ids=lambda text: ascii(text)[:30])
 def test_no_expression_escapes_as_a_crash(expression: str) -> None:
-    """CVE-2025-47281: whatever stands between braces, the policy is refused or its rule errs."""
+    """CVE-2025-47281: whatever is between braces, the policy is refused or its rule errs."""
     value = encode(f"{{{{ {expression} }}}}")
     rule = (
         "validate:\n  failureAction: Enforce\n  deny:\n    conditions:\n      all:\n"

@@ -1,6 +1,6 @@
 """I3 and I4: rules reach no forbidden service under any name or address, and requests carry none of our credentials.
 
-A local service stands in for the forbidden one and counts the connections that reach it. Beside every attack stands
+A local service stands in for the forbidden one and counts the connections that reach it. Beside every attack is
 its harmless twin, or the same call without the guard, which does arrive.
 """
 

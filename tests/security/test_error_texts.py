@@ -1,4 +1,4 @@
-"""I4: no error shows a value. A canary in a value never stands in an error, a result or a report, whatever fails."""
+"""I4: no error shows a value. A canary in a value never is in an error, a result or a report, whatever fails."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ WRITTEN: Final[dict[str, JSONObject]] = {
 
 @pytest.mark.parametrize("field", WRITTEN)
 def test_no_error_about_an_image_shows_what_a_variable_holds(stage: ImageStage, field: str) -> None:
-    """I4: the value may be that of a Secret, and the text appears in reports; the variable stands in its place."""
+    """I4: the value may be that of a Secret, and the text appears in reports; the variable is in its place."""
     image = _sign_keyless(stage)
     policy = stage.policy(**WRITTEN[field])
     policy["spec"]["rules"][0]["context"] = [{"name": "secret", "variable": {"value": CANARY}}]

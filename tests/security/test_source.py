@@ -58,7 +58,7 @@ FORBIDDEN_CALLS = {
     "fnmatch.translate",
 }
 IMPORT_MACHINERY = {"sys.modules", "sys.meta_path", "sys.path_hooks", "module_from_spec", "LazyLoader", "ModuleType"}
-"""Native code takes what stands in `sys.modules` for whole modules: a stand-in there ends the process."""
+"""Native code takes what is in `sys.modules` for whole modules: a stand-in there ends the process."""
 
 
 def imported(tree: ast.AST) -> dict[str, str]:

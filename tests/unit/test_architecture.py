@@ -143,7 +143,7 @@ def test_the_pages_name_every_top_level_room(page: str) -> None:
 
 
 def test_no_test_sleeps_to_show_that_nothing_happens() -> None:
-    """A sleep stands in a loop that polls; otherwise a later event shows that the earlier one had no effect."""
+    """A sleep is in a loop that polls; otherwise a later event shows that the earlier one had no effect."""
     found: dict[str, set[str]] = {}
     unit = ROOT / "tests" / "unit"
     for path in sorted(unit.rglob("*.py")):

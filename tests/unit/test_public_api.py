@@ -210,7 +210,7 @@ def test_a_result_has_the_places_of_its_rule_and_of_the_field() -> None:
 
 
 def test_help_reads_like_documentation() -> None:
-    """The module and every public name have a first line that says what they are for."""
+    """The module and every public name have a first line that states what they are for."""
     undocumented = [
         name
         for name in pyverno.__all__

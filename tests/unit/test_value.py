@@ -355,7 +355,7 @@ def test_what_values_do_not_know_is_refused(declare: Callable[[], None]) -> None
 
 
 def test_wrong_arguments_are_named() -> None:
-    """The error says which function and which argument, for narrow and for wide classes."""
+    """The error names the function and the argument, for narrow and for wide classes."""
     with pytest.raises(TypeError, match=r"Plain.__init__\(\).*'a'"):
         plain(value.dataclass)()
     with pytest.raises(TypeError, match=r"Wide.__init__\(\).*'b'"):

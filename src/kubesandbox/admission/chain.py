@@ -58,7 +58,7 @@ class Admission:
     ) -> None:
         """Take what the chain may see.
 
-        `services` says where services are that have no endpoints. `make_id` makes the uids of reviews, `make_suffix`
+        `services` locates services that have no endpoints. `make_id` makes the uids of reviews, `make_suffix`
         the five characters of generated names. `waits_for_accounts`: a controller makes default accounts.
         """
         version = _version(kube_version)

@@ -95,7 +95,7 @@ class Authenticator:
         """Return the user of a request; raises StatusError 401.
 
         `certificate` is the client certificate whose chain `ssl` has verified, as `getpeercert()` returns it;
-        `sha256`, the hash of its bytes in hexadecimal, may stand in it and is then the credential's id.
+        `sha256`, the hash of its bytes in hexadecimal, may be in it and is then the credential's id.
         """
         if certificate:
             user = _certificate_user(certificate)

@@ -37,7 +37,7 @@ class AccessAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The answer: `reason` says which binding allows, or what went wrong while looking."""
+    """The answer: `reason` names the binding that allows, or the error of the search."""
 
     allowed: bool
     reason: str = ""

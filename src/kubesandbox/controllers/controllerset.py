@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 class ControllerSet:
     """The controllers of one server.
 
-    `settings` says what they need beside the server; without `kubelet` no pods are scheduled or run.
+    `settings` is what they need beside the server; without `kubelet` no pods are scheduled or run.
     """
 
     def __init__(self, settings: ControllerSettings, *, clock: Clock | None = None, kubelet: bool = True) -> None:

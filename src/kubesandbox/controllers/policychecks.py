@@ -1,6 +1,6 @@
 """ValidatingAdmissionPolicies: the warnings of type checking in their status.
 
-What the warnings are is the compiler's to say. This module must never judge a request.
+The compiler makes the warnings. This module must never judge a request.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Readers:
     def start(self) -> None:
         """Read every resource that is served and not read yet.
 
-        A reader of what is no longer served stays: it has the last deletions to tell, and costs nothing afterwards.
+        A reader of what is no longer served stays: it reports the last deletions, and costs nothing afterwards.
         """
         served = {item.key for item in self._types() if "watch" in item.verbs}
         for resource in sorted(served - self._tasks.keys()):

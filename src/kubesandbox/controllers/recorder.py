@@ -1,4 +1,4 @@
-"""Events: what controllers tell people about objects; the same again raises a count.
+"""Events that controllers record for people; a repeated event raises a count.
 
 Recording never waits for a write and never fails.
 """

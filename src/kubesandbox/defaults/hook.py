@@ -1,6 +1,6 @@
 """Hooks: functions that fill in one value of one type in place.
 
-The value that a hook gets is a fresh dictionary; what lies below it is shared and must be copied before it is changed.
+The value that a hook gets is a fresh dictionary; what is below it is shared and must be copied before it is changed.
 """
 
 from __future__ import annotations

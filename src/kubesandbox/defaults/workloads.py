@@ -46,7 +46,7 @@ def _stateful_set(spec: JSONObject) -> None:
 
 
 def _claims(spec: JSONObject) -> None:
-    """Claims of a StatefulSet are whole objects of their own, and say so."""
+    """Claims of a StatefulSet are whole objects of their own, with kind and version."""
     if spec.get("volumeClaimTemplates"):
         spec["volumeClaimTemplates"] = [
             {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **claim} for claim in spec["volumeClaimTemplates"]

@@ -43,7 +43,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of answers: the media type, the shape, and for tables what stands behind each row."""
+    """A form of answers: the media type, the shape, and for tables what is behind each row."""
 
     media_type: str = _JSON
     shape: Shape = Shape.PLAIN
@@ -55,7 +55,7 @@ class Form:
 def accepted_form(headers: Mapping[str, str], query: Mapping[str, str], *, is_list: bool = False) -> Form:
     """Return the form that a client likes best of those that can be written; raises StatusError 406.
 
-    Lists can also be streams, which the text of the error tells.
+    Lists can also be streams, which the text of the error mentions.
 
     >>> accepted_form({"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}, {}).shape.value
     'Table'

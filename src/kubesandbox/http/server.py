@@ -109,7 +109,7 @@ class HttpServer:
         transports = [connection.transport for connection in self._runner.server.connections]
         await self._runner.cleanup()
         for transport in transports:
-            # closing politely would wait for clients to say good-bye
+            # a graceful close would wait for clients
             if transport is not None:
                 transport.abort()
         await asyncio.sleep(0)
@@ -225,7 +225,7 @@ class HttpServer:
             call.check_create = partial(self._check_create, replace(attributes, verb="create"))
 
     def _check_create(self, attributes: AccessAttributes) -> None:
-        """Raise 403 unless the user may create; the text is what upstream says, the authorizer's reason alone."""
+        """Raise 403 unless the user may create; the text is that of upstream, the authorizer's reason alone."""
         access = self._authorizer.authorize(attributes)
         if not access.allowed:
             raise forbidden(attributes.group, attributes.resource, attributes.name, access.reason)

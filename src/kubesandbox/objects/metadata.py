@@ -121,7 +121,7 @@ def _note_errors(metadata: JSONObject) -> list[FieldError]:
 def metadata_update_errors(body: JSONObject, old: JSONObject) -> list[FieldError]:
     """Return what an update may not do to the metadata of an object.
 
-    Upstream judges metadata twice or three times then, by the kind, and tells each cause as often.
+    Upstream judges metadata twice or three times then, by the kind, and reports each cause as often.
     """
     changed, kind = _change_errors(body, old), body.get("kind")
     noted = _note_errors(metadata_of(body))

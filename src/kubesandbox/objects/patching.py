@@ -66,7 +66,7 @@ class Patch:
 
     def _refused(self, why: str) -> StatusError:
         if self.type == JSON_PATCH:
-            # upstream tells JSON patches that do not fit without a reason
+            # upstream reports JSON patches that do not fit without a reason
             text = "the server rejected our request due to an error in our request"
             return StatusError(422, "Invalid", text, shows_details=True)
         return bad_patch_result(self.value, why)

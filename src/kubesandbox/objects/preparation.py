@@ -170,7 +170,7 @@ def _set_addresses(spec: JSONObject, before: JSONObject, name: str, allocator: A
         spec["clusterIPs"] = before.get("clusterIPs") if keeps_list else [spec["clusterIP"]]
     is_open = spec["clusterIP"] == "None" and not spec.get("selector") and not before
     if is_open and not spec.get("ipFamilies") and not spec.get("ipFamilyPolicy"):
-        # a headless service without selector says nothing about its addresses, so it takes both families
+        # a headless service without selector shows nothing of its addresses, so it takes both families
         spec["ipFamilies"], spec["ipFamilyPolicy"] = ["IPv4", "IPv6"], "RequireDualStack"
     if not spec.get("ipFamilies"):
         spec["ipFamilies"] = before.get("ipFamilies") or ["IPv6" if ":" in spec["clusterIP"] else "IPv4"]

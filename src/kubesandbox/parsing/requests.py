@@ -1,4 +1,4 @@
-"""What a request asks for, read from its method, path and query: the verb, the resource, and the options.
+"""What a request wants, read from its method, path and query: the verb, the resource, and the options.
 
 Paths are split as an API server splits them (`RequestInfo`).
 """
@@ -39,7 +39,7 @@ _MAX_MANAGER = 128
 
 
 def wants_watch(query: Mapping[str, str]) -> bool:
-    """Return whether a query asks to watch."""
+    """Return whether a query wants a watch."""
     return bool(_flag(query, "watch"))
 
 
@@ -102,7 +102,7 @@ def parse_target(method: str, path: str, *, is_watch: bool = False) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done: what CreateOptions, UpdateOptions and PatchOptions say.
+    """How a write is to be done: the content of CreateOptions, UpdateOptions and PatchOptions.
 
     `field_validation` is Strict, Warn or Ignore, or empty where the client left it to the server (which warns); `force`
     counts for server-side apply only.
@@ -296,7 +296,7 @@ class ListOptions:
 
 
 def go_quote(text: str) -> str:
-    """Write a text as Go's `%q` does for the texts that stand in requests.
+    """Write a text as Go's `%q` does for the texts that are in requests.
 
     >>> go_quote('a"b')
     '"a\\\\"b"'

@@ -94,7 +94,7 @@ def _message(data: bytes, name: str, depth: int) -> JSONObject:
 
 
 def _put(body: JSONObject, field: Field, wire: WireType, value: Payload, depth: int) -> None:
-    """Add one field as it stands on the wire; those that occur again add to lists and maps, or replace."""
+    """Add one field as it is on the wire; those that occur again add to lists and maps, or replace."""
     kind = field.kind
     if kind.name == "list" and kind.item is not None:
         items = body.setdefault(field.name, [])

@@ -3,7 +3,7 @@
 In `messages.json` a field is written `name kind flags`. The kind is a scalar (`string int bool double bytes time micro
 duration quantity intstr fields raw`) or the name of a message; `*` before it is a list, `%` a map from texts, `@` a
 message that is a bare list in JSON. Flags: `p` for a pointer in Go, `o` where JSON leaves out zero values, `z` where it
-leaves out zero structs, `i` for a message whose fields stand among those of its parent. The numbers come from the Go
+leaves out zero structs, `i` for a message whose fields are among those of its parent. The numbers come from the Go
 types of Kubernetes' API (see NOTICE).
 """
 

@@ -1,5 +1,5 @@
 """What objects look like: built-in kinds by Kubernetes' own definitions, custom ones by their CRDs.
 
-`ObjectSchemas` (in `schemas`) reads bodies (`decode`), fills in defaults (`default`), says what is wrong (`validate`)
+`ObjectSchemas` (in `schemas`) reads bodies (`decode`), fills in defaults (`default`), finds what is wrong (`validate`)
 and sets what the API server sets (`normalize`). This package must never store an object nor ask an admission plugin.
 """

@@ -33,7 +33,7 @@ Decoder: TypeAlias = Callable[[JSON, Place, Problems], JSON]
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object without unknown fields, and what strict decoding says about the body: `unknown field "spec.x"`."""
+    """An object without unknown fields, and the problems of strict decoding: `unknown field "spec.x"`."""
 
     body: JSONObject
     problems: tuple[str, ...] = ()

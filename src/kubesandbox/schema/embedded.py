@@ -1,4 +1,4 @@
-"""Whole Kubernetes objects inside custom resources (`x-kubernetes-embedded-resource`): they must say what they are."""
+"""Whole Kubernetes objects inside custom resources (`x-kubernetes-embedded-resource`), with kind and version."""
 
 from __future__ import annotations
 

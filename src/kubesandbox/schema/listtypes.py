@@ -1,4 +1,4 @@
-"""Lists that are sets or maps (`x-kubernetes-list-type`): no element, or no key, may stand there twice."""
+"""Lists that are sets or maps (`x-kubernetes-list-type`): no element, or no key, may be there twice."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _KINDS: Final[Mapping[type, str]] = {str: "string", bool: "bool", int: "number",
 class MismatchError(PyvernoError):
     """A value of another JSON type than the field; `found` and `wanted` are named as Go's decoder names them.
 
-    Who knows the field adds it with `within`, from the inside out.
+    Callers that know the field add it with `within`, from the inside out.
     """
 
     code = "mismatch"

@@ -1,6 +1,6 @@
 """All schemas of a server: one immutable value, which a change of a CRD replaces by another.
 
-This module must never judge anything itself: it finds who does.
+This module must never judge anything itself: it finds the module that does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ObjectSchemas:
         self._custom: Mapping[str, Mapping[str, CustomSchema]] = {}
 
     def with_crd(self, crd: JSONObject) -> ObjectSchemas:
-        """Return the schemas with those of a CustomResourceDefinition, in place of an older form of it."""
+        """Return the schemas with those of a CustomResourceDefinition, replacing an older form of it."""
         spec = crd.get("spec") or {}
         entries = [entry for entry in spec.get("versions") or () if isinstance(entry, dict)]
         versions = {str(entry.get("name")): CustomSchema(crd, entry, self._builtin.version) for entry in entries}
@@ -66,7 +66,7 @@ class ObjectSchemas:
         return self._builtin.schemas
 
     def decode(self, type_: ResourceType, body: JSONObject, *, subresource: str = "") -> Decoded:
-        """Read a body: an object without unknown fields, and what strict decoding says about those.
+        """Read a body: an object without unknown fields, and what strict decoding reports about those.
 
         Raises StatusError 400 for values of wrong JSON types in built-in objects and in metadata.
         """

@@ -22,7 +22,7 @@ _OPERATORS = ("!=", "==", "=")
 def compile_field_selector(
     text: str, type: ResourceType, selectable: tuple[str, ...] = ()
 ) -> Callable[[JSONObject], bool]:
-    """Return the function that tells whether an object is selected; an empty text selects everything.
+    """Return a function that decides whether an object is selected; an empty text selects everything.
 
     `selectable` are the further fields of a custom resource (`spec.color`). Raises StatusError 400 for a text that is
     no selector and for a field that the type cannot be selected by.

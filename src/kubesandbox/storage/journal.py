@@ -1,6 +1,6 @@
 """The journal: what the store holds, in one SQLite file, so that it outlives the process.
 
-A row per object and the newest version stand in the file; a write is one transaction, which a killed process cannot
+A row per object and the newest version are in the file; a write is one transaction, which a killed process cannot
 lose once it is recorded. Changes are not kept: a watch from before a restart fails as too old. One process at a time.
 """
 

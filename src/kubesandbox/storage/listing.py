@@ -36,7 +36,7 @@ _TOO_OLD_PAGE = (
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
 _INCONSISTENT = -1
-"""The version in a token that goes on with whatever is there now."""
+"""The version in a token that continues with whatever is there now."""
 _TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 
 

@@ -1,6 +1,6 @@
 """Every object that the server holds, each with the version at which it last changed, and the recent changes.
 
-One counter numbers all changes of all resources, as etcd's revision does; it is what `metadata.resourceVersion` says.
+One counter numbers all changes of all resources, as etcd's revision does; it becomes `metadata.resourceVersion`.
 Objects in the store are never changed, a new state replaces the old one. All methods belong to the thread of the event
 loop and none of them waits, but `Watcher.next`.
 """
@@ -28,7 +28,7 @@ LATEST_BODIES = 4096
 
 
 class Key(NamedTuple):
-    """Where an object stands: the storage key of its resource (`deployments.apps`), its namespace (or ""), its name."""
+    """Where an object is: the storage key of its resource (`deployments.apps`), its namespace (or ""), its name."""
 
     resource: str
     namespace: str
@@ -121,7 +121,7 @@ class Change:
 
 
 class TooOldError(PyvernoError):
-    """A version lies before the changes that are still kept; `oldest` is the first one available."""
+    """A version is before the changes that are still kept; `oldest` is the first one available."""
 
     code = "too-old"
 

@@ -52,7 +52,7 @@ async def watch_events(
     """Yield events as they happen, in groups, until the time is up; objects are as they are stored or as converted.
 
     The first group comes at once and may be empty. Raises StatusError for a version that is none; one that is too
-    old is told by an ERROR event.
+    old is reported by an ERROR event.
     """
     revision = parse_version(options.resource_version, is_watch=True)
     first: list[Event] = []

@@ -83,7 +83,7 @@ def _summary(body: JSONObject, sidecars: set[str]) -> _Summary:
 def _initialize(body: JSONObject, sidecars: set[str], before: _Summary, running: _Summary) -> bool:
     """Look at the init containers in order; True when one of them still holds up the pod.
 
-    `running` gets the restarts of sidecars alone, which go on to count once the pod runs.
+    `running` gets the restarts of sidecars alone, which count on once the pod runs.
     """
     for index, status in enumerate(objects(body, "status", "initContainerStatuses")):
         is_sidecar = text(status, "name") in sidecars

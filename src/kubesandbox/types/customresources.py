@@ -217,7 +217,7 @@ def _scope_errors(spec: JSONObject) -> Iterator[FieldError]:
 
 def _version_errors(spec: JSONObject, version: tuple[int, int]) -> Iterator[FieldError]:
     versions: list[JSONObject] = spec.get("versions") or []
-    # Kubernetes: what all versions have in common stands at the top of its internal form, and so in its messages
+    # Kubernetes: what all versions have in common is at the top of its internal form, and so in its messages
     is_common = all(equal(_shared(entry), _shared(versions[0])) for entry in versions)
     for index, entry in enumerate(versions):
         path = f"spec.versions[{index}]"

@@ -76,7 +76,7 @@ class ResourceType(ResourceNames):
 class ResourceTable:
     """The types that are served, by path, by kind and by storage key; a change gives a new table.
 
-    Groups and versions stand in the order of preference that discovery shows.
+    Groups and versions are in the order of preference that discovery shows.
     """
 
     def __init__(self, types: Iterable[ResourceType]) -> None:

@@ -23,7 +23,7 @@ UPDATED_BY_VERSION = frozenset(
         "runtimeclasses.node.k8s.io",
     }
 )
-"""Built-in resources that can only be updated by those who say which version they have seen."""
+"""Built-in resources that can only be updated by those who state which version they have seen."""
 
 CREATED_BY_UPDATE = frozenset(
     {

@@ -24,7 +24,7 @@ def namespace(body: JSON, path: str, errors: Errors) -> None:
 
 
 def event(body: JSON, path: str, errors: Errors) -> None:
-    """Check that an Event stands in the namespace of its object; those of objects without one stand in `default`."""
+    """Check that an Event is in the namespace of its object; those of objects without one are in `default`."""
     field = "regarding" if "regarding" in body else "involvedObject"
     about = (body.get(field) or {}).get("namespace") or ""
     place = (body.get("metadata") or {}).get("namespace") or ""

@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, JSONObject
 __all__ = ["ADDED_CHECKS", "UPDATE_CHECKS", "Update", "kind_checks"]
 
 Update: TypeAlias = Callable[[JSONObject, JSONObject, str, Errors], bool]
-"""The new object, the stored one, the subresource, and errors: tells whether nothing more is to be judged."""
+"""The new object, the stored one, the subresource, and errors: returns whether nothing more is to be judged."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"

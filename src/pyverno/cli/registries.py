@@ -23,7 +23,7 @@ __all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_regis
 class RegistryAccess:
     """What registries are read with; worker processes receive it. `trusted_root` is the content of the file.
 
-    `connector` makes the connections, for registries that are elsewhere than their names say; those speak HTTP.
+    `connector` makes the connections, for registries at other addresses than their names; those use HTTP.
     """
 
     trusted_root: bytes = b""

@@ -12,7 +12,7 @@ from pyverno.engine.request import User
 from pyverno.kube.json import JSONObject
 
 if TYPE_CHECKING:
-    # CEL is imported only where a policy asks
+    # CEL is imported only where a policy needs it
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
 __all__ = ["access_review", "decision_of", "resource_review"]

@@ -1,6 +1,6 @@
 """Requests to an API server: one HTTP session, typed errors, a budget of requests, and streams of watch events.
 
-The answer is plain JSON; what the server refuses is a StatusError, and what keeps us from asking is a HostError. No
+The answer is plain JSON; what the server refuses is a StatusError, and what prevents a call is a HostError. No
 redirect is followed and no proxy is taken from the environment.
 """
 
@@ -433,7 +433,7 @@ def _answer(method: str, path: str, status: int, answer: bytes) -> Any:
         return body
     if isinstance(body, dict) and body.get("kind") == "Status":
         raise StatusError.from_json(body, status=status)
-    # what a proxy in between says is not repeated: it may hold anything
+    # the answer of a proxy in between is not repeated: it may hold anything
     raise StatusError(status, "", f"the server answered `{method} {path}` with status {status}")
 
 

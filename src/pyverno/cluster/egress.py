@@ -51,7 +51,7 @@ _OWN_HEADERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EgressSettings:
-    """What the flags say: where calls may go, bytes of an answer (0 for no limit), seconds of a call (0 for no limit).
+    """The flags: where calls may go, bytes of an answer (0 for no limit), seconds of a call (0 for no limit).
 
     `token_file` holds the token that goes along where a policy sets no Authorization header; a file that does not exist
     is no token. Raises UsageError for the token of our own service account, which is for the API server only.

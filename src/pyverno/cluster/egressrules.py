@@ -139,7 +139,7 @@ def carries_metadata(address: Address) -> bool:
 
 
 _Layout: TypeAlias = tuple[int, ...]
-"""Where the four octets of an IPv4 address stand."""
+"""Where the four octets of an IPv4 address are."""
 
 _LAYOUTS: Final[tuple[_Layout, ...]] = (
     (4, 5, 6, 7),  # after a prefix of 32 bits

@@ -217,7 +217,7 @@ class Informer:
         notices: list[tuple[Notice, JSONObject]] = []
         before, after = dict(self._objects), {}
         for item in found["items"]:
-            # items of a list leave out what the list says once
+            # items of a list leave out kind and version, which the list has
             body = self._shrink({"apiVersion": found.get("apiVersion"), "kind": kind, **item})
             place = _place(body)
             after[place] = _pack(body)

@@ -1,6 +1,6 @@
 """Informers that come and go while a controller runs: each is followed from the moment it is added.
 
-Between two runs (terms of a leader) the informers keep their objects and go on where they were.
+Between two runs (terms of a leader) the informers keep their objects and continue where they were.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ ConfigMapKey = tuple[str, str]
 
 
 class NotingHost(ForwardingHost):
-    """Forwards every call; `config_maps` are those that were read, `reads_host` tells whether there was any other call.
+    """Forwards every call; `config_maps` are those that were read, `reads_host` is true after any other call.
 
     >>> from pyverno.engine.host import NO_HOST
     >>> NotingHost(NO_HOST).reads_host

@@ -37,7 +37,7 @@ class Parser:
     data: frozenset[str] = frozenset()
 
     def template(self, document: JSON, path: Path) -> Template:
-        """Compile a document with variables that stands at `path`."""
+        """Compile a document with variables that is at `path`."""
         template = compile_template(document, path=place_of(path))
         for error in template.errors:
             self.report_problem(error, path)
@@ -62,11 +62,11 @@ class Parser:
             return None
 
     def offset_in(self, text: str, path: Path, offset: int) -> int | None:
-        """Return an offset of a text where the text is all that stands at a path, None for parts and copies."""
+        """Return an offset of a text where the text is all that is at a path, None for parts and copies."""
         return offset if find_value(self.source.value, path) == text else None
 
     def report_problem(self, problem: TemplateProblem, path: Path) -> None:
-        """Note a problem of a template that stands at a path."""
+        """Note a problem of a template that is at a path."""
         where = path_text(path)
         code = "expression-syntax"
         place = Place((*path, *problem.steps), problem.text, problem.offset, problem.in_key)

@@ -1,6 +1,6 @@
 """Stops policies that feed each other: a bounded number of writes without a pause, then quarantine.
 
-Two things are counted. Writes of one rule to one object: more than a handful without a pause means that something else
+Two counts are kept. Writes of one rule to one object: more than a handful without a pause means that something else
 undoes them. The length of a chain, in which each write was triggered by the one before it: a chain that does not end is
 a loop of policies. A quarantine ends when nothing wanted to write for a while; then one write is let through, and
 another one soon after it doubles the quarantine.

@@ -131,7 +131,7 @@ def _block(request: Request, results: Iterable[RuleResult]) -> str:
 
     ref = ResourceRef.of(request.subject)
     kind = request.gvk.kind or ref.kind
-    # in a request of the API server a Namespace lies in itself; as an object it lies in none
+    # in a request of the API server a Namespace is in itself; as an object it is in none
     namespace = "" if kind == "Namespace" else ref.namespace or request.namespace
     where = f"{kind}/{namespace}/{ref.name or request.name}"
     return f"\n\nresource {where} was blocked due to the following policies \n\n{dump_yaml(failures)}"

@@ -16,9 +16,9 @@ __all__ = ["CreateEffect", "DeleteEffect", "Effect", "PatchEffect"]
 class CreateEffect:
     """An object that a generate rule wants to exist.
 
-    `source` names the object it was cloned from. With `synchronize` it is kept equal to what the rule says; without,
+    `source` names the object it was cloned from. With `synchronize` it is kept equal to the rule's data; without,
     an existing object is left as it is. With `orphan_on_policy_delete` it stays when the rule is gone.
-    `server_side_apply` asks for apply instead of create or replace. Without `adopts` an object of that name that no
+    `server_side_apply` requests apply instead of create or replace. Without `adopts` an object of that name that no
     rule generated is left as it is.
     """
 

@@ -199,7 +199,7 @@ class Engine:
     def _has_no_supplied_variables(self) -> bool:
         try:
             return not self.host.supplies_variables
-        except Exception:  # every rule asks again, and ends with it
+        except Exception:  # every rule checks again, and ends with it
             return False
 
     def explain(self, request: Request, phases: Sequence[Phase] = ADMISSION) -> Explanation:

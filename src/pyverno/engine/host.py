@@ -30,7 +30,7 @@ __all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NamespacedHttpHost
 class HttpCall:
     """A request to an HTTP service outside the API server: method, URL, headers, JSON body, CA bundle (PEM text).
 
-    `deadline` (monotonic seconds) is when the review that asks must be over; None for no limit.
+    `deadline` (monotonic seconds) is when the calling review must be over; None for no limit.
     """
 
     method: str

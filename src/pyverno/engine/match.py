@@ -206,7 +206,7 @@ class Filter:
 def namespace_of(request: Request, resource: Resource) -> str:
     """Return the namespace that the object of a request is in, "" for one of the cluster.
 
-    Options of `exec`, `attach`, `portforward` and their like say no namespace: they are in that of the request. For a
+    Options of `exec`, `attach`, `portforward` and their like have no namespace: they are in that of the request. For a
     Namespace the API server names itself there.
     """
     if request.gvk.kind == "Namespace":

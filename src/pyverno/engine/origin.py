@@ -112,7 +112,7 @@ def cel_labels(policy: PolicyInfo, request: Request, source_uid: str = "") -> di
         MANAGED_BY: KYVERNO,
         _POLICY: policy.name,
         **own,
-        # names may hold more than labels (`system:node`): then the uid alone tells which object it is
+        # names may hold more than labels (`system:node`): then the uid alone identifies the object
         **({} if any(label_value_problems(name)) else {f"{_TRIGGER}name": name}),
         **_trigger_labels(request),
         **({_SOURCE_UID: source_uid} if source_uid else {}),

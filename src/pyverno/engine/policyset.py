@@ -39,7 +39,7 @@ class PolicySet:
         asks_all: bool = False,
         remake: Callable[[], PolicySet] | None = None,
     ) -> None:
-        """Take policies and exceptions; `asks_all` also asks policies that are for background scans only.
+        """Take policies and exceptions; `asks_all` includes policies that are for background scans only.
 
         `remake` compiles the same set again, in another process: compiled rules are functions and cannot be pickled.
         """
@@ -95,8 +95,8 @@ class PolicySet:
     def plan(self, phases: Sequence[Phase], key: IndexKey, deadline: float | None = None) -> Plan:
         """Return what phases do for requests with this key, one after the other, each in order of policy name.
 
-        With a deadline fast tiers are compiled for a moment only: a plan without some of them says the same, and is not
-        remembered, so that the next requests compile the rest.
+        With a deadline fast tiers are compiled for a moment only: a plan without some of them gives equal results, and
+        is not remembered, so that the next requests compile the rest.
         """
         asked = (tuple(phases), key)
         found = self._memo.get(asked)

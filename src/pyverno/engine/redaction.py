@@ -21,7 +21,7 @@ __all__ = ["redact_errors", "redact_values"]
 T = TypeVar("T")
 
 _SHORT: Final = 4
-"""Values below this many characters are found only where no letter or digit stands beside them."""
+"""Values below this many characters are found only where no letter or digit is beside them."""
 
 _START: Final = 16
 """Characters of a value that are enough to find it: some texts truncate what they quote."""
@@ -86,7 +86,7 @@ def _values(written: JSON, rendered: JSON) -> Iterator[tuple[str, str]]:
 
 
 def _parts(written: str, rendered: JSON) -> Iterator[tuple[str, str]]:
-    """Yield the variables of a text with what stands in their place; of other values, every text inside."""
+    """Yield the variables of a text with what is in their place; of other values, every text inside."""
     if not isinstance(rendered, str):
         for text in _texts(rendered):
             yield written, text

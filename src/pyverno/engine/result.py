@@ -146,7 +146,7 @@ class AdmissionDetail(NamedTuple):
 
 
 class Annotated(NamedTuple):
-    """Detail of a policy in CEL that passed: what its audit annotations say, which reports show as properties."""
+    """Detail of a policy in CEL that passed: its audit annotations, which reports show as properties."""
 
     properties: Mapping[str, str]
 

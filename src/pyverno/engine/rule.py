@@ -79,7 +79,7 @@ class PolicyInfo:
     """What identifies a policy (kind, name, family, namespace), and what decides about its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
-    value of a report's `source`; `reads_payloads` tells that JSON documents are judged too; `answers` names the kind of
+    value of a report's `source`; `reads_payloads` means that JSON documents are judged too; `answers` names the kind of
     authorization requests (`Envoy`, `HTTP`) that are all it judges; `location` is where the policy was read.
     """
 
@@ -115,9 +115,9 @@ class PolicyInfo:
 class RuleInfo:
     """The identity of a rule.
 
-    `origin` is the name of the rule that it was generated from for pod controllers, or "". `can_deny` tells whether the
-    rule is of those that a cluster runs within an admission request (its failure action, or one of its overrides, is
-    Enforce), so that a denial lists it.
+    `origin` is the name of the rule that it was generated from for pod controllers, or "". `can_deny` states whether
+    the rule is of those that a cluster runs within an admission request (its failure action, or one of its overrides,
+    is Enforce), so that a denial lists it.
     """
 
     policy: PolicyInfo
@@ -197,7 +197,7 @@ class PassCheckPart:
 
 @dataclass(frozen=True, slots=True)
 class FastTier:
-    """The fast tier of a rule: what the object alone decides when nothing but the action has a say.
+    """The fast tier of a rule: what the object alone decides when nothing but the action decides.
 
     `verdict` gives the results of the rule. `pass_check` is what must hold for the results `passed`, so that the
     pass-checks of several rules can be fused.

@@ -1,4 +1,4 @@
-"""Container images of resources: which ones a resource names, where, and what their references say.
+"""Container images of resources: which ones a resource names, where, and the parts of their references.
 
 `kube.imageref` parses references; this package finds them and describes them the way policies see them. It must never
 call a registry.

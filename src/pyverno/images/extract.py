@@ -168,6 +168,6 @@ def _parse(text: str, pointer: str, default_registry: str, *, mutate_registry: b
     try:
         return parse_image(text, default_registry=default_registry, mutate_registry=mutate_registry)
     except ValueSyntaxError as error:
-        # Kyverno quotes the text; extractors read any field, and errors stand in reports
+        # Kyverno quotes the text; extractors read any field, and errors are in reports
         reason = error.message.rpartition(": ")[2]
         raise ValueSyntaxError(f"invalid image at `{pointer}` ({reason})") from None

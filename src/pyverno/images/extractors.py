@@ -20,7 +20,7 @@ class Extractor:
     """One place: `fields` lead to the objects (`*` means every item or value), `value` is the image field in them.
 
     `name` is the group the images are listed under; `key` the sibling field that names each of them, empty for its JSON
-    pointer. `expression` turns the text of the field into the reference; `problem` says why it does not parse.
+    pointer. `expression` turns the text of the field into the reference; `problem` is the reason why it does not parse.
     """
 
     fields: tuple[str, ...]

@@ -32,7 +32,7 @@ class ImageInfo:
         return replace(self, pointer=pointer, pull_secrets=pull_secrets)
 
     def to_entry(self) -> JSONObject:
-        """Return the image as it stands in the variable `images`: empty parts are left out.
+        """Return the image as it is in the variable `images`: empty parts are left out.
 
         >>> parse_image("nginx").at("/spec/image").to_entry()["jsonPointer"]
         '/spec/image'

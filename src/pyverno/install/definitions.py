@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions of all policy kinds, made from their registry, and of what follows from policies.
 
 Schemas come from the tables that decode the documents (`structural`), for `kubectl explain` and for wrong types.
-Whether a policy makes sense is left to the policy webhook, which says more than a schema could.
+Whether a policy makes sense is left to the policy webhook, whose errors are better than those of a schema.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ __all__ = ["InstallSettings"]
 class InstallSettings:
     """Namespace, image, replicas of each controller, and further arguments of the admission controller.
 
-    `secrets` are the names of further Secrets of the namespace that these arguments speak of. `user_namespaces` gives
+    `secrets` are the names of further Secrets of the namespace that these arguments name. `user_namespaces` gives
     the pods a user namespace of their own, which not every node can do. `buckets` are the bounds of histograms that the
     ConfigMap of metrics shows; without any the controllers use their defaults.
     """

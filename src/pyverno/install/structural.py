@@ -1,8 +1,8 @@
 """Structural schemas of policy documents, from the tables that decode them.
 
-A schema refuses nothing that the decoder takes (but for nulls), so that one place decides; what it says is for people
+A schema refuses nothing that the decoder takes (but for nulls), so that one place decides; its content is for people
 (`kubectl explain`) and for tools that complete fields. Unknown fields are kept everywhere: pruned, a field that is
-spelled wrong would be gone before the policy webhook could name it, and the policy would say less than its author
+spelled wrong would be gone before the policy webhook could name it, and the policy would hold less than its author
 wrote.
 """
 

@@ -54,7 +54,7 @@ class BadReviewError(PyvernoError):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """An AdmissionReview that asks: its API version, its uid, the `request` as it came, and how many bytes it had."""
+    """An AdmissionReview with a request: API version, uid, the `request` as it came, and its size in bytes."""
 
     api_version: str
     uid: str
@@ -195,7 +195,7 @@ def _check_count(body: bytes) -> None:
     """Refuse a body of too many values before they are made; a value takes two bytes at least."""
     if len(body) <= 2 * MAX_VALUES or _max_values(body) <= MAX_VALUES:
         return
-    # the marks may stand in texts, which are taken out only now
+    # the marks may be in texts, which are taken out only now
     if _max_values(_STRING.sub(b"", body)) > MAX_VALUES:
         raise BadReviewError(413, f"the admission review has more than {MAX_VALUES} values")
 

@@ -70,7 +70,7 @@ def float_verb_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Split the shortest text that reads back into sign, digits without outer zeros, and where the point stands."""
+    """Split the shortest text that reads back into sign, digits without outer zeros, and where the point is."""
     text = repr(value)
     negative = "-" if text[0] == "-" else ""
     mantissa, _, exponent = text.lstrip("-").partition("e")

@@ -48,7 +48,7 @@ _MAYBE_FLOAT = regex(rb"[:,\[]-?[0-9]+[.e]")
 _LIKELY_FLOAT = regex(rb'(?:":|[,\[])-?[0-9]+[.e]')
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
-# Where a number that long may stand outside of strings.
+# Where a number that long may be outside of strings.
 _LONG_TOKEN = regex(rb"(?:^|[:,\[\s])-?[0-9]{19}")
 
 MAX_SCANNED_BYTES = 256 * 1024

@@ -62,7 +62,7 @@ _LONGEST = 4_000
 """Characters above which a text is refused: Python reads no longer integers, and no quantity needs them."""
 
 _WIDEST = 10_000
-"""Decimal places that two values may lie apart before an exact sum is refused."""
+"""Decimal places that two values may be apart before an exact sum is refused."""
 
 _FORM_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _NUMBER_ERROR = "unable to parse numeric part of quantity"

@@ -1,8 +1,8 @@
 """Kubernetes' own schemas, read from the package's data files at their first use.
 
 `merge_table` is small and quick: which lists merge, and by which keys. `schema_set` is everything else about one
-Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. `go_fields` is what OpenAPI does not say: which
-fields are always written, and how Go names types. `descriptions` explains types and fields.
+Kubernetes version: types, formats, defaults, `x-kubernetes-*` marks. `go_fields` is what OpenAPI does not declare:
+which fields are always written, and how Go names types. `descriptions` explains types and fields.
 `scripts/build_schemas.py` and `scripts/build_go_types.py` make the files.
 """
 

@@ -18,7 +18,7 @@ from pyverno.value import dataclass
 __all__ = ["Range", "Version", "parse_range", "parse_version", "try_version"]
 
 Range = Callable[["Version"], bool]
-"""A compiled range: tells whether a version lies in it."""
+"""A compiled range: returns whether a version is in it."""
 
 _DIGITS = regex(r"[0-9]*")
 _WORD = regex(r"[0-9A-Za-z-]*")

@@ -266,7 +266,7 @@ def conflict(group: str, plural: str, name: str, why: str = STALE, causes: Itera
 
 
 def expired(message: str, continue_token: str = "") -> StatusError:
-    """Return 410: the version that the client asks for is gone; the token goes on without it."""
+    """Return 410: the requested version is gone; the token continues without it."""
     return StatusError(HTTPStatus.GONE, "Expired", message, continue_token=continue_token)
 
 

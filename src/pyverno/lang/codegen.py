@@ -3,7 +3,7 @@
 Source is written as templates of ours plus integers: variables are `v0 v1 ...`, everything that came from a policy is a
 constant `c0 c1 ...` handed over as a value. No text of a policy or of a resource ever enters the source, not even
 quoted: `Source.line` takes nothing but integers, and `Source.build` refuses source that holds a quote, a backslash or
-any other character that templates do not need. Functions of equal source share one code object: what tells them apart
+any other character that templates do not need. Functions of equal source share one code object: what distinguishes them
 are their constants.
 """
 

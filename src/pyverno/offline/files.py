@@ -154,7 +154,7 @@ def load_files(
 ) -> Loaded:
     """Read documents from files, folders, globs and `-` (standard input, or `stdin` when given).
 
-    `folders` says which files of folders are read, and leaves out what is no manifest; without it these are all .yaml
+    `folders` states which files of folders are read, and leaves out what is no manifest; without it these are all .yaml
     and .yml files. A `cache` gives the documents of files that it has seen.
     """
     loaded = Loaded()

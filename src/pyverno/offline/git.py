@@ -1,7 +1,7 @@
 """Policies in git repositories: addresses, and clones of one commit into a temporary folder.
 
 The git program does the work, without prompts, hooks or symbolic links. A password, that of the address included, goes
-to git through its environment only, for the one host that the address names; it never stands in a command line, in an
+to git through its environment only, for the one host that the address names; it never is in a command line, in an
 error text or in what other programs remember.
 """
 
@@ -63,7 +63,7 @@ def is_git_url(text: str) -> bool:
 def parse_git_url(text: str, branch: str = "") -> GitSource:
     """Read `https://HOST/OWNER/REPOSITORY[/REST]`: REST is the branch, or a folder where the branch is given.
 
-    What stands before `@` becomes the credentials. Raises UsageError when owner or repository is missing.
+    What is before `@` becomes the credentials. Raises UsageError when owner or repository is missing.
 
     >>> parse_git_url("https://github.com/kyverno/policies/release-1.14")
     GitSource(url='https://github.com/kyverno/policies', branch='release-1.14', directory='')
@@ -96,7 +96,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _in_address(parts: SplitResult) -> Credentials | None:
-    """Return what stands before `@`; a token may stand there without a password."""
+    """Return what is before `@`; a token may be there without a password."""
     before, at, _ = parts.netloc.rpartition("@")
     if not at:
         return None
@@ -197,7 +197,7 @@ def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[
 
 
 def _redact(text: str, credentials: Credentials | None) -> str:
-    """Return git's words without the secret, however it is written; a token may stand in the place of a user name."""
+    """Return git's words without the secret, however it is written; a token may be in the place of a user name."""
     if credentials is None:
         return text
     secret = credentials.password or credentials.username

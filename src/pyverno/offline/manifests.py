@@ -1,6 +1,6 @@
 """The resource arguments of a command: files, folders, globs, stdin and http(s) addresses, read into documents.
 
-A folder is searched as `FolderRules` say; without them it gives its own files only. Downloads have limits of size and
+A folder is searched by its `FolderRules`; without them it gives its own files only. Downloads have limits of size and
 time, and redirects never leave the scheme of their address.
 """
 
@@ -123,6 +123,6 @@ async def _body(answer: aiohttp.ClientResponse, url: str, max_bytes: int) -> byt
 
 
 def _redact_url(url: str) -> str:
-    """Return an address without what stands before `@` and without its query, both of which may hold secrets."""
+    """Return an address without what is before `@` and without its query, both of which may hold secrets."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

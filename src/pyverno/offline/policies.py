@@ -3,7 +3,7 @@
 An argument is a file, a folder, a glob, `-` for standard input, the address of a git repository, or a name of the
 policy library such as `@pod-security/restricted`.
 
-A folder may hold other things beside policies (tests, manifests): documents of other API groups are left out
+A folder may hold other files beside policies (tests, manifests): documents of other API groups are left out
 there, while a file that is named itself must hold policies only. An API group that is nearly one of policies is an
 error in both.
 """
@@ -46,7 +46,7 @@ def load_policy_documents(
 ) -> Loaded:
     """Read policies; Kubernetes lists become their items. One bad source is one error, the others are still read.
 
-    `folders` says which files of folders are read; with it, an API group that is nearly one of policies is an error.
+    `folders` states which files of folders are read; with it, an API group that is nearly one of policies is an error.
     """
     loaded = Loaded()
     branch = git_branch

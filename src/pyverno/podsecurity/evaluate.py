@@ -108,7 +108,7 @@ def compile_pod_security(rule: JSON) -> PodSecurityCheck:
     document = rule if isinstance(rule, dict) else {}
     level, version = str(document.get("level") or ""), str(document.get("version") or "")
     parsed = parse_version(version)
-    # COMPAT: only `baseline` narrows the list, so `privileged` asks as much as `restricted`.
+    # COMPAT: only `baseline` narrows the list, so `privileged` requires as much as `restricted`.
     judges = tuple(
         (check.id, check.variant(parsed).judge)
         for check in CHECKS

@@ -44,7 +44,7 @@ def exclude_problems(
     """Return every problem of a list of excludes.
 
     `level` is the rule's level, or None for the entries of an exception, which know no level; `path` is where the
-    list stands. Values of the wrong type are left to the schema of the document.
+    list is. Values of the wrong type are left to the schema of the document.
 
     >>> [problem.text for problem in exclude_problems([{"controlName": "Capabilities"}], level="baseline")]
     ['exclude.images must be specified for the container level control']

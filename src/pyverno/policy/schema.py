@@ -1,7 +1,7 @@
 """Table-driven decoding of JSON documents into typed values, with every problem collected and located.
 
 A shape is a function from (value, cursor) to a typed value; `Record` builds shapes out of tables of `Field`. A shape
-never raises for a bad document: it reports to the cursor and goes on, so that one pass finds every problem. This
+never raises for a bad document: it reports to the cursor and continues, so that one pass finds every problem. This
 module must not know any policy kind.
 """
 

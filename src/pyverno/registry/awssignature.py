@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 of one request: for Amazon's registries and keys, and for storage that speaks S3.
+"""AWS Signature Version 4 of one request: for Amazon's registries and keys, and for storage with the interface of S3.
 
 Written after the public description of the signing process.
 """

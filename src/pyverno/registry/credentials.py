@@ -31,7 +31,7 @@ _TYPES: Final = {
 class Credential:
     """A user name with a password, or an identity token or registry token; texts that are not set are empty.
 
-    `source` says where it comes from, for messages; it never holds a secret.
+    `source` names its origin, for messages; it never holds a secret.
     """
 
     username: str = ""

@@ -361,7 +361,7 @@ class BlockingImages:
 
 
 def _referring(body: JSONObject, listed: Descriptor, digest: str) -> JSONObject:
-    """Return the manifest of a referrer; raises HostError when it refers to something else than its list says."""
+    """Return the manifest of a referrer; raises HostError when it refers to another object than its list."""
     subject = body.get("subject")
     if not isinstance(subject, dict) or subject.get("digest") != digest:
         raise HostError(f"the registry lists {listed.digest} as referring to an image that it does not refer to")

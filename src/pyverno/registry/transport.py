@@ -161,7 +161,7 @@ class Transport:
             raise HostError(f"no connection, or an answer of more than {max_bytes} bytes") from None
 
     async def _send_anywhere(self, call: RegistryCall) -> RegistryAnswer:
-        """Send a request by HTTPS; by HTTP where that is allowed and the registry does not speak HTTPS."""
+        """Send a request by HTTPS; by HTTP where that is allowed and the registry has no HTTPS."""
         allows_http = (call.allows_http or self._settings.allows_http) and not _is_local(call.registry)
         if not allows_http or call.registry not in self._plain:
             try:

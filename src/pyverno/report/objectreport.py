@@ -1,7 +1,7 @@
 """The report of one object: PolicyReports (wgpolicyk8s.io) or Reports (openreports.io) made of results of all sources.
 
 A report is named by the uid of its object, which owns it. Results are merged by policy and rule: the newest wins, and
-one that says the same as before keeps its timestamp, so that a report changes only when a result does.
+an unchanged one keeps its timestamp, so that a report changes only when a result does.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def merge_results(
     """Return the results of an object in the order of reports, each as `bounded_result` leaves it.
 
     `existing` are those of the present report, `scanned` those of a background scan and `others` those of ephemeral
-    reports, oldest first. `is_scanned` tells whether the scan alone decides about a result: such results of other
-    origins are dropped. `is_current` tells whether policy and rule still exist. The newest result wins; among equally
+    reports, oldest first. `is_scanned` states whether the scan alone decides about a result: such results of other
+    origins are dropped. `is_current` states whether policy and rule still exist. The newest result wins; among equally
     old ones the first.
 
     >>> def item(result, seconds):

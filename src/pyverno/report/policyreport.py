@@ -175,7 +175,7 @@ def build_report(
 
 
 def result_order(entry: ReportEntry) -> tuple[str | int, ...]:
-    """Return the key by which results stand in a report: policy, rule, source, object, time."""
+    """Return the key by which results are in a report: policy, rule, source, object, time."""
     rule, ref = entry.result.rule, entry.resource
     return (
         rule.policy.key,

@@ -13,7 +13,7 @@ __all__ = ["Problem", "located", "problem_of", "problems_of"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One error of the run itself: what is wrong, the stable code of the error, and where it stands if known."""
+    """One error of the run itself: what is wrong, the stable code of the error, and where it is if known."""
 
     message: str
     code: str = "error"

@@ -387,7 +387,7 @@ class Instruments:
                 yield instrument.read()
 
     def slices(self) -> Iterator[Reading]:
-        """Yield the same, a few series at a time: other work may go on in between."""
+        """Yield the same, a few series at a time: other work may run in between."""
         self.sweep()
         for instrument in tuple(self._all.values()):
             if instrument.is_enabled:

@@ -262,7 +262,7 @@ def _fault(fault: Fault) -> dict[str, object]:
 
 
 def _message_field(admission_request: AdmissionRequest, message: str) -> dict[str, object]:
-    """Return the text of a rule; one about a Secret may hold what stands in it."""
+    """Return the text of a rule; one about a Secret may hold what is in it."""
     return {} if admission_request.is_secret else {"message": message[:_LONGEST_TEXT]}
 
 

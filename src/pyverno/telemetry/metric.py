@@ -12,7 +12,7 @@ __all__ = ["Metric"]
 class Metric:
     """What a metric is called and measures, and the labels of its series, in the order in which values are given.
 
-    The name of a counter stands without `_total`. A counter that `is_common` is the same in every process of a
+    The name of a counter is without `_total`. A counter that `is_common` is the same in every process of a
     replica, because each of them sees the event. Kyverno does not have a metric that `is_addition`.
     """
 

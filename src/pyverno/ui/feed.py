@@ -43,7 +43,7 @@ Subscriber = Callable[[Sequence[Change]], Awaitable[None]]
 
 
 class StoreFeed:
-    """Writes to the store, in a thread, one batch at a time, and tells pages and subscribers what changed."""
+    """Writes to the store, in a thread, one batch at a time, and notifies pages and subscribers of changes."""
 
     def __init__(self, writer: Writer, live: LiveUpdates, *, now: Callable[[], float] = time.time) -> None:
         """Take the one writer of the store; `now` returns seconds since 1970."""

@@ -50,10 +50,10 @@ _MOST: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A filter with a name; `query` is as in the address of a page, `notes` say what of a board was left out.
+    """A filter with a name; `query` is as in the address of a page, `notes` name what of a board was left out.
 
-    `admission` limits who is shown the view; what a person may see of results does not depend on views. With `labels`
-    the view holds the namespaces that have them. `page` is the one it leads to: results or resources.
+    `admission` limits the users who see the view; what a person may see of results does not depend on views. With
+    `labels` the view holds the namespaces that have them. `page` is the one it leads to: results or resources.
     """
 
     name: str
@@ -152,7 +152,7 @@ def _of_board(name: str, board: JSONObject, document: Document) -> View:
 
 
 def _admission(item: JSONObject, document: Document) -> Admission:
-    """Return who is shown a view: `accessControl` with `emails` and `groups`, as Policy Reporter has it."""
+    """Return the users who see a view: `accessControl` with `emails` and `groups`, as Policy Reporter has it."""
     found = _mapping(item, "accessControl", document)
     return Admission(tuple(_texts(found.get("emails"))), tuple(_texts(found.get("groups"))))
 

@@ -353,7 +353,7 @@ class _Thread:
             raise TimeoutError(f"{what} has not ended after {seconds:g} seconds") from None
 
     def _tell_where(self, what: str) -> None:
-        """Print where all threads and all tasks of the loop stand."""
+        """Print where all threads and all tasks of the loop are."""
         print(f"\n{what}; this is where everything stands:", file=sys.stderr, flush=True)
         faulthandler.dump_traceback(file=sys.stderr)
         for task in asyncio.all_tasks(self._loop):

@@ -227,7 +227,7 @@ def _namespace_of(request: JSONObject, namespaces: tuple[JSONObject, ...]) -> JS
 
 @cache
 def mixture(every: int = 1) -> Mixture:
-    """Read the library, or only every so many of its policies, and what stands beside this module."""
+    """Read the library, or only every so many of its policies, and what is beside this module."""
     special = [each.value for each in load_documents(_SPECIAL.read_bytes(), file=_SPECIAL.name)]
     policies = [
         _enforced(each.value)

@@ -1,4 +1,4 @@
-"""One controller as a process with many flags: metrics by HTTPS, profiles, dumps without what stands in Secrets."""
+"""One controller as a process with many flags: metrics by HTTPS, profiles, dumps without what is in Secrets."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ OF_OTHERS = {
 
 
 def test_a_controller_with_many_flags(tmp_path: Path) -> None:
-    """Flags have one hyphen or two, stand in words or the environment; metrics are those that dashboards read."""
+    """Flags have one hyphen or two, are in words or the environment; metrics are those that dashboards read."""
     log = tmp_path / "log"
     webhook, metrics, profiles = free_port(), free_port(), free_port()
     flags = [

@@ -66,7 +66,7 @@ def test_a_user_with_create_only_can_not_change_objects(client: Client, namespac
 
 @pytest.mark.parametrize("way", [put, apply])
 def test_a_permission_to_create_may_name_the_object(client: Client, namespace: str, way: Way) -> None:
-    """The name stands in the path, so that a role can hold it."""
+    """The name is in the path, so that a role can hold it."""
     grant(client, namespace, "namer", "create", "update", "patch", names=("a",))
     assert 201 == way(client, namespace, "namer").status
     assert 403 == way(client, namespace, "namer", name="b").status

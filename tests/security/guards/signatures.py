@@ -1,7 +1,7 @@
 """The guards of the verification of signatures (I7).
 
 Each row: the name of the guard, its test, its module (below `images/verification` unless it begins with a room), the
-text that is taken away, and what stands there then.
+text that is taken away, and what is there then.
 """
 
 from __future__ import annotations

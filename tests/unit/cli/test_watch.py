@@ -47,7 +47,7 @@ def test_changes_below_folders_and_of_globs_start_a_run(tmp_path: Path) -> None:
 
 
 def test_files_that_a_run_writes_start_no_run(tmp_path: Path) -> None:
-    """The output may lie in a folder that is watched."""
+    """The output may be in a folder that is watched."""
     (tmp_path / "a.yaml").write_text("1")
     runs: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Selectors of constraints that Kubernetes refuses are errors with their place, and what they stand in never runs."""
+"""Selectors of constraints that Kubernetes refuses are errors with their place, and what they are in never runs."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def binding(kind, body):
 @pytest.mark.parametrize("field", ["namespaceSelector", "objectSelector"])
 @pytest.mark.parametrize("kind", BODIES)
 def test_a_bad_selector_is_reported_once_with_its_place(kind, field):
-    """Autogen copies the namespaceSelector, but the mistake stands in the policy once."""
+    """Autogen copies the namespaceSelector, but the mistake is in the policy once."""
     errors = compiled(policy(kind, f"{field}: {BAD}")).errors
     assert [(INVALID_SELECTOR, f"spec.matchConstraints.{field}", TEXT)] == located(errors)
     assert errors[0].location.line == 5

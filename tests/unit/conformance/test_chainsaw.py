@@ -54,7 +54,7 @@ FAILING: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.parametrize(("expected", "value", "problem"), FAILING)
 def test_what_does_not_hold_is_named_with_its_place(expected: Any, value: Any, problem: str) -> None:
-    """The first difference says where it is."""
+    """The first difference names its place."""
     assert [problem] == list(mismatches(expected, value, {}))
 
 

@@ -8,7 +8,7 @@ from pyverno.engine.rules.conditions import compile_conditions
 from pyverno.kube.json import JSON
 from pyverno.lang.runtime import Runtime
 
-# what stands in the policy and what came with the object, with the wildcard on one of the two sides
+# what is in the policy and what came with the object, with the wildcard on one of the two sides
 WILD_OBJECT, PLAIN_POLICY = "*", "NET_RAW"
 PLAIN_OBJECT, WILD_POLICY = "NET_RAW", "NET_*"
 OBJECT, LIST = "{{ request.object.caps }}", "{{ found.data.list }}"
@@ -60,7 +60,7 @@ def test_whose_wildcards_count(
 
 @pytest.mark.parametrize("operator", ["AnyNotIn", "AllNotIn", "NotIn"])
 def test_a_list_of_a_config_map_holds_patterns(operator: str) -> None:
-    """Where both sides are variables, the one that reads the request is data, on whichever side it stands."""
+    """Where both sides are variables, the one that reads the request is data, on whichever side it is."""
     assert not holds(operator, OBJECT, LIST, "ghcr.io/app", ["ghcr.io/*"])
     assert holds(operator, OBJECT, LIST, "*", ["ghcr.io/*"])
     assert holds(operator, "{{ found.data.list }}", OBJECT, ["*"], "ghcr.io/app")

@@ -75,7 +75,7 @@ def test_an_error_survives_the_wire(error: StatusError) -> None:
 
 
 def test_invalid_lists_its_fields_and_their_causes() -> None:
-    """Two fields stand in brackets, each is a cause of its own."""
+    """Two fields are in brackets, each is a cause of its own."""
     error = invalid(
         "apps",
         "Deployment",

@@ -32,5 +32,5 @@ def test_all_first_objects_are_valid() -> None:
 
 
 def test_a_server_whose_address_is_a_name_has_no_endpoints() -> None:
-    """Addresses stand in them, and names do not."""
+    """Addresses are in them, and names do not."""
     assert ["services"] == [key for key, _ in server_objects("cluster.example.com", 6443)]

@@ -54,7 +54,7 @@ def test_a_name_never_leaves_the_library(name: str) -> None:
 
 
 def test_a_folder_without_policies_has_none(tmp_path: Path) -> None:
-    """YAML that stands beside no README is no control."""
+    """YAML that is beside no README is no control."""
     (tmp_path / "README.md").write_text("")
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "a.yaml").write_text("a: 1")

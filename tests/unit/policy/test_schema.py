@@ -103,7 +103,7 @@ def test_deep_nesting_is_an_error_and_no_crash():
 
 
 def test_paths_are_written_like_field_paths():
-    """Keys that are no names stand in brackets."""
+    """Keys that are no names are in brackets."""
     assert path_text(("a", 0, "b", "c.d/e")) == "a[0].b[c.d/e]"
 
 

@@ -1,4 +1,4 @@
-"""LimitRanger: defaults for containers that say nothing about resources, and bounds for those that do."""
+"""LimitRanger: defaults for containers without resources, and bounds for those that set them."""
 
 from __future__ import annotations
 

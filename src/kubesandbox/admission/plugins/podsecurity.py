@@ -36,7 +36,7 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "jobs.batch": ("spec", "template"),
     "cronjobs.batch": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Storage keys of the controllers → where the pod stands in them."""
+"""Storage keys of the controllers → where the pod is in them."""
 
 _PASSED_BY = frozenset({"exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"})
 _OVERRIDDEN: Mapping[str, str] = {

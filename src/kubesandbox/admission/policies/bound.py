@@ -172,7 +172,7 @@ def _binding(body: JSONObject, policy: CompiledPolicy | None, written: JSONObjec
     actions = tuple(map(str, (body.get("spec") or {}).get("validationActions") or ()))
     kind = (written.get("spec") or {}).get("paramKind")
     params = GVK(*parse_api_version(str(kind.get("apiVersion") or "")), str(kind.get("kind") or "")) if kind else None
-    # what does not compile is kept: it errs, and failurePolicy says what that means
+    # a policy that does not compile is kept: it errs, and failurePolicy decides
     return Bound(body["metadata"]["name"], matcher, actions, PolicySet((replace(policy, rules=(rule,)),)), params)
 
 

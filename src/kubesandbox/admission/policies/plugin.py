@@ -166,7 +166,7 @@ class AdmissionPolicies:
                         collected.setdefault(key, {})[_cut(value)] = None
             judgement.denied += [] if policy.ignores_errors else [(_denial_text(each), "") for each in problems]
             for key, values in collected.items():
-                # Kubernetes: what bindings and parameters say differently is joined
+                # Kubernetes: different values of bindings and parameters are joined
                 notes.annotate(f"{policy.name}/{key}", ", ".join(values))
         if judgement.recorded:
             is_listed = self._kube_version >= _LISTS_FAILURES

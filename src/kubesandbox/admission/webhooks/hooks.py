@@ -154,7 +154,7 @@ class HookSource:
         return found
 
     async def invocation(self, hook: Hook, type: ResourceType, versions: Versions) -> Invocation | None:
-        """Return how a webhook is to be called for a request, None when selectors or conditions say no.
+        """Return how a webhook is to be called for a request, None when selectors or conditions exclude it.
 
         Raises StatusError.
         """

@@ -35,7 +35,7 @@ def has_selector(service: JSONObject) -> bool:
 def endpoints_of(service: JSONObject, pods: Sequence[JSONObject]) -> JSONObject:
     """Return the Endpoints of a Service that selects these pods.
 
-    Pods with the same port numbers stand together, since named ports may differ from pod to pod.
+    Pods with the same port numbers are together, since named ports may differ from pod to pod.
     """
     publish = at(service, "spec", "publishNotReadyAddresses", default=False)
     subsets: dict[tuple[tuple[str, int, str], ...], JSONObject] = {}
@@ -61,7 +61,7 @@ def endpoints_of(service: JSONObject, pods: Sequence[JSONObject]) -> JSONObject:
 def slice_of(service: JSONObject, pods: Sequence[JSONObject]) -> JSONObject:
     """Return the EndpointSlice of a Service that selects these pods, still without a name.
 
-    All pods stand in one slice; where named ports differ, those of the first pod count.
+    All pods are in one slice; where named ports differ, those of the first pod count.
     """
     publish = at(service, "spec", "publishNotReadyAddresses", default=False)
     listed = _addressed(pods, with_leaving=True)

@@ -32,7 +32,7 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to say where a Service leads: how it is written, and what is done when the Service is gone."""
+    """One way to publish where a Service leads: how it is written, and what is done when the Service is gone."""
 
     resource: str
     write: Callable[[LocalClient, JSONObject, list[JSONObject]], Awaitable[None]]

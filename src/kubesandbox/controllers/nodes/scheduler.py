@@ -1,6 +1,6 @@
 """The scheduler: binds each waiting pod to the first node that fits, or reports why none does.
 
-`fitting` says which pods fit on which nodes. The scheduler changes nothing of a pod but its binding and its condition
+`fitting` decides which pods fit on which nodes. The scheduler changes only the binding of a pod and its condition
 `PodScheduled`.
 """
 

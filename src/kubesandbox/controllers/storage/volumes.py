@@ -127,7 +127,7 @@ class Claims:
 
 
 class Volumes:
-    """Says in what phase volumes are, and deletes those whose claim is gone when they are made so."""
+    """Sets the phase of volumes, and deletes those whose claim is gone if their policy wants that."""
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the tools."""

@@ -180,7 +180,7 @@ def schedule_of(body: JSONObject) -> Schedule:
 
 
 def due_time(body: JSONObject, schedule: Schedule, now: datetime) -> Due:
-    """Return the last time of a schedule that lies between its last use and now, and the next after now.
+    """Return the last time of a schedule that is between its last use and now, and the next after now.
 
     >>> cron = {"metadata": {"creationTimestamp": "2030-01-01T00:00:30Z"}}
     >>> found = due_time(cron, parse_standard("*/5 * * * *"), datetime(2030, 1, 1, 0, 12, tzinfo=UTC))
@@ -197,7 +197,7 @@ def due_time(body: JSONObject, schedule: Schedule, now: datetime) -> Due:
     while found is not None and found <= now:
         last, missed = found, missed + 1
         if missed > MANY:
-            # the exact number does not matter any more; go on from near the end
+            # the exact number does not matter any more; continue near the end
             found = _after(schedule, datetime.fromtimestamp(max(now.timestamp() - 86_400, found.timestamp()), UTC))
             while found is not None and found <= now:
                 last, found = found, _after(schedule, found)

@@ -1,6 +1,6 @@
 """Jobs: pods that run to their end, until enough have succeeded or too many have failed.
 
-Every finished pod is counted once: its uid stands in `uncountedTerminatedPods` until its finalizer is removed.
+Every finished pod is counted once: its uid is in `uncountedTerminatedPods` until its finalizer is removed.
 `jobstatus` works out what a Job needs next. Numbered completions, failure policies and success policies are not
 implemented: an `Indexed` Job runs like any other. Finished pods are never deleted.
 """

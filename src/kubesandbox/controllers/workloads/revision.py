@@ -65,7 +65,7 @@ def sorted_revisions(revisions: Iterable[JSONObject]) -> list[JSONObject]:
 
 
 def revision_of(owner: JSONObject, known: Sequence[JSONObject], *, hash_label: str) -> JSONObject:
-    """Return the ControllerRevision of an owner's template: one that is known and says the same, or a new one.
+    """Return the ControllerRevision of an owner's template: a known one with equal content, or a new one.
 
     What is returned has the highest number; a known one is to be written when its number changed.
     """

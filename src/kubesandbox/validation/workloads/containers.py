@@ -220,7 +220,7 @@ def _resource_name(name: str, path: str, errors: Errors) -> None:
 
 
 def resource_errors(value: JSON, path: str, errors: Errors) -> None:
-    """Check what a container asks for: known names, no negative amounts, requests within limits."""
+    """Check the resources of a container: known names, no negative amounts, requests within limits."""
     limits, requests = value.get("limits") or {}, value.get("requests") or {}
     for kind, quantities in (("limits", limits), ("requests", requests)):
         for name, text in quantities.items():

@@ -72,7 +72,7 @@ def _selector(spec: JSONObject, kind: str, errors: Errors) -> None:
 
 
 def matches(spec: JSONObject, errors: Errors) -> bool:
-    """Check that a selector takes the labels of its template; tell whether it can be read."""
+    """Check that a selector takes the labels of its template; return whether it can be read."""
     """Check that the selector selects the template's labels; tell whether the selector can be read at all."""
     selector = spec.get("selector")
     labels = _template_labels(spec)

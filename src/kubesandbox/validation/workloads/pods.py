@@ -1,6 +1,6 @@
 """Pods and their templates.
 
-`pod_spec` judges what stands in `spec`; `pod_update` what may change afterwards.
+`pod_spec` judges what is in `spec`; `pod_update` what may change afterwards.
 """
 
 from __future__ import annotations

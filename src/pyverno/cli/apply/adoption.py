@@ -48,7 +48,7 @@ def own_result(rule: str, status: Status, message: str, path: Path = ()) -> Rule
 
 
 class Adoption:
-    """Accepts failures of one run, and says in the end what of it is out of date."""
+    """Accepts failures of one run, and reports in the end which entries are out of date."""
 
     def __init__(self, options: ApplyOptions, session: Session, crds: Sequence[JSONObject] = ()) -> None:
         self._options = options
@@ -202,7 +202,7 @@ class Adoption:
 
         `is_partial` is set when not all resources were judged.
         """
-        sys.stdout.flush()  # the notes stand below the results
+        sys.stdout.flush()  # the notes are below the results
         if self._suppressed:
             report_note(f"{_count(self._suppressed, 'failure')} suppressed in manifests")
         baseline = self._baseline
@@ -263,7 +263,7 @@ def without(value: JSON, cuts: Collection[Path]) -> JSON:
 
 
 def original(path: Path, cuts: Collection[Path]) -> Path:
-    """Return where something stands in a value, by its path in the value without some list elements.
+    """Return where something is in a value, by its path in the value without some list elements.
 
     >>> original(("a", 0, "x"), [("a", 0), ("a", 1)])
     ('a', 2, 'x')

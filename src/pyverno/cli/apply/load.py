@@ -126,7 +126,7 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
 
 
 def check_not_empty(inputs: Inputs, rules: int) -> None:
-    """Add an error when there is nothing to judge, or nothing to judge it by, and no other error says why."""
+    """Add an error when there is nothing to judge, or nothing to judge it by, and no other error explains it."""
     if inputs.errors:
         return
     if not rules:

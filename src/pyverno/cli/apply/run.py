@@ -118,7 +118,7 @@ def _lint(options: ApplyOptions, inputs: Inputs, session: Session) -> Sequence[D
 
 
 _MARKERS = ("pyverno:", "pyverno.io/ignore")
-"""One of them stands in the text of every manifest with suppressions."""
+"""One of them is in the text of every manifest with suppressions."""
 
 
 def _open_adoption(options: ApplyOptions, inputs: Inputs, session: Session) -> Adoption | None:

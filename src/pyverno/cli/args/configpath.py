@@ -21,8 +21,8 @@ def runs_as_kyverno() -> bool:
 def config_path(words: Sequence[str]) -> str:
     """Return the path of the file, "" without one: that of `--config`, or the nearest up to the root of the repository.
 
-    Outside a repository only the working folder counts: folders above it may belong to anybody. The command has none
-    under the name `kyverno`.
+    Outside a repository only the working folder counts: folders above it may belong to other users. The command has
+    none under the name `kyverno`.
     """
     given = ""
     for position, word in enumerate(words):

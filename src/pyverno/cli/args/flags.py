@@ -168,7 +168,7 @@ def parse_fast(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, 
             arguments.append(word)
             continue
         flag = named.get(word)
-        # the verbosity may stand without its value
+        # the verbosity may be without its value
         if flag is None or word == "--v":
             return None
         if flag.kind == "switch":

@@ -38,7 +38,7 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: the flag, the value as the flag takes it, and where it stands."""
+    """One setting: the flag, the value as the flag takes it, and where it is."""
 
     section: str
     key: str

@@ -1,6 +1,6 @@
 """Which objects an API server admits, by the schemas, defaults and validation of the sandbox.
 
-An object that is refused is mended where its errors say: what is required is filled in, what is forbidden or invalid is
+A refused object is mended where its errors point: what is required is filled in, what is forbidden or invalid is
 taken away. Random objects are hardly ever valid, and only admitted ones tell policies apart.
 """
 
@@ -111,7 +111,7 @@ def _built_in(kube_version: str) -> tuple[ObjectSchemas, ResourceTable]:
 
 
 def refusal_of(kube_version: str) -> Callable[[JSONObject], bool]:
-    """Return what tells whether an API server of this version refuses an object of a kind that it knows.
+    """Return a test for objects that an API server of this version refuses.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": []}}
     >>> refusal_of("1.35")(pod)

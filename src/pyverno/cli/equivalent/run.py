@@ -72,7 +72,7 @@ class _Side:
 
     @property
     def digest(self) -> str:
-        """A hash of what the policies say, which layout and comments do not change."""
+        """A hash of the policies' content, which layout and comments do not change."""
         return hashlib.sha256("\n".join(sorted(encode(each) for each in self.documents)).encode()).hexdigest()
 
 
@@ -201,7 +201,7 @@ def _record(
 
 
 def _sender(case: Case) -> JSONObject:
-    """Return who sends the request and what its namespace is like, where that is not the plain user and namespace."""
+    """Return the user and the namespace of the request, where they are not the plain ones."""
     return {
         **({"subresource": case.subresource} if case.subresource else {}),
         **({"userInfo": case.user.to_json()} if case.user != ALICE else {}),

@@ -1,1 +1,1 @@
-"""`pyverno explain`: why each rule says what it says about a resource, and what would have to change."""
+"""`pyverno explain`: why each rule has its result for a resource, and what would have to change."""

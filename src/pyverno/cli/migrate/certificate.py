@@ -1,4 +1,4 @@
-"""What was tried to tell a policy from its conversion: the comparison, its record, and the annotation made of it."""
+"""The certificate of a conversion: its comparison with the policy, the record of that, and an annotation made of it."""
 
 from __future__ import annotations
 

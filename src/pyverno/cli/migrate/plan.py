@@ -1,7 +1,7 @@
 """The steps of a change to converted policies, each with its manifests and its check.
 
-Policies that validate stand beside each other for a while: the new ones audit, then enforce, then the old ones go. Two
-policies that mutate or generate never stand beside each other: they are exchanged in one step.
+Policies that validate run side by side for a while: the new ones audit, then enforce, then the old ones go. Two
+policies that mutate or generate never run side by side: they are exchanged in one step.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _audited(old: JSONObject) -> JSONObject:
 
 
 def print_steps(steps: Sequence[Step]) -> str:
-    """Return the steps as one YAML stream; what to do and to check stands above the manifests."""
+    """Return the steps as one YAML stream; what to do and to check is above the manifests."""
     parts = []
     for number, step in enumerate(steps, 1):
         head = [f"# step {number}: {step.action}", f"# check: {step.check}"]

@@ -16,7 +16,7 @@ class RuleLine:
     """What became of one rule, or of a document without rules.
 
     `state` is `converted (tested)`, `converted, not tested`, `converted, differs` or `not convertible`; `reason`
-    stands behind it where there is more to say.
+    follows where there is more.
     """
 
     source: str

@@ -1,7 +1,7 @@
 """The files of a converted suite: where it goes, which files it names, and which of them go with it.
 
 A suite keeps its place relative to the argument below which it was found. Files below that argument are copied to the
-same place in the new folder; what lies elsewhere, and whole folders, is named by a path from the new place.
+same place in the new folder; what is elsewhere, and whole folders, is named by a path from the new place.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The policy library as one HTML page that can be searched, without anything from the network.
 
-The only script is the page's own; its hash stands in the content security policy, so that no other script can run.
+The only script is the page's own; its hash is in the content security policy, so that no other script can run.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ _LEGEND = "(< only in expected, > only in actual)"
 class Row:
     """One line of the result table; `outcome` is Pass, Fail, Skip or IGNORED (hidden, but checked in strict mode).
 
-    `vacuous` says why the row proves nothing ("" = it does).
+    `vacuous` is the reason why the row proves nothing ("" = it does).
     """
 
     policy: str

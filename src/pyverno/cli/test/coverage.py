@@ -39,7 +39,7 @@ __all__ = ["CoveredBranch", "PolicyCoverage", "coverage_of", "merged", "percent"
 
 @dataclass(frozen=True, slots=True)
 class CoveredBranch:
-    """A branch of a policy, where it stands, and the rows that cover it (`file:line`)."""
+    """A branch of a policy, where it is, and the rows that cover it (`file:line`)."""
 
     branch: Branch
     location: Location
@@ -107,17 +107,17 @@ def coverage_of(
     suite: Suite,
     judged: Sequence[ReviewedManifest],
     rows: Iterable[Row],
-    asked: Sequence[ExpectedResult],
+    expected_results: Sequence[ExpectedResult],
     test_file: str,
 ) -> tuple[PolicyCoverage, ...]:
     """Return the coverage of the policies of a suite whose manifests were reviewed with explanations.
 
-    `asked` are the expected results that `rows` were made from; `test_file` is the name that rows are shown with.
+    `expected_results` are those that `rows` were made from; `test_file` is the name that rows are shown with.
     """
     proving = {id(row.expected) for row in rows if row.outcome == "Pass" and not row.vacuous}
     items = {id(item.policy.info): item for item in suite.compilation.items if item.policy is not None}
     taken: dict[int, dict[BranchKey, dict[str, None]]] = {}
-    for expected in asked:
+    for expected in expected_results:
         if id(expected) not in proving:
             continue
         line = suite.test.document.location(expected.path).line

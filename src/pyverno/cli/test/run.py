@@ -372,7 +372,7 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
         sys.stdout.flush()
         report_error(f"{suite.name}: {text}")
     if options.fail_only:
-        # Kyverno: what failed stands in one table at the end
+        # Kyverno: what failed is in one table at the end
         return
     _print(options, "")
     if outcome.rows and not options.output_format:

@@ -50,7 +50,7 @@ def _silent_rows(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _missing_rule(suite: Suite, expected: ExpectedResult) -> str:
-    """Say that none of the policies of this name has the rule."""
+    """Report that none of the policies of this name has the rule."""
     policies = [each for each in suite.compilation.policies if each.info.name == expected.policy_name]
     if not expected.rule or not policies or any(each.info.kind not in RULE_KINDS for each in policies):
         return ""

@@ -54,7 +54,7 @@ class LoginOptions:
         return bool(self.issuer or self.proxy_user_header)
 
     def check(self) -> None:
-        """Raise UsageError for flags that do not fit together: a door that stands open by mistake is none."""
+        """Raise UsageError for flags that do not fit together: a door that is open by mistake is none."""
         if self.issuer and self.proxy_user_header:
             raise UsageError("give either --oidc-issuer or --proxy-user-header, not both")
         if self.issuer and not self.public_url:

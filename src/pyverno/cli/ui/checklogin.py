@@ -1,4 +1,4 @@
-"""`pyverno ui check-login`: asks the issuer as a login does, and says step by step what is wrong.
+"""`pyverno ui check-login`: queries the issuer as a login does, and reports step by step what is wrong.
 
 No token, code or secret is printed: of a token only the names of its claims.
 """

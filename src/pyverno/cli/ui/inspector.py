@@ -1,4 +1,4 @@
-"""What one cluster says now about a policy, an exception or a result: texts, explanations, drafts of exceptions.
+"""The current state of a policy, an exception or a result in one cluster: texts, explanations, drafts of exceptions.
 
 Policies, exceptions and namespaces are read again when they are older than a few seconds; objects are read for each
 question. Nothing is written to the cluster.
@@ -103,7 +103,7 @@ class ClusterInspector:
         return {"policies": policies, "resources": resource, "rules": rules}
 
     async def draft(self, result: StoredResult) -> JSONObject:
-        """Return the narrowest exception for a result, and what the engine says without it and with it."""
+        """Return the narrowest exception for a result, and the results of the engine without it and with it."""
         found = result.collected.finding
         policies, resource = await self._texts(result)
         async with self._turns:

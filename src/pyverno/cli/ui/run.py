@@ -266,7 +266,7 @@ def _hosts(options: UiOptions) -> frozenset[str]:
 
 
 async def _namespaces(readers: ReaderPool) -> Iterable[str]:
-    """Return the namespaces that there are results about, whoever asks."""
+    """Return the namespaces that have results, for any user."""
     token = SCOPE.set(None)
     try:
         return await readers.ask(lambda reader: [name for name, _ in reader.counts(NO_FILTER, ("namespace",))])

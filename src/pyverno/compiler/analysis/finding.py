@@ -22,7 +22,7 @@ __all__ = ["Check", "CheckModule", "Finding", "Observation", "Witness"]
 class Witness:
     """An object that shows a finding.
 
-    `results` are rules and what they say of the object, for a CREATE request; `after` are the objects that rules leave
+    `results` are rules and their results for the object, for a CREATE request; `after` are the objects that rules leave
     or make of it, one after the other.
     """
 

@@ -236,7 +236,7 @@ def _decode(shape: Record, raw: JSON, policy: ValidatingPolicy | MutatingPolicy 
     return spec
 
 
-# Fixed patterns; what stands before `object` does not matter, so other names that end like it are hit too.
+# Fixed patterns; what is before `object` does not matter, so other names that end like it are hit too.
 _METADATA = regex(r"(object|oldObject)\.metadata(?!\.namespace(?![A-Za-z0-9_]))", re.ASCII)
 _SPEC = regex(r"(object|oldObject)\.spec(?!\.namespace(?![A-Za-z0-9_]))", re.ASCII)
 

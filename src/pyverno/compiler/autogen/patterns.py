@@ -116,7 +116,7 @@ def _blocks(rule: Rule) -> Iterator[ResourceFilter]:
 
 
 def _names_single_pods(block: ResourceFilter) -> bool:
-    """Return whether a block asks for something that holds for Pods and not for the controllers."""
+    """Return whether a block requires something that holds for Pods and not for the controllers."""
     resources = block.resources
     written = block.raw.get("resources") or {}
     return bool(

@@ -39,7 +39,7 @@ BranchKey: TypeAlias = tuple[FieldPath, int, str]
 class Branch:
     """One outcome of one place; `rule` is the name of its rule ("" in policies in CEL).
 
-    `kind` is what stands there (`match`, `condition`, `pattern`, `expression`, ...) and `text` how it is written.
+    `kind` is what is there (`match`, `condition`, `pattern`, `expression`, ...) and `text` how it is written.
     `part` numbers the sub-expressions of a CEL expression, -1 is the whole; `offset` is where the part starts.
     """
 

@@ -70,7 +70,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionWarning:
-    """What is wrong with one expression, for each kind for which it is wrong, and where the expression stands."""
+    """What is wrong with one expression, for each kind for which it is wrong, and where the expression is."""
 
     field_ref: str
     warning: str

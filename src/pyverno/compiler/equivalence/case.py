@@ -1,4 +1,4 @@
-"""One request of a comparison: the object, what is done to it, who does it, and the labels of the namespace."""
+"""One request of a comparison: the object, the operation, the user, and the labels of the namespace."""
 
 from __future__ import annotations
 

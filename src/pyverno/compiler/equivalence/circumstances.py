@@ -1,6 +1,6 @@
 """Users and namespaces of generated requests: those that the policies tell apart, and others beside them.
 
-A policy that looks at nobody's name is judged for one user and for namespaces without labels of their own.
+A policy that looks at no user is judged for one user and for namespaces without labels of their own.
 """
 
 from __future__ import annotations

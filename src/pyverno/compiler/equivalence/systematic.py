@@ -1,4 +1,4 @@
-"""Objects that differ from a plain one in one place: each field that the policies mention, with each telling value.
+"""Objects that differ from a plain one in one field that the policies mention, for each value that matters.
 
 Random objects seldom hit the boundary of a condition; these do, in a few hundred steps. They need not be valid.
 """
@@ -56,7 +56,7 @@ def plain_object(info: KindInfo) -> JSONObject:
 
 
 def systematic_objects(material: Material, info: KindInfo, schemas: SchemaSet) -> Iterator[JSONObject]:
-    """Yield a plain object of a kind, and it with one mentioned field set to each value that tells."""
+    """Yield a plain object of a kind, and it with one mentioned field set to each value that matters."""
     plain = plain_object(info)
     yield plain
     schema = schemas.find(info.group, info.version, info.kind)

@@ -37,7 +37,7 @@ class PodVariable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The scope of a rule and its copies. `has_pods` tells that the checks read `variables.pod`, not the object."""
+    """The scope of a rule and its copies. `has_pods` means that the checks read `variables.pod`, not the object."""
 
     rule: Rule
     scope: Scope
@@ -47,7 +47,7 @@ class Frame:
 
     @property
     def root(self) -> str:
-        """The object that the checks read, the old one on DELETE unless `subject` says another."""
+        """The object that the checks read, the old one on DELETE unless `subject` is another."""
         return self.subject or self.scope.subject
 
     @property

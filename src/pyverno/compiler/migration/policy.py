@@ -72,7 +72,7 @@ class PolicyConversion:
 
 
 def digest_of(document: JSONObject) -> str:
-    """Return the digest of what a policy says: its spec, whatever its comments, order of fields and annotations.
+    """Return the digest of a policy's content: its spec, whatever its comments, order of fields and annotations.
 
     >>> digest_of({"spec": {"a": 1, "b": 2}}) == digest_of({"metadata": {}, "spec": {"b": 2, "a": 1}})
     True
@@ -113,7 +113,7 @@ def convert_policy(
     assumes_types: bool = False,
     selected: Callable[[str], bool] = lambda _: True,
 ) -> PolicyConversion:
-    """Convert a policy rule by rule; `selected` tells by the name which rules are to be converted."""
+    """Convert a policy rule by rule; `selected` chooses the rules to convert by their names."""
     outcomes: dict[str, RuleOutcome] = {}
     drafts: dict[str, _Draft] = {}
     others: dict[str, tuple[JSONObject, ...]] = {}

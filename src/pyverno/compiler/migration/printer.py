@@ -17,7 +17,7 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 def print_policy(document: JSONObject, comments: Sequence[str] = ()) -> str:
-    """Return a policy as YAML; `comments` are the lines that stand above it.
+    """Return a policy as YAML; `comments` are the lines that are above it.
 
     >>> print(print_policy({"kind": "X", "expression": "a"}, ["# why"]), end="")
     # why
@@ -58,7 +58,7 @@ def fold(text: str, width: int = WIDTH, indent: str = "") -> str:
 
 
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """Split at the weakest operator that stands outside of brackets and quotes."""
+    """Split at the weakest operator that is outside of brackets and quotes."""
     found: dict[str, list[int]] = {}
     depth = 0
     for index, character, is_quoted in scan(text):

@@ -1,4 +1,4 @@
-"""Types of fields, as far as schemas say them: what a value can be, and how it can be missing.
+"""Types of fields, as far as schemas declare them: what a value can be, and how it can be missing.
 
 The converter writes CEL for objects that an API server has decoded and completed. There an `omitempty` field is never
 null and never zero, a required one is always there, and a list without `omitempty` can be null.
@@ -67,7 +67,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """The type of a value, and how it can be missing where it stands.
+    """The type of a value, and how it can be missing where it is.
 
     `is_nullable` is true where null reaches admission. `enum` are the only values, if there is such a list.
     `merge_keys` identify the elements of a list that merges.

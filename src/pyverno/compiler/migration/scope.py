@@ -54,7 +54,7 @@ class Condition:
 class Scope:
     """What requests a rule is for, in the terms of policies in CEL.
 
-    `reads_users` tells that a condition asks who makes the request, which a background scan does not know.
+    `reads_users` means that a condition reads the user of the request, which a background scan does not know.
     """
 
     targets: tuple[Target, ...]

@@ -222,7 +222,7 @@ def compare(left: Cel, operator: str, right: Cel) -> Cel:
 
 
 def ternary(condition: Cel, yes: Cel, no: Cel) -> Cel:
-    """Return a choice; a nested one only stands in the last place without parentheses.
+    """Return a choice; a nested one only is in the last place without parentheses.
 
     >>> str(ternary(Cel("a", CelType.BOOL), literal(1), literal(2)))
     'a ? 1 : 2'

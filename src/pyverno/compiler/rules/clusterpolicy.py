@@ -85,7 +85,7 @@ def _lower_match_conditions(written: tuple[NamedExpression, ...], parser: Parser
 
 
 def _behind(conditions: Guard | Unavailable, rule: CompiledRule) -> CompiledRule:
-    """Return a rule that match conditions stand in front of; they look at more than its fast tier does."""
+    """Return a rule that match conditions are in front of; they look at more than its fast tier does."""
     if isinstance(conditions, Unavailable):
         return replace(rule, action=conditions, fast_tier=None)
     return replace(rule, guards=(conditions, *rule.guards), fast_tier=None)

@@ -25,7 +25,7 @@ def lower_context(entries: Sequence[ContextEntry], parser: Parser) -> tuple[Bind
 def data_names(entries: Sequence[ContextEntry], known: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return the names in `known` and those of entries whose values the requester writes.
 
-    Those are variables that read the request, or other such entries, and what a registry says about an image.
+    Those are variables that read the request, or other such entries, and data of an image from a registry.
     """
     if not entries:
         return known

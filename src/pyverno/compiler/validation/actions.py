@@ -209,7 +209,7 @@ def _check_json_patch(text: str, path: Path, findings: Findings) -> None:
 
 
 def check_elements(rule: Rule, findings: Findings) -> None:
-    """Report variables of foreach loops that stand outside of any loop."""
+    """Report variables of foreach loops that are outside of any loop."""
     pending: list[tuple[JSON, Path]] = [(rule.raw, ())]
     while pending:
         value, place = pending.pop()

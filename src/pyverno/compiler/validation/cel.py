@@ -1,6 +1,6 @@
 """Checks of CEL policies, their exceptions and bindings that need no types: what webhooks and schemas refuse.
 
-Expressions are parsed where a check asks which names they use, but compiling them is the lowering's business. (Kyverno:
+Expressions are parsed where a check needs the names they use, but compiling them is the lowering's business. (Kyverno:
 pkg/cel/policies, config/crds/policies.kyverno.io)
 """
 
@@ -48,7 +48,7 @@ _NO_VARIABLES = (
 
 
 def check_cel_document(policy: AnyPolicy, findings: Findings) -> None:
-    """Check a document of any kind that has to do with CEL; about Kubernetes' own policies there is nothing to say."""
+    """Check a document of any kind that has to do with CEL; Kubernetes' own policies have no findings."""
     match policy:
         case CelPolicy():
             check_cel_policy(policy, findings)
@@ -61,7 +61,7 @@ def check_cel_document(policy: AnyPolicy, findings: Findings) -> None:
 def check_cel_policy(policy: CelPolicy, findings: Findings) -> None:
     """Check a policy; one of a namespace makes no HTTP calls."""
     _check_constraints(policy, findings)
-    if not isinstance(policy, ImageValidatingPolicy):  # COMPAT: the schema of this kind asks for no unique names
+    if not isinstance(policy, ImageValidatingPolicy):  # COMPAT: the schema of this kind requires no unique names
         _check_names(policy, findings)
     match policy:
         case MutatingPolicy():

@@ -124,7 +124,7 @@ def _check_reduced(block: JSON, path: Path, findings: Findings) -> None:
 
 
 def check_condition_block(block: JSON, path: Path, findings: Findings, *, complete: bool) -> None:
-    """Check one conditions value; `complete` asks for key and value in every condition."""
+    """Check one conditions value; `complete` requires key and value in every condition."""
     if not isinstance(block, dict | list):
         findings.error("conditions", path, "conditions must be an object with `any` and `all`, or a list")
         return

@@ -31,7 +31,7 @@ class Findings:
     def error(self, code: str, path: Path, message: str, *, at: Place | None = None) -> None:
         """Record an error; rules made by autogen have the path of their origin, so their errors fall together.
 
-        `at` is the exact place of what stands at the path, where it is known.
+        `at` is the exact place of what is at the path, where it is known.
         """
         where = path_text(path)
         location = locate(self.source, path) if at is None else at.location(self.source)

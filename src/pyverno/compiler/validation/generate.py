@@ -85,7 +85,7 @@ def _known_scope(selector: str, kinds: KindTable) -> bool | None:
 
 
 def _check_scope(pattern: GeneratePattern, path: Path, findings: Findings, kinds: KindTable) -> None:
-    # Kyverno offline knows no cluster-scoped kinds and asks for a namespace every time; here known kinds decide.
+    # Kyverno offline knows no cluster-scoped kinds and requires a namespace every time; here known kinds decide.
     cluster_scoped = _known_scope(_selector(pattern), kinds)
     if cluster_scoped is False and not pattern.namespace:
         text = "target namespace must be set for a namespaced resource"

@@ -42,7 +42,7 @@ def validate(
 ) -> Problems:
     """Return all errors and warnings of a decoded policy.
 
-    `old` is the policy that an update replaces. `kinds` says which kinds are cluster-scoped; only with
+    `old` is the policy that an update replaces. `kinds` has the scope of kinds; only with
     `kinds_are_complete` (a table that came from a cluster) are unknown kinds warned about. Never raises for a bad
     policy.
     """

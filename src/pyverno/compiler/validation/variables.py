@@ -82,7 +82,7 @@ class _Allowed:
         return any(wildcard_match(pattern, unquoted) for pattern in self.patterns)
 
     def refusal(self, text: str) -> str:
-        """Say that a variable is refused, and what was probably meant."""
+        """Report a refused variable, with what was probably meant."""
         unquoted = text.replace('"', "")
         name = _name_of(unquoted)
         if name in _OF_ADMISSION:
@@ -252,7 +252,7 @@ def _check_document(
 
 
 def _place(template: Template, variable: Variable, path: Path, target: int) -> Place | None:
-    """Return where a variable stands; None for one in the name of a field."""
+    """Return where a variable is; None for one in the name of a field."""
     if variable.in_key:
         return None
     from pyverno.lang.template.positions import find_offset, find_steps  # only for what is reported

@@ -58,13 +58,13 @@ class AuditPass:
         settings: AuditSettings,
         *,
         host: Callable[[], Host],
-        told: AuditObserver,
+        observer: AuditObserver,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the settings, the source of hosts, an observer of results, and a callback for dropped requests."""
         workers = max(settings.workers, 1)
         self._host = host
-        self._told = told
+        self._observer = observer
         self._lost = lost
         self._has_lost = False
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="audit")
@@ -119,7 +119,7 @@ class AuditPass:
 
         found = await asyncio.get_running_loop().run_in_executor(self._pool, review)
         outcome = AdmissionOutcome(put_off.answer, found)
-        self._told.audited(put_off.admission_request, put_off.path, outcome, time.monotonic() - began)
+        self._observer.audited(put_off.admission_request, put_off.path, outcome, time.monotonic() - began)
         self._has_lost = False
 
     def _lose(self, put_off: _PutOff, reason: str) -> None:

@@ -52,13 +52,13 @@ class Followup:
         settings: FollowupSettings,
         cluster: ClusterState,
         events: Events,
-        *told: Observer,
+        *observers: Observer,
         host: Callable[[], Host],
         metrics: Metrics | None = None,
     ) -> None:
         """Take the client, the settings, the cluster state, the writer of events, and the source of hosts.
 
-        `told` are further observers of policies evaluated after the response.
+        `observers` are further observers of policies evaluated after the response.
         """
         self._events = events
         self._metrics = metrics
@@ -77,7 +77,10 @@ class Followup:
             lost=self._report_lost,
         )
         self._audit = AuditPass(
-            settings.audit, host=host, told=Observers(*told, self._events, self._reports), lost=self._count_unaudited
+            settings.audit,
+            host=host,
+            observer=Observers(*observers, self._events, self._reports),
+            lost=self._count_unaudited,
         )
         self._observers = Observers(self._reports, self._writer, self._audit)
 

@@ -48,7 +48,7 @@ def status_of(
 
 
 def _legacy(policy: ClusterPolicy, is_ready: bool, refusal: str, now: str, missing: Sequence[str]) -> JSONObject:
-    # Kyverno: the one condition is about the webhook; that objects cannot be scanned is no reason not to be ready
+    # Kyverno: the only condition concerns the webhook; that objects cannot be scanned is no reason not to be ready
     ready = f"Ready, but not for reporting, missing permissions: {'; '.join(missing)}." if missing else "Ready"
     rules = expand(policy)
     count = dict.fromkeys(_COUNTED.values(), 0)

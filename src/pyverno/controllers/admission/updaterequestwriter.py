@@ -233,7 +233,7 @@ class UpdateRequestWriter:
         )
 
     async def _in_step(self, answered: _Answered) -> AsyncIterator[UpdateRequestSpec]:
-        """Yield the work on what was made, and on the copies of what is copied, so that it is as its rule says."""
+        """Yield the work on what was made, and on the copies of what is copied, so that it agrees with its rule."""
         request, triggers = answered.request, answered.triggers
         selector = source_selector(request)
         copies = await self._copies(selector, request) if selector else [request.old]

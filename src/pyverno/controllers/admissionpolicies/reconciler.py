@@ -1,7 +1,7 @@
 """Keeps the admission policies that policies ask for in the cluster, and takes them away again; the leader's work.
 
-Once the API server has a copy, the policy is its affair: the webhook asks it no more (`is_generated`). One that cannot
-be made leaves the policy with us and says why in its status.
+Once the API server has a copy, it enforces the policy, and the webhook no longer does (`is_generated`). One that cannot
+be made leaves the policy with us and has the reason in its status.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class GeneratedPolicies:
     def __init__(self, client: Client, *, validating: bool = True, mutating: bool = False) -> None:
         """Take the client; without `validating` no ValidatingAdmissionPolicies are made.
 
-        With `mutating`, the status of mutating policies without an admission policy says so too.
+        With `mutating`, the status of mutating policies shows a missing admission policy too.
         """
         self._client = client
         self._validating = validating

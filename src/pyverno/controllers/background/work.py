@@ -37,7 +37,7 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The request cannot be done before something changes: `message` says why, `on` what is watched for a change.
+    """The request cannot be done before something changes: `message` is the reason, `on` what is watched for a change.
 
     It is looked at again after `seconds` in any case: a change may have been missed, or not be watchable.
     """

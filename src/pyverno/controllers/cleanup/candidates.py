@@ -135,7 +135,7 @@ async def list_pages(client: Client, found: Candidates, *, name: str = "") -> As
     while True:
         pinned = [*query, ("continue", following)] if following else query
         page = await client.request("GET", path, query=pinned)
-        # items of a list leave out what the list says once
+        # items of a list leave out kind and version, which the list has
         yield [{"apiVersion": info.api_version, "kind": info.kind, **item} for item in page.get("items") or ()]
         following = (page.get("metadata") or {}).get("continue") or ""
         if not following:

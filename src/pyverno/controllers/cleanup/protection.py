@@ -42,7 +42,7 @@ def reason_to_keep(
         return "it defines a kind of Kyverno"
     if protects_managed and labels.get(_MANAGER) == "kyverno":
         return "it is managed by Kyverno"
-    # COMPAT: the kind stands in the place of the subresource: `[Event,*,*]` keeps no Event, `[*/*,team,*]` does
+    # COMPAT: the kind is in the place of the subresource: `[Event,*,*]` keeps no Event, `[*/*,team,*]` does
     filters = configuration.filters_of(info.gvk, info.kind)
     if info.group not in _POLICY_GROUPS and any(each.takes(info.gvk, namespace, name) for each in filters):
         return "it is filtered by resourceFilters"

@@ -266,7 +266,7 @@ class PolicyRun:
 
     def _fail(self, found: Candidates, target: ResourceRef, error: str) -> None:
         self.outcome.fail(f"{_place(target)}: {error}")
-        if len(self.outcome.failures) <= _MAX_TEXTS:  # the status says how many there are
+        if len(self.outcome.failures) <= _MAX_TEXTS:  # the status holds the number
             self._notify("PolicyError", "None", f"failed to {self._do} {_describe(target)}: {error}", target)
         fields = {"policy": self._policy.info.key, "resource": _place(target), "error": error}
         log.error("an object could not be cleaned up", extra={"fields": fields})

@@ -34,7 +34,7 @@ def next_due(text: str, after: float, zone: tzinfo = UTC) -> float | None:
 
 
 def _instants(schedule: CronExpression, after: float, zone: tzinfo) -> Iterator[float]:
-    """Yield the due times whose wall clock time lies after that of an instant."""
+    """Yield the due times whose wall clock time is after that of an instant."""
     shift = datetime.fromtimestamp(after, zone).utcoffset()
     wall = after + (shift.total_seconds() if shift else 0.0)
     for _ in range(_MAX_SKIPPED):

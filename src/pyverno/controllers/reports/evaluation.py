@@ -105,7 +105,7 @@ def labels_of(body: JSONObject) -> dict[str, str]:
 class Outcome:
     """What came of an evaluation, as far as it must be remembered; objects with the same results share one.
 
-    `digest` is that of the results; `reads_host` tells that they may change while the object does not.
+    `digest` is that of the results; `reads_host` means that they may change while the object does not.
     """
 
     __slots__ = ("config_maps", "digest", "has_errors", "is_empty", "reads_host")

@@ -91,7 +91,7 @@ class ReportReconciler:
         on_violations: Callable[[ResourceRef, Sequence[RuleResult]], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Take the parts; `is_current` tells whether policy and rule of a result still exist."""
+        """Take the parts; `is_current` states whether policy and rule of a result still exist."""
         self._client = client
         self._api = api
         self._scanner = scanner
@@ -222,7 +222,7 @@ class ReportReconciler:
         return str(found["metadata"].get("uid") or "")
 
     async def _find_subject(self, id: ObjectId) -> Again | None:
-        """Merge reports on requests whose objects had no uid yet: their names tell which objects they are."""
+        """Merge reports on requests whose objects had no uid yet: their names identify the objects."""
         waiting = self._ephemerals.find(id)
         if not waiting:
             return None

@@ -1,4 +1,4 @@
-"""Objects evaluated in threads, in slices of time: the event loop goes on, and a slow policy holds up few others.
+"""Objects evaluated in threads, in slices of time: the event loop keeps running, and a slow policy delays few others.
 
 Bodies that are not in memory are read from a list of their namespace, page by page.
 """

@@ -1,7 +1,7 @@
 """The reconcile loop of every controller: watches feed keys into a work queue, workers call `reconcile(key)`.
 
 A reconciler brings one key to its desired state from what is known now; it is never given the change that woke it, so
-it may run at any time and as often as wanted. A failed key is retried with growing delays while the others go on.
+it may run at any time and as often as wanted. A failed key is retried with growing delays while the others proceed.
 Whether a controller runs in every replica or only in the leader is decided by what calls `run`.
 """
 

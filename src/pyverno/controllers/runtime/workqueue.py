@@ -200,7 +200,7 @@ class WorkQueue(Generic[Key]):
     def _has_room(self, key: Key) -> bool:
         if key in self._delayed or key in self._failures:
             return True
-        # a key that waits and is delayed counts once; telling how many do takes time, and matters near the limit only
+        # a key that waits and is delayed counts once; counting those takes time, and matters near the limit only
         return len(self._dirty) + len(self._delayed) < self._max_depth or len(self) < self._max_depth
 
     def _ripen(self, key: Key) -> None:

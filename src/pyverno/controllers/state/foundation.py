@@ -1,4 +1,4 @@
-"""What every controller stands on: its clients, the hosts of rules, the state of the cluster, events and metrics.
+"""What every controller builds on: its clients, the hosts of rules, the state of the cluster, events and metrics.
 
 A controller adds its own parts, starts them with `parts`, and ends all of them with `end`.
 """

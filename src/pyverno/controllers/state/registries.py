@@ -45,7 +45,7 @@ class RegistryFlags:
     The root is the content of a file, or comes from the TUF repository.
 
     `namespace` is that of the installation, where Secrets without a namespace are. `providers` are logins of clouds for
-    images without credentials of their own; `environment` says which identity this process has there.
+    images without credentials of their own; `environment` gives the identity of this process there.
     """
 
     namespace: str = "kyverno"

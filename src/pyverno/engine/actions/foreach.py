@@ -24,7 +24,7 @@ from pyverno.value import dataclass
 __all__ = ["PASSED", "ForeachCheck", "ForeachEntry"]
 
 PASSED = Verdict(Status.PASS, "rule passed")
-"""What a foreach says when every element passed."""
+"""The message of a foreach of which every element passed."""
 
 _UNKNOWN_KEY = "Unknown key"
 

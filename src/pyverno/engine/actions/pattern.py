@@ -152,7 +152,7 @@ class PatternCheck(SkippedByException):
         try:
             message = rendered_message(self.message, run)
         except ExpressionError as error:
-            # Kyverno says here which value of the object does not fit to what: it may be a Secret's, or the cluster's
+            # Kyverno shows the value of the object and what it does not fit: it may be a Secret's, or the cluster's
             tail = f"variables substitution error in rule {self.rule} execution error: {error.message}"
             return Verdict(_status(outcome), f"validation error: {tail}", PatternDetail(outcome.path))
         return self._verdict(outcome, message)

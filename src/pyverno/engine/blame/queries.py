@@ -1,6 +1,6 @@
 """The fields of the object that a JMESPath expression reads, and those that conditions read.
 
-Expressions are followed on the object at hand: projections lead to its elements, context variables to what they are
+Expressions are followed on the object: projections lead to its elements, context variables to what they are
 computed from. The host is not called.
 """
 
@@ -37,7 +37,7 @@ def judged_object(run: Run) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an expression stands: below the object, or still above it (`scope`, `request`, `images`)."""
+    """Where an expression is: below the object, or still above it (`scope`, `request`, `images`)."""
 
     path: Path = ()
     above: str = ""

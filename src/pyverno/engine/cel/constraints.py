@@ -142,7 +142,7 @@ class ConstraintMatcher:
     No `rules` at all means every resource. A selector of None (absent or empty) selects everything. `is_equivalent`:
     rules also fit through other versions and groups that serve the same objects. `policy_namespace` confines a
     namespaced policy to its namespace. `matches_generated_names`: Kyverno's way with names that are not given yet.
-    `never` lists groups and resources that never match. `kinds` says how resources of kinds are called.
+    `never` lists groups and resources that never match. `kinds` has the resource names of kinds.
     """
 
     rules: tuple[ResourceRule, ...] = ()

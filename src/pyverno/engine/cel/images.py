@@ -37,7 +37,7 @@ _FAILED: Final = "failed image checks"
 
 @dataclass(frozen=True, slots=True)
 class ImageAttestor:
-    """A named attestor; `build` evaluates its expressions when it is first used, or says why it cannot be used."""
+    """A named attestor; `build` evaluates its expressions on first use, or raises the reason why it is unusable."""
 
     name: str
     build: Callable[[Evaluate, Trust], Attestor]

@@ -104,7 +104,7 @@ class CelSession:
     """Bindings, world and cost of one evaluation.
 
     Sessions with other bindings (`with_bindings`) compute their variables anew but draw on the same budget; match
-    conditions have a budget of their own (`for_conditions`). `names_variables`: an error of a variable says which one
+    conditions have a budget of their own (`for_conditions`). `names_variables`: an error of a variable names it
     it is, as the API server's policies do and Kyverno's do not.
     """
 
@@ -269,7 +269,7 @@ def first_unmet(session: CelSession, conditions: Sequence[CelCondition]) -> Unme
             if session.evaluate(condition.program) is not True:
                 return Unmet(condition.name)
         except PyvernoError as error:
-            # the API server's own policies go on while their budget lasts
+            # the API server's own policies continue while their budget lasts
             ends = has_run_out(session, error) if session.names_variables else isinstance(error, BudgetExceededError)
             if ends:
                 raise

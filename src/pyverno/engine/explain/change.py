@@ -149,7 +149,7 @@ class _Search:
         return None
 
     def _pair(self, edits: Sequence[Edit]) -> _Turned | None:
-        """Try two edits of different fields together, where none of them alone changes what the trace says."""
+        """Try two edits of different fields together, where none of them alone changes the trace."""
         by_path: dict[FieldPath, list[Edit]] = {}
         for edit in edits:
             by_path.setdefault(edit.path, []).append(edit)

@@ -25,7 +25,7 @@ MAX_CONSTANTS = 50
 
 
 class RecordedProgram(Program):
-    """An expression that records its evaluation. `place` is where it stands in the policy."""
+    """An expression that records its evaluation. `place` is where it is in the policy."""
 
     __slots__ = ("_confidence", "_place", "_recorder", "_tainted")
     _confidence: Confidence
@@ -82,7 +82,7 @@ class RecordedProgram(Program):
         for node, value, error in trace[-MAX_PARTS:]:
             is_field = isinstance(node, (ast.Ident, ast.Select)) and isinstance(value, (dict, list))
             if node is self.checked.root or (is_field and not error):
-                continue  # a map on the way to a field says nothing
+                continue  # a map on the way to a field decides nothing
             try:
                 text = spans.text(node) if spans is not None else ""
             except (KeyError, IndexError):

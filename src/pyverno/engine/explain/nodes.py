@@ -1,4 +1,4 @@
-"""The nodes of a trace: one type for each thing that a rule can look at, as values that are safe to print.
+"""The nodes of a trace: one type for each form of test in a rule, as values that are safe to print.
 
 `place` is the path inside the rule (`("validate", "pattern", "spec")`), or inside the document for policies in CEL;
 `path` is the path inside the object. A node holds what it decided; what it held against what is `Shown` or `Hidden`.
@@ -121,7 +121,7 @@ class ConditionNode:
 
 @dataclass(frozen=True, slots=True)
 class GroupNode:
-    """A map of `any` and `all`; `has_any` tells that an `any` is written, which needs one condition that holds."""
+    """A map of `any` and `all`; `has_any` means that an `any` is written, which needs one condition that holds."""
 
     place: FieldPath
     met: bool | None
@@ -144,8 +144,8 @@ class PatternNode:
     """One part of a pattern on one part of the object.
 
     `part` is `map`, `list`, `value`, or `key` for a key of a map with its `anchor` (`=`, `X`, ... or ""). `outcome` is
-    `pass`, `fail` or `skip` ("does not apply"); `cause` says why, in the words of the pattern language. `absent` are
-    condition and existence keys that no map had so far: a pattern that fails while some are left is an error.
+    `pass`, `fail` or `skip` ("does not apply"); `cause` is the reason, in the words of the pattern language. `absent`
+    are condition and existence keys that no map had so far: a pattern that fails while some are left is an error.
     """
 
     part: str

@@ -107,7 +107,7 @@ class _Observer:
                     anchor=modifier,
                     is_present=key in resource,
                     wanted=wanted,
-                    # a plain key with `*` asks for a value other than null
+                    # a plain key with `*` requires a value other than null
                     found=Shown(None) if key in resource and resource[key] is None else None,
                     children=tuple(children),
                 )

@@ -87,7 +87,7 @@ def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answer
 
 
 class _Writer:
-    """Writes conditions as source; `roots` says which variable holds the object and which the element."""
+    """Writes conditions as source; `roots` names the variables that hold the object and the element."""
 
     def __init__(self) -> None:
         self.source = Source(arguments=1)
@@ -113,7 +113,7 @@ class _Writer:
         self.answer(denied, indent + 1)
 
     def condition(self, condition: Condition, indent: int) -> int:
-        """Write one condition; return the variable that tells whether it holds."""
+        """Write one condition; return the variable that holds its result."""
         key, value = condition.key, condition.value
         if key.is_static and value.is_static:
             raise NoShortcutError

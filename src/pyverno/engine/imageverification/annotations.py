@@ -18,7 +18,7 @@ __all__ = ["LEGACY_ANNOTATION", "SCOPED_ANNOTATION", "ImageStatus", "read_status
 
 SCOPED_ANNOTATION: Final = "kyverno.io/verify-images-scoped"
 LEGACY_ANNOTATION: Final = "kyverno.io/verify-images"
-"""For people: nothing reads it, because it does not say which policy verified an image."""
+"""For people: nothing reads it, because it does not state which policy verified an image."""
 
 _VERSION: Final = 1
 

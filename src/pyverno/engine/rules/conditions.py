@@ -36,7 +36,7 @@ Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
 @dataclass(frozen=True, slots=True)
 class ConditionOutcome:
-    """Whether conditions are met, and the texts of those that decided it with what stands between them."""
+    """Whether conditions are met, and the texts of those that decided it with what is between them."""
 
     met: bool
     pieces: tuple[str, ...] = ()
@@ -259,11 +259,11 @@ def _test(key: Template, name: str, value: Template, sides: Sides) -> Test:
 
 
 def _sides_of(key: Template, value: Template, data: Set[str]) -> Sides:
-    """Return which side of a condition may hold patterns: what the policy says does, what a requester wrote does not.
+    """Return which side of a condition may hold patterns: text of the policy does, text of a requester does not.
 
     Text of the policy is a pattern; what a variable yields is data. Where both sides are variables, a side that reads
     the request (or what the context, foreach and targets take from it) is data, and the other one, a list of a
-    ConfigMap say, holds the patterns; when that tells nothing, the key is data and the value holds the patterns.
+    ConfigMap say, holds the patterns; when that decides nothing, the key is data and the value holds the patterns.
     """
     if key.is_static or value.is_static:
         return Sides(key.is_static, value.is_static, _static_items(value))

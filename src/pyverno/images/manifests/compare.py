@@ -112,7 +112,7 @@ def difference(
 
 
 def _matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Return what tells whether one of the patterns selects a path, or a field above it."""
+    """Return a test of whether one of the patterns selects a path, or a field above it."""
     compiled = [compile_wildcard(text) for each in patterns for text in (each, f"{each}.*")]
     return lambda path: any(matches(path) for matches in compiled)
 

@@ -97,7 +97,7 @@ class Attestor:
     pull_secrets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise VerificationError unless exactly one way to tell the signer is given."""
+        """Raise VerificationError unless exactly one way to identify the signer is given."""
         ways = (self.key is not None, self.certificate is not None, bool(self.authorities))
         if sum(ways[:2]) > 1 or not any(ways) or (self.key is not None and self.authorities):
             raise VerificationError(f"{self.path} must have exactly one of a key, a certificate and authorities")
@@ -170,7 +170,7 @@ def _time(attestor: Attestor) -> Iterator[str]:
 
 
 def _nothing(_attestor: Attestor) -> Iterator[str]:
-    """Yield nothing: the field only says how another constraint is checked."""
+    """Yield nothing: the field only sets how another constraint is checked."""
     return iter(())
 
 

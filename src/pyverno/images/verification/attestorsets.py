@@ -46,7 +46,7 @@ Make = Callable[[Trust], Attestor]
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedAttestor:
-    """One attestor that is read but not resolved; `reads_cluster` tells that its key is an object of the cluster."""
+    """One attestor that is read but not resolved; `reads_cluster` means that its key is an object of the cluster."""
 
     path: str
     make: Make
@@ -75,7 +75,7 @@ class UnresolvedSet:
 
 
 def read_attestor_sets(document: JSON, path: str, repository: str = "") -> tuple[UnresolvedSet, ...]:
-    """Read a list of attestor sets that stands at `path`; raises VerificationError with the path of what is wrong.
+    """Read a list of attestor sets that is at `path`; raises VerificationError with the path of what is wrong.
 
     >>> read_attestor_sets([{"count": 2, "entries": [{"keyless": {"issuer": "i"}}]}], ".attestors")
     Traceback (most recent call last):

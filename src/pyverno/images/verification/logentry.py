@@ -108,7 +108,7 @@ def read_legacy_entry(text: str) -> LogEntry:
 
 
 def check_entry(entry: LogEntry, logs: Sequence[TransparencyLog], about: Logged) -> int:
-    """Return when the entry was made, in seconds since 1970 (0: the log does not say).
+    """Return when the entry was made, in seconds since 1970 (0: not in the log).
 
     Raises VerificationError unless one of the logs holds the entry, at a time of its validity, and the entry has the
     verified subject.

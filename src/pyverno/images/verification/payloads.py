@@ -59,7 +59,7 @@ def predicate_type_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """What a signature says: the digests (`sha256:…`) of its subjects, its predicate type, and the whole body.
+    """The statement of a signature: the digests (`sha256:…`) of its subjects, its predicate type, and the whole body.
 
     `annotations` are those of simple signing, with the name that was signed as `REFERENCE`.
     """

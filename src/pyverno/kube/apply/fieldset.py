@@ -200,7 +200,7 @@ def _without_empty(children: dict[str, FieldSet]) -> dict[str, FieldSet]:
 
 
 def _read(fields: JSON, depth: int) -> tuple[bool, FieldSet]:
-    """Return whether the field itself is a member, and what lies below it."""
+    """Return whether the field itself is a member, and what is below it."""
     if not isinstance(fields, dict) or depth > _DEEPEST:
         raise ValueSyntaxError("managed fields are no map, or nested too deeply")
     members: set[str] = set()

@@ -209,7 +209,7 @@ _SHAPES: Mapping[type, str] = {
 
 
 def _type_name(schema: JSONObject) -> str:
-    """Return the type of a schema; those of built-in kinds say of most values that they may be null as well."""
+    """Return the type of a schema; those of built-in kinds allow null for most values as well."""
     found = schema.get("type")
     if isinstance(found, list):
         found = next((name for name in found if name != "null"), "")
@@ -217,7 +217,7 @@ def _type_name(schema: JSONObject) -> str:
 
 
 def _resolve_reference(schema: JSONObject, definitions: Mapping[str, JSONObject]) -> tuple[JSONObject, str]:
-    """Return what a schema refers to, and its name; the place of use may say that a map is one value."""
+    """Return what a schema refers to, and its name; the place of use may declare that a map is one value."""
     name = ""
     found = schema
     for _ in range(8):

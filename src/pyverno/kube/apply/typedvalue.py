@@ -115,7 +115,7 @@ def compare(before: JSON, after: JSON, type: SchemaTree) -> Comparison:
 
 
 def _parts(value: JSON, type: SchemaTree) -> FieldSet:
-    """Return all that lies below a value: what is added with it."""
+    """Return all that is below a value: what is added with it."""
     shape = type.shape(value)
     if shape == "map" and type.map is not None and not type.map.is_atomic and isinstance(value, dict):
         below = {field_step(name): _parts(item, type.map.child(name) or ANYTHING) for name, item in value.items()}
@@ -139,7 +139,7 @@ class _Walk:
     modified: list[FieldPath]
     added: list[FieldPath]
     grown: list[tuple[FieldPath, FieldSet]]
-    """What lies below those that were added."""
+    """What is below those that were added."""
 
     def visit(self, before: _Value, after: _Value, type: SchemaTree, path: FieldPath) -> None:
         if before is after:

@@ -259,7 +259,7 @@ def _append_rest(merged: _Cells, before: Iterator[JSON], keys: tuple[str, ...]) 
 
 
 def _is_replacement(change: Any) -> bool:
-    # COMPAT: the document's own element comes back when one element says `$patch: replace` (kyaml, prepending).
+    # COMPAT: the document's own element comes back when one element has `$patch: replace` (kyaml, prepending).
     return isinstance(change, dict) and change.get(_DIRECTIVE) == _REPLACE
 
 
@@ -278,7 +278,7 @@ def _key_text(item: JSON, key: str) -> str:
 class _Cells:
     """A list whose elements are found, replaced and removed by the texts of their keys.
 
-    Elements stand in cells. Elements that were replaced together hold the same value from then on and share one cell,
+    Elements are in cells. Elements that were replaced together hold the same value from then on and share one cell,
     so that the next replacement of them all is one step: each cell is touched once for each time that it is written.
     """
 

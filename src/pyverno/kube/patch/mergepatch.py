@@ -40,7 +40,7 @@ def apply_merge_patch(document: JSON, patch: JSON) -> JSON:
 def create_merge_patch(before: JSON, after: JSON) -> JSON:
     """The smallest merge patch that turns `before` into `after`; `{}` when they are equal objects.
 
-    A null inside `after` cannot be expressed by a merge patch (it means "delete"); it is written as it stands.
+    A null inside `after` cannot be expressed by a merge patch (it means "delete"); it is written as it is.
 
     >>> create_merge_patch({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"c": 2, "d": 4}, "e": 5})
     {'a': None, 'b': {'d': 4}, 'e': 5}

@@ -125,7 +125,7 @@ class CronExpression:
         return None
 
     def _time_after(self, clock: tuple[int, int, int]) -> int | None:
-        """Return the first due second of a day that lies after a time of day."""
+        """Return the first due second of a day that is after a time of day."""
         for hour in self.hours:
             if hour < clock[0]:
                 continue

@@ -68,7 +68,7 @@ class _BadError(Exception):
 
 
 class _RangeError(Exception):
-    """A number lies outside its range; the argument names which, `rest` is unused text."""
+    """A number is outside its range; the argument names which, `rest` is unused text."""
 
 
 def chunks(layout: str) -> tuple[Chunk, ...]:

@@ -77,7 +77,7 @@ class GoTime:
         return self.nanoseconds % _SECOND
 
     def plus(self, nanoseconds: int) -> GoTime:
-        """Return the instant that lies this many nanoseconds later."""
+        """Return the instant that is this many nanoseconds later."""
         return GoTime(self.nanoseconds + nanoseconds, self.offset, self.zone)
 
     def minus(self, other: GoTime) -> int:
@@ -142,7 +142,7 @@ def parse_rfc3339(text: str) -> GoTime:
 
 
 def unix_time(seconds: int) -> GoTime:
-    """Return the UTC instant that lies this many seconds after 1970.
+    """Return the UTC instant that is this many seconds after 1970.
 
     >>> str(unix_time(1700000000))
     '2023-11-14T22:13:20Z'

@@ -112,7 +112,7 @@ class BlockReader:
                     raise _Unsupported
                 root = current = [] if in_list else {}
                 is_map = not in_list
-            # A list may stand at the column of its key: then a key at that column ends it.
+            # A list may be at the column of its key: then a key at that column ends it.
             while start < column or (start == column and in_list is is_map):
                 if not stack:
                     raise _Unsupported

@@ -108,7 +108,7 @@ def _in_flow(text: str, position: int, value: str, offset: int, quote: str) -> i
     while True:
         character = text[position : position + 1]
         if character == "\\" and quote == '"' and text[position + 1 : position + 2] in ("\n", "\r"):
-            position = _next_line(text, position + 1)  # the line goes on without a blank
+            position = _next_line(text, position + 1)  # the line continues without a blank
             continue
         if index >= offset:
             return position

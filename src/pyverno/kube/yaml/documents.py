@@ -31,7 +31,7 @@ MAX_BYTES: Final = 512 * 1024 * 1024
 DuplicateKeys = Literal["error", "last"]
 Path = tuple[str | int, ...]
 
-# A line that starts with `---` or `...` and a blank ends a document wherever it stands (YAML 1.1, 9.1).
+# A line that starts with `---` or `...` and a blank ends a document wherever it is (YAML 1.1, 9.1).
 _BOUNDARY: Final = regex(r"^(?:---|\.\.\.)(?=[ \t\r\n\x85\u2028\u2029]|\Z)", re.MULTILINE)
 _MARKERS: Final = ("---", "...", "%")
 _CONTENT: Final = regex(r"^[ \t]*[^\s#]", re.MULTILINE)
@@ -156,7 +156,7 @@ class Document:
         return Location.later(self.file, partial(source.place, self._prefix + path, key=key))
 
     def character(self, path: Path, offset: int) -> Location:
-        """Where the character at `offset` of the text at `path` stands: also in blocks, folded and quoted texts.
+        """Where the character at `offset` of the text at `path` is: also in blocks, folded and quoted texts.
 
         >>> document = load_documents("a:\\n  b: |\\n    one\\n    two\\n", file="x.yaml")[0]
         >>> str(document.character(("a", "b"), 5))
@@ -430,7 +430,7 @@ def _leading_lines(text: str) -> int:
 def _keys_are_unique(text: str, value: JSON) -> bool:
     """Whether decoding lost no key, found by counting keys in the text and in the value written back.
 
-    A quote inside a string is always escaped, so a quote followed by a colon ends a key, or stands inside a string and
+    A quote inside a string is always escaped, so a quote followed by a colon ends a key, or is inside a string and
     is counted on both sides. Unusual spellings (blank before the colon, quotes escaped by number) are read again.
     """
     try:

@@ -14,7 +14,7 @@ __all__ = ["TextEdit", "apply_edits"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class TextEdit:
-    """At index `start` of a text stands `old`, which becomes `new`."""
+    """At index `start` of a text is `old`, which becomes `new`."""
 
     start: int
     old: str

@@ -59,7 +59,7 @@ class Fault(Exception):  # noqa: N818  # an internal carrier; documents.py turns
 
 
 class Position:
-    """Where one node stands: its own line and column, those of its key, and its children by key or index."""
+    """Where one node is: its own line and column, those of its key, and its children by key or index."""
 
     __slots__ = ("children", "column", "key_column", "key_line", "line")
 
@@ -337,7 +337,7 @@ def _set_key(frame: _Frame, key: str, event: Any, unique_keys: bool) -> None:
 
 
 def _merge(frame: _Frame, value: JSON) -> None:
-    """`<<`: keys of one mapping, or of several of which earlier ones win, are set where the merge stands."""
+    """`<<`: keys of one mapping, or of several of which earlier ones win, are set where the merge is."""
     # go-yaml v2: a merge overwrites keys that were written before it and is overwritten by those that follow.
     sources = value if isinstance(value, list) else [value]
     for source in reversed(sources):

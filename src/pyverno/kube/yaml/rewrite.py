@@ -151,7 +151,7 @@ class _Editor:
         first = self._index(entry.key.start_mark)
         line = self._line_start(first)
         if self._text[line:first].strip():
-            raise _NotPossibleError  # the first of a list's item stands behind its dash
+            raise _NotPossibleError  # the first of a list's item is behind its dash
         return line, min(self._line_end(entry.end) + 1, len(self._text)), ""
 
     def _insert(
@@ -203,7 +203,7 @@ class _Editor:
         lines = self._render(item, column + _INDENT)
         first = len(lines) - len(lines.lstrip(" \n"))
         if lines[first:].startswith("#"):
-            raise _NotPossibleError  # a comment stands where the dash must be
+            raise _NotPossibleError  # a comment is where the dash must be
         return f"{pad}- {lines[first:]}"
 
     def _shift(self, node: Any, column: int) -> str:

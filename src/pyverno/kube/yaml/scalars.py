@@ -35,7 +35,7 @@ _INTEGER: Final = regex(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]([0-7]+)|0([0-7]+)|([1-9][0-9]*|0))", re.ASCII
 )
 _FLOAT: Final = regex(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
-# What strconv.ParseFloat reads after a leading dot; an underscore may stand between two digits.
+# What strconv.ParseFloat reads after a leading dot; an underscore may be between two digits.
 _DOT_FLOAT: Final = regex(r"\.[0-9](?:_?[0-9])*(?:[eE][-+]?[0-9](?:_?[0-9])*)?", re.ASCII)
 _BASES: Final = (16, 2, 8, 8, 10)
 _MIN_INT64: Final = -(2**63)

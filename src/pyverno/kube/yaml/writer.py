@@ -38,7 +38,7 @@ _ESCAPED: Final = regex(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\
 def dump_yaml(value: JSON, *, sort_keys: bool = True, indent: int = 2, indent_lists: bool = False) -> str:
     """One YAML document for a JSON value, without `---`.
 
-    `indent` is in spaces. Lists stand at the column of their key, as kubectl prints; `indent_lists` moves them in, as
+    `indent` is in spaces. Lists are at the column of their key, as kubectl prints; `indent_lists` moves them in, as
     Go programs print that use yaml.v3 (there with `indent=4`). `sort_keys` uses go-yaml's order, in which numbers in
     keys count as numbers (`a2` before `a10`). Raises DocumentError for NaN, infinities and what is not JSON.
 
@@ -119,7 +119,7 @@ class _Writer:
         return f"{self.text(key, column)}:"
 
     def leaf(self, value: JSON, column: int) -> str:
-        """A scalar or an empty collection, to stand behind `key: ` or `- ` of a collection at `column`."""
+        """A scalar or an empty collection, to be behind `key: ` or `- ` of a collection at `column`."""
         if isinstance(value, str):
             return self.text(value, column)
         if value is None:

@@ -1,4 +1,4 @@
-"""Declarations: functions with their overloads, libraries, and what a schema says about struct types.
+"""Declarations: functions with their overloads, libraries, and the declarations of struct types in a schema.
 
 A library function is a plain Python function with a `@function(...)` declaration: its CEL name, its signatures, its
 work and cost, and the version of its library that brought it. The docstring is its documentation, with an example line

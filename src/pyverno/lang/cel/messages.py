@@ -1,6 +1,6 @@
 """Messages: struct types whose fields always have a value, by default the zero of their type.
 
-So are protobuf messages and Go structs in CEL: `has(x.f)` tells whether a field differs from its zero, `x.f` never
+So are protobuf messages and Go structs in CEL: `has(x.f)` states whether a field differs from its zero, `x.f` never
 fails. A document becomes a message by `read`, which checks names and types.
 """
 
@@ -90,7 +90,7 @@ class MessageTypes(DeclaredTypes):
         return message
 
     def _is_set(self, declared: Type, value: Value) -> bool:
-        """Return whether a value counts as set: no zero does, and only protobuf tells an empty message from none."""
+        """Return whether a value is set: no zero is; only protobuf distinguishes an empty message from none."""
         if declared.kind == "struct":
             return self._is_strict or bool(value.fields)
         return bool(value != self.zero(declared))
@@ -116,7 +116,7 @@ class MessageTypes(DeclaredTypes):
 
 
 class _Fields(dict[str, Value]):
-    """The fields that are set; asking for another declared one gives its zero."""
+    """The fields that are set; another declared one gives its zero."""
 
     __slots__ = ("_declared", "_types")
 

@@ -4,7 +4,7 @@
     list → list or tuple · map → dict · timestamp → Timestamp · duration → Duration · optional → Optional
     type → TypeValue · struct → StructValue · opaque library types → classes with a `cel_type` attribute
 
-A JSON document is a CEL value as it stands: nothing is converted or copied. A map with bool keys is a TypedMap, because
+A JSON document is a CEL value as it is: nothing is converted or copied. A map with bool keys is a TypedMap, because
 Python takes True and 1 for the same key; a map whose values are computed on first use is a LazyMap.
 """
 

@@ -90,7 +90,7 @@ def _go_value(node: Node) -> str:
     if node.type is NodeType.COMPARATOR:
         return str(node.value)
     if node.type is NodeType.SLICE:
-        # COMPAT: upstream shows addresses of memory here; the numbers say more
+        # COMPAT: upstream shows addresses of memory here; numbers are more useful
         return "[]*int{" + ", ".join("nil" if part is None else str(part) for part in node.value) + "}"
     if node.type is NodeType.INDEX:
         return str(node.value)

@@ -18,7 +18,7 @@ __all__ = ["chain", "item_at", "sequence", "walk_fields"]
 def walk_fields(value: JSON, names: tuple[str, ...], *, is_data: bool = False) -> JSON:
     """Follow fields with all the care: a map must have the key, anything else gives null.
 
-    `is_data` tells that the names came out of values, so that no error shows them.
+    `is_data` means that the names came out of values, so that no error shows them.
     """
     for name in names:
         if not isinstance(value, dict):

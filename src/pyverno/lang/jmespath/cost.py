@@ -29,8 +29,8 @@ class Cost:
     """The price of one call, by the weight of its arguments: characters of texts, and items of lists and objects.
 
     `per_step` is the weight that one step buys (0 = the work is the same for every argument), `most` the weight above
-    which the call is refused, because nothing interrupts it (0 = no limit). `copies` tells that the result is as large
-    as the arguments, so that it counts as produced. What lies inside of a list or object is for the function to charge.
+    which the call is refused, because nothing interrupts it (0 = no limit). `copies` means that the result is as large
+    as the arguments, so that it counts as produced. What is inside of a list or object is for the function to charge.
 
     >>> budget = Budget(steps=100)
     >>> Cost(per_step=10).charge("upper", ["x" * 95], budget)

@@ -74,7 +74,7 @@ class Function:
     """One function of the dialect.
 
     `parameters` are the accepted types per argument; the last one repeats when `variadic`. `note` is the one line
-    that `jp function` prints; `standard` tells JMESPath's own functions from Kyverno's. `cost` is what a call is
+    that `jp function` prints; `standard` marks JMESPath's own functions. `cost` is what a call is
     charged before anything looks at its arguments. `implementation` takes the runtime and the checked arguments.
     """
 
@@ -142,7 +142,7 @@ class Function:
     def apply(self, arguments: list[JSON], runtime: Runtime) -> JSON:
         """Call the function from outside of an expression; type errors name the function and the argument.
 
-        Raises EvaluationError, and whatever the implementation asks of the runtime may raise.
+        Raises EvaluationError, and the errors of what the implementation reads from the runtime.
         """
         for number, types in enumerate(self.parameters if not self.variadic else (), start=1):
             if number > len(arguments):

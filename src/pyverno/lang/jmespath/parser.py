@@ -166,7 +166,7 @@ class _Parser:
             self.advance()
             self.match(TokenType.COLON)
             members.append(self.node(NodeType.KEY_VALUE, key.value, (self.expression(0),)))
-            # COMPAT: the fork goes on with the next member even when the comma is missing
+            # COMPAT: the fork continues with the next member even when the comma is missing
             if self.current is TokenType.COMMA:
                 self.advance()
             elif self.current is TokenType.RBRACE:

@@ -1,6 +1,6 @@
 """The words of a JMESPath expression: token types, the token value, and the marks of placeholders.
 
-A placeholder is a nested template variable that the template language cut out of the expression; it stands as
+A placeholder is a nested template variable that the template language cut out of the expression; it is as
 ``\\ue000N\\ue001`` with N its index. This module must never read an expression (see `lexer`).
 """
 

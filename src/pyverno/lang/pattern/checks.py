@@ -124,7 +124,7 @@ def _scalar(pattern: JSON, build: _Build) -> Element:
 
 def _mismatch_problem(path: Path) -> Problem:
     def describe() -> str:
-        # Kyverno quotes both values: either may be a Secret's, and the text stands in reports
+        # Kyverno quotes both values: either may be a Secret's, and the text is in reports
         return f"resource value does not match pattern at path {path_text(path)}"
 
     return Problem(Cause.MISMATCH, path, describe)
@@ -294,7 +294,7 @@ def _answers(steps: tuple[Step, ...], value: JSONObject, path: Path, ledger: Led
 
 
 def _after_skip(first: Problem, rest: Iterable[Problem | None], path: Path, has_applied: bool) -> Problem | None:
-    """Go on after the first skip: a violation counts only while no condition of this very map failed."""
+    """Continue after the first skip: a violation counts only while no condition of this very map failed."""
     skips = [first]
     is_skipped = first.cause is Cause.CONDITION
     for problem in rest:

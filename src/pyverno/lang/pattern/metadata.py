@@ -2,7 +2,7 @@
 
 Such a key stands for the first key of the resource that it matches, in the order of their texts; without a match it
 keeps its wildcard and is a missing key. Where the resource has the map, entries of the pattern whose value is no
-text are dropped. This module says which key stands for which; it must not match values (see `checks`).
+text are dropped. This module finds which key stands for which; it must not match values (see `checks`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Overlays of strategic merge mutation: anchors are decided against the resource, what remains is a plain patch.
 
-`(k)` and `<(k)` say whether the patch (or a list element of it) applies, `+(k)` keeps k only where the resource has
+`(k)` and `<(k)` state whether the patch (or a list element of it) applies, `+(k)` keeps k only where the resource has
 none; `=( )`, `^( )` and `X( )` are plain keys here. A list element with anchors becomes one element per resource
 element that fits, tied to it by name. This module must never merge the patch (see `kube.patch.strategicmerge`), and it
 works on a copy: neither overlay nor resource is changed.
@@ -106,7 +106,7 @@ def _copy(value: JSON) -> JSON:
 
 
 def _walk(patch: JSON, resource: JSON, decisions: _Decisions, *, present: bool) -> None:
-    """Decide the anchors of one patch element in place; `present` says whether the resource has the element."""
+    """Decide the anchors of one patch element in place; `present` states whether the resource has the element."""
     # Kyverno does this in pkg/engine/mutate/patch, preProcessRecursive
     if isinstance(patch, dict):
         _walk_map(patch, resource, decisions)

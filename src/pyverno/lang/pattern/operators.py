@@ -26,7 +26,7 @@ from pyverno.value import dataclass
 __all__ = ["OPERATORS", "Check", "Operator", "Sides", "compile_operator", "operator"]
 
 Check = Callable[[JSON], bool]
-"""A condition whose value is fixed: tells whether a key satisfies it."""
+"""A condition whose value is fixed: returns whether a key satisfies it."""
 
 Compile = Callable[[JSON], Check]
 
@@ -87,7 +87,7 @@ def _never(_key: JSON) -> bool:
 def compile_operator(name: str, value: JSON, sides: Sides = BOTH_SIDES) -> Check | None:
     """Return the check of keys against a fixed value, or None when there is no such operator.
 
-    `sides` says where the texts of a negated operator may be patterns.
+    `sides` states where the texts of a negated operator may be patterns.
 
     >>> compile_operator("Equals", "nginx*")("nginx-1")
     True

@@ -31,7 +31,7 @@ _OUTSIDE = regex(f"{_ENDPOINT}!-{_ENDPOINT}")
 class Sides(NamedTuple):
     """On which side of a negated operator texts are patterns, and not data that a requester may have written.
 
-    `written` are texts of the value that stand in the policy, and are patterns whatever the other texts are.
+    `written` are texts of the value that are in the policy, and are patterns whatever the other texts are.
     """
 
     key_is_pattern: bool = True
@@ -188,7 +188,7 @@ def _strings(decoded: JSON) -> list[str] | None:
         return []
     if not isinstance(decoded, list):
         return None
-    texts = ["" if item is None else item for item in decoded]  # Go leaves the zero value where null stands
+    texts = ["" if item is None else item for item in decoded]  # Go leaves the zero value where null is
     return texts if all(isinstance(item, str) for item in texts) else None
 
 

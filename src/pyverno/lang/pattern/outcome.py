@@ -17,7 +17,7 @@ from pyverno.value import dataclass, field
 __all__ = ["Cause", "Outcome", "Path", "Problem", "Status", "go_type", "path_text"]
 
 Path: TypeAlias = "tuple[Path, str | int] | tuple[()]"
-"""Where in the resource a check stands: a linked list from the element back to the root, `()`."""
+"""Where in the resource a check is: a linked list from the element back to the root, `()`."""
 
 
 class Status(StrEnum):

@@ -1,4 +1,4 @@
-"""One key of a map pattern: what each anchor asks of the key and its value.
+"""One key of a map pattern: what each anchor requires of the key and its value.
 
 A step answers None or a `Problem`. The order of the steps, and what a skip means for the map, is for `checks`.
 """

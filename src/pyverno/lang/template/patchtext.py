@@ -1,7 +1,7 @@
 """JSON patches written as text (YAML or JSON) with variables inside.
 
-The text is parsed once, at load, with placeholders where variables stand: what a variable yields can never become a
-further operation, path or key. A variable that stands unquoted and alone keeps its type, as YAML would read it; a
+The text is parsed once, at load, with placeholders where variables are: what a variable yields can never become a
+further operation, path or key. A variable that is unquoted and alone keeps its type, as YAML would read it; a
 quoted one is text.
 """
 
@@ -93,7 +93,7 @@ class PatchText:
 def compile_patch_text(text: str, path: str = "") -> PatchText:
     """Compile the text of `patchesJson6902`; raises ExpressionSyntaxError when it is neither YAML nor JSON.
 
-    `path` is where the text stands: it begins every path in error texts.
+    `path` is where the text is: it begins every path in error texts.
 
     >>> patch = compile_patch_text('- {op: add, path: /a, value: "{{ n }}"}')
     >>> patch.render({"n": 5}, Runtime())

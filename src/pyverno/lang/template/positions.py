@@ -95,7 +95,7 @@ def _variables(text: str) -> list[tuple[int, _Positions]]:
         for index, match in enumerate(VARIABLE.finditer(current)):
             start, end = match.span(2)
             expression, is_shallow = split_expression(match[2])
-            # the braces of nested variables are gone, so the expression stands in one piece
+            # the braces of nested variables are gone, so the expression is in one piece
             at = start + _find(match[2], expression, is_shallow)
             own = positions[at : at + len(expression)]
             closing = positions[min(at + len(expression), end - 1)]

@@ -1,4 +1,4 @@
-"""References `$(path)`: text of a document that repeats what stands elsewhere in the same document.
+"""References `$(path)`: text of a document that repeats what is elsewhere in the same document.
 
 They are resolved once, at load, since the document they look at is the author's own text.
 """

@@ -147,7 +147,7 @@ def compile_slot(occurrence: Occurrence, path: str, *, is_data: bool = False) ->
         text = place_expression(path, "request.object")
     source = text if text != occurrence.text else occurrence.source
     query = compile_query(text, source, is_data=is_data)
-    # COMPAT: Kyverno replaces plain text, wherever it stands in the expression.
+    # COMPAT: Kyverno replaces plain text, wherever it is in the expression.
     on_delete = text.replace(*_OLD_OBJECT)
     delete = query if on_delete == text else compile_query(on_delete, source.replace(*_OLD_OBJECT), is_data=is_data)
     return Slot(query, delete, target, occurrence.placeholders, None, path)

@@ -1,7 +1,7 @@
-"""The grammar of variables in one string: where `{{ expressions }}` stand, and how they nest.
+"""The grammar of variables in one string: where `{{ expressions }}` are, and how they nest.
 
 Kyverno resolves the innermost variables first and scans again; here the passes run once, at load, over the author's
-text alone, with a placeholder where a value will stand.
+text alone, with a placeholder where a value will be.
 """
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ _TOO_DEEP = "the document is nested too deeply"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable as written: expression text (inner variables in braces), where it stands, and what it compiles to.
+    """One variable as written: expression text (inner variables in braces), where it is, and what it compiles to.
 
-    `expression` is None when the text does not parse; `in_key` tells that it stands in a map key, whose `path` is that
+    `expression` is None when the text does not parse; `in_key` means that it is in a map key, whose `path` is that
     of the map. `number` is its number in its text, inner ones first.
     """
 
@@ -54,7 +54,7 @@ class Variable:
 class TemplateProblem:
     """What is wrong with a template: the steps to the text at fault, and the offset of the character in it.
 
-    `offset` is None where the whole document is at fault; `in_key` tells that the text is the last step itself.
+    `offset` is None where the whole document is at fault; `in_key` means that the text is the last step itself.
     """
 
     message: str
@@ -127,7 +127,7 @@ class Template:
 def compile_template(document: JSON, *, path: str = "", rescan: bool = False) -> Template:
     """Compile a document; problems are collected in `Template.errors` and raised by `Template.render`.
 
-    `path` is where the document stands in a larger one: it is part of every path in error texts, and the variable `@`
+    `path` is where the document is in a larger one: it is part of every path in error texts, and the variable `@`
     is resolved by it. With `rescan`, values are scanned for variables again as Kyverno does, at most 16 rounds deep.
 
     >>> compile_template({"a": 1}).is_static

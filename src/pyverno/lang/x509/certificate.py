@@ -143,7 +143,7 @@ def _certificate(der: bytes) -> JSONObject:
     serial = int.from_bytes(number.content, signed=True)
     certificate = x509.load_der_x509_certificate(der if serial > 0 else _with_positive_serial(der, number))
     extensions = next((item.content for item in body if item.tag == 0xA3), b"")
-    # the version is optional; behind it stand serial, algorithm, issuer, validity, subject, key
+    # the version is optional; behind it are serial, algorithm, issuer, validity, subject, key
     issuer, _, subject, key = [item for item in body if item.tag == SEQUENCE][1:5]
     fields: JSONObject = {
         **dict.fromkeys(_NULL_FIELDS),

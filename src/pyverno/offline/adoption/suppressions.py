@@ -69,7 +69,7 @@ class _Comment:
     line: int
     target: int
     is_first: bool
-    """Whether it stands above the first field, and holds for the whole object."""
+    """Whether it is above the first field, and holds for the whole object."""
 
 
 class SuppressionReader:

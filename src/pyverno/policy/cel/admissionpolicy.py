@@ -114,7 +114,7 @@ class ValidatingAdmissionSpec(AdmissionSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutatingAdmissionSpec(AdmissionSpec):
-    """The spec of a MutatingAdmissionPolicy; the API server asks for a reinvocation policy, here it may be absent."""
+    """The spec of a MutatingAdmissionPolicy; the API server requires a reinvocation policy, here it may be absent."""
 
     mutations: tuple[Mutation, ...] = ()
     reinvocation_policy: ReinvocationPolicy = ReinvocationPolicy.NEVER

@@ -71,7 +71,7 @@ def _rule(each: Finding) -> JSONObject:
 
 
 def _help(each: Finding) -> str:
-    """Return what a reader of the alert needs: what the policy is for, and where the rule stands."""
+    """Return what a reader of the alert needs: what the policy is for, and where the rule is."""
     parts = [each.description or each.title or f"Rule {each.rule_id}."]
     if each.category:
         parts.append(f"Category: {each.category}.")

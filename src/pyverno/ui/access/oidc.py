@@ -1,7 +1,7 @@
 """Logins by OpenID Connect: authorization code with PKCE, at an issuer that describes itself.
 
-OpenID Connect Core and Discovery 1.0, RFC 7636. Only the issuer of the flags is asked, no redirect of its endpoints is
-followed, and answers are bounded. This module must never put a token, a code or a secret into an error.
+OpenID Connect Core and Discovery 1.0, RFC 7636. Only the issuer of the flags is queried, no redirect of its endpoints
+is followed, and answers are bounded. This module must never put a token, a code or a secret into an error.
 """
 
 from __future__ import annotations

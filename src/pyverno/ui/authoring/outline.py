@@ -1,4 +1,4 @@
-"""The outline of a YAML text that may be unfinished: the keys of each line, and where a cursor stands among them.
+"""The outline of a YAML text that may be unfinished: the keys of each line, and where a cursor is among them.
 
 Only block style is understood; lines in flow style count as values. This module must never know a schema.
 """
@@ -22,7 +22,7 @@ _MOST_LINES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key with what stands behind it on its line, or an item of a list (`value` is the rest of its line)."""
+    """A key with what is behind it on its line, or an item of a list (`value` is the rest of its line)."""
 
     path: Path
     line: int
@@ -67,7 +67,7 @@ class _Stack:
         return tuple(step for _, step in self._steps)
 
     def put_item(self, column: int, line: int) -> None:
-        """Go to an item of a list whose dash stands at a column; the key of the list may stand there, too."""
+        """Go to an item of a list whose dash is at a column; the key of the list may be there, too."""
         while self._steps and (
             self._steps[-1][0] > column or (self._steps[-1][0] == column and isinstance(self._steps[-1][1], int))
         ):
@@ -136,7 +136,7 @@ def find_spot(lines: Sequence[str], index: int, column: int) -> Spot:
     start = len(head) - len(head.lstrip(" "))
     content = head[start:]
     if not content:
-        # an empty line belongs to the mapping or list that its column says
+        # an empty line belongs to the mapping or list of its column
         stack.leave(column)
         return _key_spot(lines, stack.path, "", column, index)
     while content == "-" or content.startswith("- "):

@@ -1,6 +1,6 @@
 """Schemas of documents as one tree of fields: policy kinds from their decoders, Kubernetes' kinds, and custom ones.
 
-This module must never know where a cursor stands.
+This module must never know where a cursor is.
 """
 
 from __future__ import annotations

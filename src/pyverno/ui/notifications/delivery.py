@@ -16,7 +16,7 @@ __all__ = ["Delivery", "DeliveryError", "Target"]
 class Delivery:
     """Notices for one target; a repeated delivery has the same `id`, and `attempt` counts from 1.
 
-    `at` is the time of its first attempt; `is_digest` tells that it stands for a window of time.
+    `at` is the time of its first attempt; `is_digest` means that it stands for a window of time.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Delivery:
 
 
 class DeliveryError(HostError):
-    """A delivery that failed; `is_final` tells that repeating it is useless, `wait` how long the receiver wants."""
+    """A delivery that failed; `is_final` means that repeating it is useless, `wait` is the delay it asked for."""
 
     code: ClassVar[str] = "delivery"
 

@@ -23,7 +23,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "exceptions": ("exceptions", "policyExceptions"),
     "crds": ("customResourceDefinitions",),
 }
-"""Our texts and the names of theirs; bindings stand beside policies here. `clutserResources` is in their files."""
+"""Our texts and the names of theirs; bindings are beside policies here. `clutserResources` is in their files."""
 
 _LEFT_OUT: Final = {"config": "the configuration of Kyverno", "imageData": "the data of images"}
 _MOST_PROFILES: Final = 100

@@ -47,9 +47,9 @@ def build_app(
     """Return the application.
 
     `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
-    the filters with names that everybody is shown, `banner` is a text above every page, and `logo` an image beside the
+    the named filters that all users see, `banner` is a text above every page, and `logo` an image beside the
     name; `namespaces` finds those of views with labels; with `hosts`, requests for other host names are refused, and
-    `door` lets persons in; `has_login` tells that they can log out here.
+    `door` lets persons in; `has_login` means that they can log out here.
     """
     app = web.Application(client_max_size=_MOST_BYTES)
     if hosts:

@@ -1,4 +1,4 @@
-"""`/api/v1/policies`, `/api/v1/exceptions` and explanations of results: what the clusters themselves say now."""
+"""`/api/v1/policies`, `/api/v1/exceptions` and explanations of results: from the clusters' current state."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class PlaygroundRoutes:
         return web.json_response(await self._run("import", {"text": text}))
 
     async def _testcase(self, request: web.Request) -> web.Response:
-        """Return a test suite of the texts as a ZIP file, which expects what the review says now.
+        """Return a test suite of the texts as a ZIP file, which expects the present results of the review.
 
         `pyverno test` reviews objects as written, so the suite does, whatever the Kubernetes version.
         """
@@ -62,7 +62,7 @@ class PlaygroundRoutes:
         return web.Response(body=archive, content_type="application/zip", headers=headers)
 
     def _assist(self, task: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-        """Return the handler of what an editor asks while a text is written."""
+        """Return the handler of an editor's requests while a text is written."""
 
         async def handle(request: web.Request) -> web.Response:
             return _json(await self._run(task, await _read_body(request)))

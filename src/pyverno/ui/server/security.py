@@ -63,7 +63,7 @@ def known_hosts(names: Collection[str]) -> Middleware:
 def _is_own(request: web.Request) -> bool:
     """Return whether a request that may change something was made by our pages, or by no browser at all.
 
-    Browsers send `Origin` with every such request, and cannot send JSON to another site without asking it first.
+    Browsers send `Origin` with every such request, and cannot send JSON to another site without a preflight request.
     """
     origin = request.headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != request.host:

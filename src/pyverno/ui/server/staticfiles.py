@@ -1,6 +1,6 @@
 """The pages' own files, read once: each with its digest as ETag, compressed where the browser takes it.
 
-The first page is asked for again each time; everything it names is below a folder that is called like the digest of all
+The first page is requested again each time; everything it names is below a folder that is called like the digest of all
 files, and is kept by browsers for good.
 """
 

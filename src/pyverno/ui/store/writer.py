@@ -1,6 +1,6 @@
 """Writes reports into the store: what is new, what changed, what is resolved; one transaction for each batch.
 
-A report that says the same as before costs one look at its digest. Results keep their row while they last, so that
+An unchanged report costs one look at its digest. Results keep their row while they last, so that
 `first_seen` survives restarts of the server and of the controllers that write reports.
 """
 

@@ -281,7 +281,7 @@ _COMPAT = ["--compat", "kyverno"]
 
 
 def test_an_invalid_policy_is_skipped_and_counts_as_an_error(cli: Run) -> None:
-    """The reasons stand on stderr with their place, and with `--compat kyverno` also in a listing."""
+    """The reasons are on stderr with their place, and with `--compat kyverno` also in a listing."""
     ran = cli("apply", "invalid.yaml", "latest.yaml", "-r", "good.yaml", "--compat", "kyverno")
     assert (1, 1, 1) == (ran.code, summary(ran.out)["pass"], summary(ran.out)["error"])
     assert f"{'-' * 70}\nPolicies Skipped:\n1. broken: " in ran.out
@@ -605,7 +605,7 @@ def test_loaded_resources_are_a_small_cluster(cli: Run, folder: Path) -> None:
 
 
 def test_global_context_entries_read_loaded_resources(cli: Run, folder: Path) -> None:
-    """Their documents may stand among the resources."""
+    """Their documents may be among the resources."""
     context = 'globalReference: {name: maps, jmesPath: "length(@)"}'
     (folder / "call.yaml").write_text(
         API_CALL.replace(
@@ -622,7 +622,7 @@ def test_global_context_entries_read_loaded_resources(cli: Run, folder: Path) ->
 
 
 def test_errors_of_rules_are_reported_on_stderr(cli: Run, folder: Path) -> None:
-    """Upstream only counts them; as text they stand among the findings."""
+    """Upstream only counts them; as text they are among the findings."""
     (folder / "call.yaml").write_text(API_CALL.replace("/api/v1/namespaces/shop/configmaps", "/apis/x.org/v1/things"))
     ran = cli("apply", "call.yaml", "-r", "good.yaml")
     assert (1, "", True) == (ran.code, ran.err, "needs-map/map error failed to" in ran.out)

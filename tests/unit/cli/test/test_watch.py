@@ -25,7 +25,7 @@ class _Over(Exception):  # noqa: N818 - ends a watch
 
 
 def test_files_that_suites_name_are_watched(folder: Path) -> None:
-    """Policies and resources of a suite may lie in other folders than the suite."""
+    """Policies and resources of a suite may be in other folders than the suite."""
     (folder / "suite").mkdir()
     (folder / "suite/kyverno-test.yaml").write_text(SUITE)
     edited = iter(["bad.yaml", "latest.yaml", "good.yaml", "suite/new.yaml"])

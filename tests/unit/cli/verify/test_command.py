@@ -35,7 +35,7 @@ def stage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImageStage]
 
 
 def test_a_signed_image_is_verified(cli: Run, stage: ImageStage) -> None:
-    """Every check stands in the ledger, and the exit code is 0."""
+    """Every check is in the ledger, and the exit code is 0."""
     ran = cli("verify", stage.image("v1"), "--key", "cosign.pub", "--trust-root", "root.json", "-o", "json")
     body = json.loads(ran.out)
     (demand,) = body["demands"]

@@ -46,7 +46,7 @@ def names(found):
 
 
 def test_a_policy_has_two_copies():
-    """One for what has a pod template, one for cron jobs, whose template lies deeper."""
+    """One for what has a pod template, one for cron jobs, whose template is deeper."""
     defaults, cron = expand_cel(validating())
     assert (defaults.name, [target.resource for target in defaults.targets]) == (
         "defaults",

@@ -31,7 +31,7 @@ def test_rules_of_different_scopes_become_policies_of_their_own() -> None:
 
 
 def test_copies_for_controllers_read_the_template() -> None:
-    """One variable is the spec of the Pod, wherever it stands."""
+    """One variable is the spec of the Pod, wherever it is."""
     document = convert(policy(rule("a", PRIVILEGED))).documents[0]
     variable = document["spec"]["variables"][0]
     assert ("podSpec", 3) == (variable["name"], len(document["spec"]["matchConstraints"]["resourceRules"]))

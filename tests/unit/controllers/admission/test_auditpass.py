@@ -158,7 +158,7 @@ def test_deferred_policies_are_evaluated_and_reported() -> None:
     told, gate = Results(), threading.Event()
 
     async def run() -> None:
-        audit = AuditPass(AuditSettings(), host=lambda: Waiting(gate), told=told, lost=told.lose)
+        audit = AuditPass(AuditSettings(), host=lambda: Waiting(gate), observer=told, lost=told.lose)
         running = asyncio.create_task(audit.run())
         audit.answered(QUESTION, "/validate/fail", put_off(), 0.1)
         audit.answered(QUESTION, "/validate/fail", put_off(allowed=False), 0.1)
@@ -179,7 +179,7 @@ def test_an_audit_that_finds_no_room_is_counted() -> None:
     told, gate = Results(), threading.Event()
 
     async def run() -> None:
-        audit = AuditPass(AuditSettings(1, 1), host=lambda: Waiting(gate), told=told, lost=told.lose)
+        audit = AuditPass(AuditSettings(1, 1), host=lambda: Waiting(gate), observer=told, lost=told.lose)
         for _ in range(3):
             audit.answered(QUESTION, "/validate/fail", put_off(), 0.1)
         running = asyncio.create_task(audit.run())

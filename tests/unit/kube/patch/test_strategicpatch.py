@@ -38,7 +38,7 @@ def test_lists_with_a_merge_key_merge_and_new_elements_come_first() -> None:
 
 
 def test_an_element_is_deleted_by_its_merge_key() -> None:
-    """The directive stands in the element."""
+    """The directive is in the element."""
     after = patched(pod("a", "b"), {"spec": {"containers": [{"name": "a", "$patch": "delete"}]}})
     assert ["b"] == containers(after)
 

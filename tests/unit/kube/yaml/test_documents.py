@@ -109,7 +109,7 @@ def test_locations_of_nodes_and_keys() -> None:
 
 
 def test_locations_behind_aliases_and_merges() -> None:
-    """A node behind an alias stands where it is written; its key where the alias is used."""
+    """A node behind an alias is where it is written; its key where the alias is used."""
     (document,) = load_documents("x: &x\n  a: 1\nw: *x\nz:\n  <<: *x\n", file="f")
     assert "f:2:6" == str(document.location(("w", "a")))
     assert "f:3:1" == str(document.location(("w",), key=True))
@@ -129,7 +129,7 @@ def test_document_without_source_has_its_line() -> None:
 
 
 def test_lists_expand_with_positions() -> None:
-    """Items of `List` and `*List` become documents that know where they stand, nested lists included."""
+    """Items of `List` and `*List` become documents that know where they are, nested lists included."""
     text = "kind: List\nitems:\n- kind: Pod\n- kind: PodList\n  items:\n  - kind: Job\n    a: 1\n- 5\n"
     items = expand_lists(load_documents(text, file="f"))
     assert [{"kind": "Pod"}, {"kind": "Job", "a": 1}, 5] == [item.value for item in items]

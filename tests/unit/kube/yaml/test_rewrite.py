@@ -159,7 +159,7 @@ def _mutate(value: Any, random: Random) -> Any:
 
 
 def test_a_rewritten_text_reads_as_the_new_value_and_says_what_it_said() -> None:
-    """Over many texts and changes; comments that stand apart from what changed are all there."""
+    """Over many texts and changes; comments that are apart from what changed are all there."""
     done = 0
     for seed in range(300):
         random = Random(seed)  # noqa: S311 - reproducible, not secret

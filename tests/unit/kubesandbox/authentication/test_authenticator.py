@@ -86,7 +86,7 @@ def test_service_account_tokens_are_their_account():
 
 
 def test_tokens_that_are_bound_to_a_pod_say_so():
-    """The pod and its node stand in the extra fields of the user."""
+    """The pod and its node are in the extra fields of the user."""
     pod = {"metadata": {"name": "p", "namespace": "ci", "uid": "u-2"}}
     node = {"metadata": {"name": "n", "uid": "u-3"}}
     found = authenticator(store_with(("serviceaccounts", ACCOUNT), ("pods", pod)))

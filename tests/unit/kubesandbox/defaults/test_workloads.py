@@ -1,4 +1,4 @@
-"""Tests of `defaults.workloads`; whole objects stand in the table of `test_walk`."""
+"""Tests of `defaults.workloads`; whole objects are in the table of `test_walk`."""
 
 from __future__ import annotations
 

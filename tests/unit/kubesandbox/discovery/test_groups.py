@@ -117,7 +117,7 @@ def test_the_aggregated_document_nests_subresources(version: str) -> None:
 
 
 def test_custom_resources_are_named_in_full() -> None:
-    """Their kinds always carry group and version, and status stands before scale."""
+    """Their kinds always carry group and version, and status is before scale."""
     document = aggregated(WIDER, core=False)
     widgets = {item["version"]: item["resources"][0] for item in document["items"][-1]["versions"]}
     assert {"group": "x.example.com", "version": "v1", "kind": "Widget"} == widgets["v1"]["responseKind"]
@@ -126,7 +126,7 @@ def test_custom_resources_are_named_in_full() -> None:
 
 
 def test_the_core_group_is_aggregated_alone() -> None:
-    """Under /api stands one group without a name, cluster-wide and namespaced resources in it."""
+    """Under /api is one group without a name, cluster-wide and namespaced resources in it."""
     (core,) = aggregated(TABLE, core=True)["items"]
     scopes = {item["resource"]: item["scope"] for item in core["versions"][0]["resources"]}
     assert ({}, "Cluster", "Namespaced") == (core["metadata"], scopes["nodes"], scopes["pods"])

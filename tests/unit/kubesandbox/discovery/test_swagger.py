@@ -54,7 +54,7 @@ def test_schemas_are_written_as_version_2_has_them() -> None:
 
 
 def test_protobuf_has_the_fields_of_the_messages() -> None:
-    """Names, types, references and marks stand at the numbers that clients read."""
+    """Names, types, references and marks are at the numbers that clients read."""
     whole = message(encode_swagger(swagger_document({"CronTab": CRON_TAB}, "1.35")))
     assert [b"2.0"] == whole[1]
     named = message(message(whole[9][0])[1][0])

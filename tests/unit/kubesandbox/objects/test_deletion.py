@@ -103,7 +103,7 @@ def test_a_second_delete_can_only_shorten_the_grace_period() -> None:
 
 
 def test_namespaces_terminate_until_their_spec_is_empty() -> None:
-    """The finalizers of a namespace stand in its spec."""
+    """The finalizers of a namespace are in its spec."""
     namespaces = type_of("namespaces")
     body = {"metadata": {"name": "x"}, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
     outcome = deleted(namespaces, body, DeleteOptions(), NOW)

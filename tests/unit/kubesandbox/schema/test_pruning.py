@@ -32,7 +32,7 @@ def test_unknown_fields_go(schema: JSONObject, value: JSON, kept: JSON, dropped:
 
 
 def test_a_resource_keeps_what_it_is() -> None:
-    """Version, kind and metadata stand in no schema."""
+    """Version, kind and metadata are in no schema."""
     body = {"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "x"}, "b": 1}
     pruned = compile_pruning({"properties": {}}, is_root=True)(body, None, [])
     assert ["apiVersion", "kind", "metadata"] == list(pruned)

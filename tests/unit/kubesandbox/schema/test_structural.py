@@ -1,4 +1,4 @@
-"""Tests of `schema.structural`; what definitions are refused for stands in the table of `test_customresources`."""
+"""Tests of `schema.structural`; what definitions are refused for is in the table of `test_customresources`."""
 
 from __future__ import annotations
 

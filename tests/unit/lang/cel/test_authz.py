@@ -128,7 +128,7 @@ def signed_with_secret(claims: dict[str, Any], secret: bytes = b"secret", algori
     [({"role": "admin"}, True), ({"exp": 61}, True), ({"exp": 60}, False), ({"nbf": 61}, False), ({"exp": "x"}, False)],
 )
 def test_times_decide_whether_a_token_is_valid(claims: dict[str, Any], valid: bool) -> None:
-    """The clock stands at one minute past the epoch."""
+    """The clock is at one minute past the epoch."""
     program = ENVOY.compile("jwt.Decode(token, 'secret')")
     token = program.evaluate({"token": signed_with_secret(claims)}, Runtime(host=Clock()))
     assert token.fields["Valid"] is valid

@@ -45,7 +45,7 @@ def test_an_anchor_prints_as_it_is_written(modifier: Modifier) -> None:
 
 
 def test_anchor_keys_are_found_at_any_depth() -> None:
-    """Keys count wherever they stand, values never do."""
+    """Keys count wherever they are, values never do."""
     assert has_anchor_keys([{"a": [{"b": {"<(c)": 1}}]}], CONDITIONS)
     assert not has_anchor_keys([{"a": [{"b": "(c)"}, "<(d)"]}, {"=(e)": 1}], CONDITIONS)
 

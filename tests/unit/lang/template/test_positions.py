@@ -1,4 +1,4 @@
-"""Where characters of expressions stand in the texts that hold them."""
+"""Where characters of expressions are in the texts that hold them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=12).map("".join))
 def test_every_character_of_an_expression_is_found_in_its_text(text: str) -> None:
-    """What stands at the offset that is found is the character of the expression."""
+    """What is at the offset that is found is the character of the expression."""
     for number, occurrence in enumerate(parse_string(text).occurrences):
         if occurrence.constant is not None or not occurrence.text:
             continue

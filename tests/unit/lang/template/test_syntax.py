@@ -1,4 +1,4 @@
-"""Variables of one string: where they stand and how they nest."""
+"""Variables of one string: where they are and how they nest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyverno.lang.template.syntax import parse_string
     ],
 )
 def test_a_variable_is_recognised_by_its_braces(text, expected):
-    """One level of single braces may stand inside, a backslash in front hides it."""
+    """One level of single braces may be inside, a backslash in front hides it."""
     assert expected == is_variable(text)
 
 

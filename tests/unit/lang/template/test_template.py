@@ -157,7 +157,7 @@ def test_an_expression_that_does_not_parse_is_known_at_load():
 
 
 def test_on_delete_the_old_object_is_meant():
-    """The text `request.object` is replaced wherever it stands in an expression."""
+    """The text `request.object` is replaced wherever it is in an expression."""
     scope = {"request": {"object": {"n": "new", "t": "n"}, "oldObject": {"n": "old", "t": "n"}}}
     assert render("{{ request.object.n }}", scope, delete_request=True) == "old"
     assert render("{{ request.object.{{ request.object.t }} }}", scope, delete_request=True) == "old"

@@ -104,7 +104,7 @@ def test_pages_work_below_any_path(tmp_path: Path) -> None:
 
 
 def test_pages_fetch_nothing_from_elsewhere() -> None:
-    """No address of another host stands in any file, but in comments and names of XML."""
+    """No address of another host is in any file, but in comments and names of XML."""
     for path in web_root().rglob("*"):
         if path.suffix in {".html", ".js", ".css"} and "vendor" not in path.parts:
             text = path.read_text().replace("http://www.w3.org/2000/svg", "")

@@ -1,7 +1,7 @@
 """Two rules judge every object alike.
 
 Both match the same objects and fail the same ones: one of them can go. The lint `PV403` finds rules that are written
-alike; this check also finds those that say the same in other words, or in another kind of policy.
+alike; this check also finds those that mean the same in other words, or in another kind of policy.
 
 Example::
 

@@ -2,7 +2,7 @@
 
 An exception for a policy that does not exist exempts nothing, and a binding to one enforces nothing; both are accepted.
 Reported where other policies of the same kind are among the files that are linted together: a file with exceptions
-alone says nothing about the policies.
+alone does not describe the policies.
 
 Example::
 

@@ -43,7 +43,7 @@ _LABELS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
 class Operands:
     """Key and value of a condition; `path` is that of the condition.
 
-    `value_is_pattern` tells that texts of the value are wildcards for the negated operators.
+    `value_is_pattern` means that texts of the value are wildcards for the negated operators.
     """
 
     key: Value

@@ -211,7 +211,7 @@ class ProjectionTranslator(PathTranslator):
         return replace(value, present=all_of([*value.nulls, value.present]), fails=False, nulls=())
 
     def assumed(self, value: Value, shape: Shape) -> Value:
-        """Return an unknown value as one of a type that the rule shows, and say so."""
+        """Return an unknown value as one of a type that the rule shows, with a note."""
         self.names.note(
             "assumed-type",
             self.path,

@@ -71,7 +71,7 @@ class Value:
     """A value of JMESPath in CEL.
 
     `cel` gives the value where `present` holds, and fails or is null elsewhere; `optional` is the same as an optional.
-    `fails` tells that evaluating it can be an error although `present` holds; `nulls` are the conditions without which
+    `fails` means that evaluating it can be an error although `present` holds; `nulls` are the conditions without which
     a function in it fails for a null argument. `guard` is the condition under which the root of `reference` exists.
 
     A value that has another form than its text keeps it: `reference` for a path below a root, `constant` (with
@@ -79,7 +79,7 @@ class Value:
     `parts` for a list that is, `keys` for a map of which only the keys have a form, `counted` for the length of a list,
     `default` for the value and the constant of `value || constant`.
 
-    `is_truth_only` tells that false may stand for null or something empty, `is_total` that `cel` is false where the
+    `is_truth_only` means that false may stand for null or something empty, `is_total` that `cel` is false where the
     value is null, `is_data` that a requester can choose the value.
     """
 

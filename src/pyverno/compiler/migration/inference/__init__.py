@@ -1,7 +1,7 @@
 """Types of kinds that no definition describes, as far as rules and examples show them.
 
 A rule that compares `spec.mode` with a text reads a text there. What rules show of a kind becomes a definition, by
-which the rule is converted and objects are generated. It is an assumption: conversions that rest on it say so.
+which the rule is converted and objects are generated. It is an assumption, which conversions that rest on it name.
 """
 
 from pyverno.compiler.migration.inference.definitions import infer_definitions, known_definitions

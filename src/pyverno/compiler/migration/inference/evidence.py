@@ -41,7 +41,7 @@ class Evidence:
     __slots__ = ("_element", "_entry", "_examples", "_members", "_suspected", "_types", "fields", "name")
 
     def __init__(self, name: str = "") -> None:
-        """Take the name of the field that holds the value, which tells a list where nothing else does."""
+        """Take the name of the field that holds the value, which shows a list where nothing else does."""
         self.name = name
         self.fields: dict[str, Evidence] = {}
         self._entry: Evidence | None = None

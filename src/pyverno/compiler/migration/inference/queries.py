@@ -167,7 +167,7 @@ def _negation(node: Node, current: Places) -> Places:
 
 
 def _as_condition(node: Node, current: Places) -> None:
-    """Read an expression of which only the truth counts: most fields that are asked for are booleans."""
+    """Read an expression of which only the truth counts: most fields that expressions test are booleans."""
     read_query(node, current).suspect("boolean")
 
 

@@ -1,6 +1,6 @@
 """`patchStrategicMerge`: the overlay of a map, with its anchors, as changes.
 
-    key: value      the field is set; a map goes on below, after it was added where there is none
+    key: value      the field is set; a map continues below, after it was added where there is none
     key: null       the field is removed
     +(key): value   the field is set where there is none
     (key): pattern  the whole patch applies only where the field is there and fits; in an element of a list, the element

@@ -40,7 +40,7 @@ _JUDGED: Final = frozenset(Modifier) - {Modifier.ADD_IF_ABSENT}
 _SKIPPING: Final = frozenset({Modifier.CONDITION, Modifier.GLOBAL})
 _Judge: TypeAlias = Callable[[JSON, Reference, str, Context], Verdict]
 _Below: TypeAlias = tuple[JSON, _Judge]
-"""What stands below a key, and how it is judged: labels and metadata have rules of their own."""
+"""What is below a key, and how it is judged: labels and metadata have rules of their own."""
 
 
 def holds(pattern: JSON, value: Reference, path: str, context: Context | None = None) -> Cel:
@@ -218,7 +218,7 @@ def _labels(pattern: JSON, value: Reference, path: str, context: Context) -> Ver
 class _Step:
     """One key: its verdict given that the map is there, and what the anchor makes of a skip or failure below.
 
-    `implies_holder` tells that the step is false where the map is missing.
+    `implies_holder` means that the step is false where the map is missing.
     """
 
     anchor: Anchor | None
@@ -280,7 +280,7 @@ def _direct_test(pattern: JSON, value: Reference, path: str, context: Context) -
 
 
 def _equality(below: _Below, value: Reference, path: str, context: Context) -> tuple[Verdict, bool]:
-    """Judge `=(k)`, where a missing key is fine; and tell whether a skip below counts as a condition of this map."""
+    """Judge `=(k)`, where a missing key is fine; and return whether a skip below counts as a condition of this map."""
     pattern, judged = below
     if not isinstance(pattern, (dict, list)) and value.schema.is_scalar and not value.can_be_null:
         test = leaf_test(pattern, value.schema.shape, path, floats=context.floats)
@@ -400,7 +400,7 @@ def _sequence(steps: Sequence[_Step]) -> Verdict:
 
 
 def _assume(value: Reference, *, keeps_null: bool = False) -> Reference:
-    """Return the reference as one whose value is there, because a guard stands before it."""
+    """Return the reference as one whose value is there, because a guard is before it."""
     return value.assumed(keeps_null=keeps_null)
 
 

@@ -25,7 +25,7 @@ _VARIABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a pattern says: `ok` unless it fails, `passes` without a skip. `parts` are `ok`, one for each key."""
+    """The verdict of a pattern: `ok` unless it fails, `passes` without a skip. `parts` are `ok`, one for each key."""
 
     ok: Cel
     passes: Cel

@@ -48,7 +48,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 class Downstream(NamedTuple):
     """One generated object: its policy and origin, and what its annotation adds.
 
-    `trigger` has a name where the annotation says it. `source` is what the object is a copy of, "" for parts that are
+    `trigger` has a name where the annotation holds it. `source` is what the object is a copy of, "" for parts that are
     not known. With `goes_with_policy` it is deleted when its rule is gone, `policy_generation` is that of the policy
     when the object was last written (0 = unknown). `digest` changes with labels and annotations.
     """

@@ -27,7 +27,7 @@ class GeneratedKinds:
     def __init__(
         self, context: BackgroundContext, downstreams: Downstreams, is_shared: Callable[[], bool] = lambda: False
     ) -> None:
-        """Take the cluster, and what follows generated objects; `is_shared` tells whether other replicas generate."""
+        """Take the cluster, and what follows generated objects; `is_shared` states whether other replicas generate."""
         self._context = context
         self._downstreams = downstreams
         self._is_shared = is_shared

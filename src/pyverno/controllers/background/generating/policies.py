@@ -1,6 +1,6 @@
 """Follows policies: what exists is generated for, and what was generated follows changes and the end of its rule.
 
-Generated objects say by their labels and annotation which policy they are of, so that what happened while no controller
+Generated objects name their policy by labels and an annotation, so that what happened while no controller
 ran is made up for. An invalid policy changes nothing.
 """
 

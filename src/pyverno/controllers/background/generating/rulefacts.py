@@ -21,7 +21,7 @@ class RuleFacts:
     """A generating rule: its name ("" for a policy in CEL), and what happens to the objects it generates.
 
     `kinds` are the kinds that it generates as far as they are written (`apiVersion/kind`). `target` are the fields that
-    say where its objects are; `copies_one` tells that a source is one named object, `copies_list` that it is a list.
+    state where its objects are; `copies_one` means that a source is one named object, `copies_list` that it is a list.
     """
 
     name: str

@@ -30,7 +30,7 @@ class GenerationKey:
 class Work:
     """Rules to bring up to date for one trigger.
 
-    `rules` are their names, each with whether the rule is said to apply no longer: then what it generated is deleted,
+    `rules` are their names, each with whether the rule no longer applies: then what it generated is deleted,
     unless it applies after all. `context` is the admission request that triggered them, None for work without a
     request. `reason` is shown on generated objects. Work that `is_late` does not wait for a change that the request
     announced: it may never come. What rules did is reported if the work `is_reported`. Unless it `adopts`, objects

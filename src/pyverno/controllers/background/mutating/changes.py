@@ -64,7 +64,7 @@ class Changes:
     """The changes of one UpdateRequest, for one policy.
 
     `done` are the places that earlier attempts wrote, `recorded` the digests of those that the request itself records,
-    because another process may have made the attempt. `selects` tells of an object whether it may be changed at all.
+    because another process may have made the attempt. `selects` decides whether an object may be changed at all.
     `report` receives each evaluation whose changes are written. A `requester` must be permitted to make them too.
     """
 

@@ -323,7 +323,7 @@ def _make_verdict(detail: AdmissionDetail | None) -> Verdict:
 
 
 def _bindings(run: Run, *, is_request: bool) -> dict[str, Value]:
-    """Return the variables of the request; unless an API server asks (`is_request`), its user is completed."""
+    """Return the variables of the request; its user is completed unless an API server sent it (`is_request`)."""
     request = run.request
     bindings = {**request_bindings(request, has_objects=False), **authorizer_bindings(request)}
     if run.rule.info.policy.family is Family.ADMISSION and (request.user.is_empty or not is_request):
@@ -361,7 +361,7 @@ def _aggregate(unmet: Unmet) -> str:
 
 
 def _message(session: CelSession, validation: CelValidation) -> str:
-    """Return what a false validation says: messageExpression, else message, else the expression."""
+    """Return the message of a false validation: messageExpression, else message, else the expression."""
     if validation.message_program is not None:
         try:
             text: Value = session.evaluate(validation.message_program)
@@ -379,7 +379,7 @@ def _message(session: CelSession, validation: CelValidation) -> str:
 class AdmissionMutation(SkippedByException):
     """All mutations of a MutatingAdmissionPolicy for each of its bindings, one after another on the same object.
 
-    `tells_all` goes on after a mutation that fails, and gives all errors, as an API server needs them.
+    `tells_all` continues after a mutation that fails, and gives all errors, as an API server needs them.
     """
 
     mutations: tuple[CelMutation, ...]

@@ -1,4 +1,4 @@
-"""Generation in CEL: objects that a GeneratingPolicy asks for, by expressions or by templates."""
+"""Generation in CEL: objects that a GeneratingPolicy wants, by expressions or by templates."""
 
 from __future__ import annotations
 

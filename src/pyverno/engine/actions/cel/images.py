@@ -1,6 +1,6 @@
 """ImageValidatingPolicies: digests are pinned where objects are changed, signatures are checked where they are judged.
 
-`PinDigests` verifies nothing and records nothing: what the mutating webhook says is not trusted. `ImageValidatingCheck`
+`PinDigests` verifies nothing and records nothing: the mutating webhook's word is not trusted. `ImageValidatingCheck`
 evaluates the validations; `RequiredImages` runs after all policies, because any of them may have verified an image.
 """
 
@@ -78,7 +78,7 @@ class ImageSelection:
         return False
 
     def found(self, run: Run, session: CelSession) -> tuple[dict[str, list[str]], dict[str, ImageInfo]]:
-        """Return the matched images by group as they are written, and what their references say; raises PyvernoError.
+        """Return the matched images by group as written, and the parts of their references; raises PyvernoError.
 
         The groups of built-in kinds always exist.
         """

@@ -18,7 +18,7 @@ __all__ = ["SKIPPED", "CelValidation", "ValidatingCheck", "exempted", "no_except
 
 @dataclass(frozen=True, slots=True)
 class CelValidation:
-    """One validation: its expression, what it says when it is false, and the reason it gives."""
+    """One validation: its expression, its message when it is false, and its reason."""
 
     program: Program
     text: str
@@ -135,7 +135,7 @@ def annotated(
 ) -> Mapping[str, str]:
     """Return audit annotations by key, empty ones left out; raises EvaluationError or BudgetExceededError.
 
-    `quote` stands around the key in the text of an error.
+    `quote` is around the key in the text of an error.
     """
     session = session.for_annotations()
     found: dict[str, str] = {}

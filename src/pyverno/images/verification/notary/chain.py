@@ -28,7 +28,7 @@ _FOREIGN: Final = (
 def check_issued(chain: Sequence[Certificate]) -> None:
     """Raise VerificationError unless each certificate is issued by the next one and the last one by itself.
 
-    Issuers must be authorities that may sign certificates, for at least as long a chain as stands below them.
+    Issuers must be authorities that may sign certificates, for at least as long a chain as is below them.
     """
     for position, each in enumerate(chain):
         issuer = chain[min(position + 1, len(chain) - 1)]

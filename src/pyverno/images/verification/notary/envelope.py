@@ -34,7 +34,7 @@ _COSE_ALGORITHMS: Final = {-7: "ES256", -35: "ES384", -36: "ES512", -37: "PS256"
 
 @dataclass(frozen=True, slots=True)
 class NotarySignature:
-    """The signed bytes, the signature, and what its protected header says; `critical` as the header lists it.
+    """The signed bytes, the signature, and the content of its protected header; `critical` as the header lists it.
 
     `headers` are the names of all protected attributes; `expiry` is in seconds since 1970.
     """

@@ -1,7 +1,7 @@
 """Struct types: where their fields come from.
 
 `DeclaredTypes` has them in tables, `MutationTypes` has the `Object{...}` and `JSONPatch{...}` of mutations,
-`SchemaTypes` reads OpenAPI schemas as Kubernetes' type checking does, `StructTypes` asks several providers in turn.
+`SchemaTypes` reads OpenAPI schemas as Kubernetes' type checking does, `StructTypes` tries several providers in turn.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class SchemaTypes:
         self._types = {name: self._type(name, schema) for name, schema in roots.items()}
 
     def type_of(self, name: str) -> Type:
-        """Return the type of a root: a struct, or whatever its schema says."""
+        """Return the type of a root: a struct, or the type of its schema."""
         return self._types.get(name, DYN)
 
     def has_struct(self, name: str) -> bool:

@@ -50,7 +50,7 @@ class Unit:
         self.frames[0] += cost
 
     def begin_once(self) -> None:
-        """Begin code that runs once in the unit though it stands in a loop."""
+        """Begin code that runs once in the unit though it is in a loop."""
         self.frames.append(0)
 
     def end_once(self) -> None:

@@ -2,7 +2,7 @@
 
 Expressions of the generated function are texts of our own (`v3[c1]`), made of templates and integers. Each is exactly
 the value of a node, or the function gives up. An optional value is written as the value itself or `MISSING`; the
-checker's types say which nodes are optional. This module must never write text of an expression.
+checker's types show which nodes are optional. This module must never write text of an expression.
 """
 
 from __future__ import annotations

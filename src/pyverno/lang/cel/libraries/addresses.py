@@ -83,7 +83,7 @@ def _disallowed(what: str, text: str, problem: str) -> EvaluationError:
 
 
 def _no_prefix(text: str, reason: str, quoting: str = "") -> EvaluationError:
-    # Kubernetes says the first half twice
+    # Kubernetes writes the first half twice
     problem = "network address parse error during conversion from string: " * 2
     return OperandError(f"{problem}{reason}", f'{problem}netip.ParsePrefix("{text}"): {quoting or reason}')
 

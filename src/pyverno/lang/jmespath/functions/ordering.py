@@ -158,7 +158,7 @@ def _best(runtime: Runtime, items: list[JSON], expression: ExpRef, choose: Calla
 
 
 def _charge_keys(keys: list[JSON], runtime: Runtime) -> None:
-    """Charge for comparing keys of one type: texts are read, and one text may stand in the list many times."""
+    """Charge for comparing keys of one type: texts are read, and one text may be in the list many times."""
     if keys and isinstance(keys[0], str):
         charge_texts(keys, runtime.budget)
 

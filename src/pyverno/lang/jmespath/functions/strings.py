@@ -34,7 +34,7 @@ __all__ = ["FUNCTIONS"]
 _POINTER: Final = 16
 _FEW: Final = 16
 _LONG_TEXT: Final = 262_144
-_FINAL_SIGMA: Final = "Σ"  # its lower case depends on what stands beside it
+_FINAL_SIGMA: Final = "Σ"  # its lower case depends on what is beside it
 
 
 @function("compare", STRING, STRING, returns=NUMBER, cost=READ, note="orders two texts by their bytes: -1, 0 or 1")
@@ -83,7 +83,7 @@ def equal_fold(_runtime: Runtime, left: str, right: str) -> JSON:
 def replace(runtime: Runtime, text: str, old: str, new: str, count: float) -> JSON:
     """Replace the first occurrences of a text, all of them when the count is negative.
 
-    The count is cut to a whole number; an empty old text stands before every character.
+    The count is cut to a whole number; an empty old text matches before every character.
 
     >>> replace('aaaa', 'a', 'b', `1.9`)
     "baaa"

@@ -30,7 +30,7 @@ class _UnsuitableError(Exception):
 
 
 class _Place(NamedTuple):
-    """Where the writer stands: which map of the pattern this is, the path so far, and the indentation.
+    """Where the writer is: which map of the pattern this is, the path so far, and the indentation.
 
     `path` holds keys as texts, and the variables of indexes and of resolved keys as integers.
     """

@@ -90,7 +90,7 @@ class _NeverPassesError(Exception):
 class _Node(NamedTuple):
     """One pattern at one place.
 
-    `is_metadata` and `is_labels` say that its keys may hold wildcards, `is_item` that a scalar judges one element of
+    `is_metadata` and `is_labels` mean that its keys may hold wildcards, `is_item` that a scalar judges one element of
     a list, where a list inside the list never matches.
     """
 
@@ -113,7 +113,7 @@ class _Node(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the writer stands: indentation, and how many loops it is inside."""
+    """Where the writer is: indentation, and how many loops it is inside."""
 
     indent: int
     loops: int

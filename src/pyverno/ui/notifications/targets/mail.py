@@ -86,7 +86,7 @@ class Mail:
         await self._post(self._message(delivery))
 
     async def send_page(self, title: str, text: str, page: str, at: int) -> None:
-        """Send a page of HTML, with what it says as text; `at` is in seconds since 1970."""
+        """Send a page of HTML, with its content as text; `at` is in seconds since 1970."""
         message = self._envelope(title, at)
         message.set_content(text)
         message.add_alternative(page, subtype="html")

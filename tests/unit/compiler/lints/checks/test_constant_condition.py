@@ -8,7 +8,7 @@ from tests.support.linting import cel_policy, fixed, found, policy, rule
 
 
 def precondition(key: str, value: str = "CREATE") -> str:
-    """Return a policy with a precondition, whose key stands in line 11."""
+    """Return a policy with a precondition, whose key is in line 11."""
     condition = f"preconditions:\n  all:\n  - key: {key}\n    operator: Equals\n    value: {value}\n"
     return policy(rule(f"{condition}validate: {{message: m, deny: {{}}}}"))
 

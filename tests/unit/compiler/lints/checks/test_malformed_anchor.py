@@ -8,7 +8,7 @@ from tests.support.linting import fixed, found, policy, rule
 
 
 def key(text: str) -> str:
-    """Return a policy with a key in its pattern, which stands at column 9 of line 12."""
+    """Return a policy with a key in its pattern, which is at column 9 of line 12."""
     return policy(rule(f"validate:\n  message: m\n  pattern:\n    spec:\n      {text}: false"))
 
 

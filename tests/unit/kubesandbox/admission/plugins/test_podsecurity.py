@@ -47,7 +47,7 @@ def test_enforced_levels_refuse_pods_in_kubernetes_words():
 
 
 def test_baseline_asks_less():
-    """Checks stand in the order of their names, and pods that keep the level pass."""
+    """Checks are in the order of their names, and pods that keep the level pass."""
     assert ("", [], {"enforce-policy": "baseline:latest"}) == judged(pod(), labelled(enforce="baseline"))
     refusal, _, _ = judged(pod(**HOST), labelled(enforce="baseline"))
     assert 'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true, hostPID=true)' in refusal

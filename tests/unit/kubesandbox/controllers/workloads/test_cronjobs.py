@@ -93,7 +93,7 @@ async def test_a_suspended_one_makes_nothing(cluster: Cluster) -> None:
 def test_the_last_unused_time_is_due(
     changes: JSONObject, now: tuple[int, int], expected: tuple[str | None, str | None, int]
 ) -> None:
-    """A deadline cuts off what lies too far back; the schedule is read in its own time zone."""
+    """A deadline cuts off what is too far back; the schedule is read in its own time zone."""
     body = cron_job()
     body["spec"] |= changes
     found = due_time(body, schedule_of(body), datetime(2030, 1, 1, *now, tzinfo=UTC))

@@ -174,7 +174,7 @@ def not_null(_translator: Translator, *given: Value) -> Value:
 
 
 def label_match(translator: Translator, wanted: Value, labels: Value) -> Value:
-    """`label_match` asks for every pair of one map in another."""
+    """`label_match` requires every pair of one map in another."""
     if not wanted.is_constant or not isinstance(wanted.constant, dict):
         raise unsupported(translator, "label_match", "with labels that are computed")
     if labels.shape is not Shape.MAP:

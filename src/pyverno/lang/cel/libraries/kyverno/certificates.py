@@ -1,4 +1,4 @@
-"""Kyverno's x509 library: what a certificate or a certificate request says.
+"""Kyverno's x509 library: the fields of a certificate or a certificate request.
 
 It never judges whether a certificate can be trusted.
 """

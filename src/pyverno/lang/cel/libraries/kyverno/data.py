@@ -234,7 +234,7 @@ def decompress(evaluation: Evaluation, data: bytes) -> str:
     CEL: gzip.decompress(gzip.compress('')) ⇒ ''
     """
     limit = min(MAX_DECOMPRESSED, max(len(data) * MAX_RATIO, 4096))
-    # Kyverno: at most 10 MiB; what a review may make of it is less
+    # Kyverno: at most 10 MiB; a review may produce less
     limit = min(limit, evaluation.runtime.budget.text_bytes)
     evaluation.afford("gzip.decompress", len(data) // PACKED_PER_STEP)
     inflater = zlib.decompressobj(wbits=31)

@@ -90,7 +90,7 @@ def _host_errors(prefix: str, *operands: Value) -> Iterator[None]:
 
 
 def _hide(text: str, operands: tuple[Value, ...]) -> str:
-    """Replace the texts in the operands of a call, however deep, wherever they stand as whole words of a text.
+    """Replace the texts in the operands of a call, however deep, wherever they are as whole words of a text.
 
     Of operands with many or long texts, nothing of the text is left.
     """
@@ -355,7 +355,7 @@ _IMAGE: Final = "imagedata.Context"
 
 @_both_cases("GetMetadata", "getMetadata", f"{_IMAGE}.(string) -> dyn")
 def image_metadata(evaluation: Evaluation, _: LibraryContext, reference: str) -> JSON:
-    """What the registry says about an image: registry, repository, tag, digest, manifest, config, ..."""
+    """The registry's data of an image: registry, repository, tag, digest, manifest, config, ..."""
     with _host_errors("failed to get image data", reference):
         return with_doubles(evaluation.host.image_metadata(reference), evaluation.runtime.budget)
 
@@ -429,7 +429,7 @@ def verify_attestation_signatures(evaluation: Evaluation, image: str, attestatio
 
 @function("getImageData", "(string) -> dyn", in_context=True, work=_ALL)
 def get_image_data(evaluation: Evaluation, image: str) -> JSON:
-    """What the registry says about an image."""
+    """The registry's data of an image."""
     with _host_errors("failed to get imagedata", image):
         return with_doubles(evaluation.host.image_metadata(image), evaluation.runtime.budget)
 
