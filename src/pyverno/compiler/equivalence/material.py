@@ -11,6 +11,7 @@ from typing import Final
 
 from pyverno.compiler.cel.typechecking import custom_schemas
 from pyverno.compiler.equivalence.circumstances import Circumstances, circumstances_of
+from pyverno.compiler.equivalence.standards import STANDARD_FIELDS, names_standards, standard_values
 from pyverno.engine.explain.samples import samples
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import parse_kind_selector
@@ -91,6 +92,10 @@ def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObjec
             for each in _constants(value):
                 if not isinstance(each, str) or len(each) <= _LONGEST:
                     constants.setdefault((type(each), str(each)), each)
+    if names_standards(documents):
+        names.update(STANDARD_FIELDS)
+        for text in standard_values():
+            constants.setdefault((str, text), text)
     if any(info.kind == "Pod" for info in found_kinds):
         found_kinds.update(dict.fromkeys(info for kind in _WORKLOADS for info in kinds.by_kind(kind)[:1]))
     keys: dict[str, dict[str, None]] = {}

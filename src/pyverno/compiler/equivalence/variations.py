@@ -41,7 +41,7 @@ def texts_near(text: str) -> Iterator[str]:
         if unit in _SECONDS:
             yield from (str(number * _SECONDS[unit]), str(number * _SECONDS[unit] + 1))
         if not unit:
-            yield from (f"{number * 1000}m", f"{number}s", f"{number + 1}.5")
+            yield from (f"{number * 1000}m", f"{number + 1}k", f"{number}s", f"{number + 1}.5")
         return
     if (version := _VERSION.fullmatch(text)) is not None:
         major, minor, patch = (int(each) for each in version.groups())

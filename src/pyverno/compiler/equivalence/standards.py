@@ -1,0 +1,40 @@
+"""Fields and values that the Pod Security Standards judge, for policies that name only a level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pyverno.kube.json import JSON
+from pyverno.podsecurity.controls.capabilities import DEFAULT
+from pyverno.podsecurity.controls.sysctls import SAFE
+
+__all__ = ["STANDARD_FIELDS", "names_standards", "standard_values"]
+
+STANDARD_FIELDS: Final = frozenset(
+    {
+        *("containers", "initContainers", "ephemeralContainers", "volumes", "ports", "securityContext"),
+        *("hostNetwork", "hostPID", "hostIPC", "hostPort", "hostPath", "procMount", "sysctls", "privileged"),
+        *("capabilities", "add", "drop", "seLinuxOptions", "seccompProfile", "appArmorProfile", "type", "user", "role"),
+        *("windowsOptions", "hostProcess", "allowPrivilegeEscalation", "runAsNonRoot", "runAsUser", "os", "name"),
+    }
+)
+_OTHERS: Final = ("NET_ADMIN", "ALL", "net.core.somaxconn", "container_t", "container_init_t", "container_kvm_t")
+
+
+def names_standards(value: JSON) -> bool:
+    """Return whether a document has a rule with `podSecurity`.
+
+    >>> names_standards({"rules": [{"validate": {"podSecurity": {"level": "baseline"}}}]})
+    True
+    """
+    if isinstance(value, dict):
+        return "podSecurity" in value or any(map(names_standards, value.values()))
+    return isinstance(value, list) and any(map(names_standards, value))
+
+
+def standard_values() -> Iterator[str]:
+    """Yield the values that the standards allow, and some that they do not."""
+    yield from sorted(DEFAULT)
+    yield from sorted({name for _, names in SAFE for name in names})
+    yield from _OTHERS
