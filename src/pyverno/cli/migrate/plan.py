@@ -47,12 +47,13 @@ def plan_steps(old: JSONObject, new: Sequence[JSONObject], remaining: JSONObject
         )
         return (exchange, removal)
     names = " ".join(each["metadata"]["name"] for each in new)
+    compared = "+".join(map(_key, new))
     beside = tuple(_with_actions(each, ["Audit"]) for each in new)
     steps = [
         Step(
             "audit",
             "apply the new policies in Audit beside the old one",
-            f"for a week: the reports of {name} and of {names} name the same objects (pyverno report diff)",
+            f"for a week: both name the same objects: pyverno report --diff {_key(old)}={compared}",
             beside,
         )
     ]
@@ -66,6 +67,12 @@ def plan_steps(old: JSONObject, new: Sequence[JSONObject], remaining: JSONObject
             )
         )
     return (*steps, removal)
+
+
+def _key(document: JSONObject) -> str:
+    """Return the name of a policy as reports have it."""
+    metadata = document["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
 
 
 def _with_actions(document: JSONObject, actions: list[str]) -> JSONObject:

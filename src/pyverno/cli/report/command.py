@@ -14,7 +14,8 @@ _HELP = """Show the PolicyReports of a cluster or of files, worst first.
 
 FILES are files, folders, or `-` for stdin, with PolicyReport, ClusterPolicyReport, Report or ClusterReport objects of
 any tool. Without files the reports of the cluster of the kubeconfig are read. The exit code is 1 when there are results
-with a status of --fail-on, or reports that cannot be read.
+with a status of --fail-on, or reports that cannot be read. With --diff it is 1 when a policy and those that replace it
+name different objects, or when one of them has no results.
 """
 _FORMATS = ("table", "json", "yaml", "markdown", "html", "csv", "sarif", "junit")
 _GROUPINGS = ("policy", "rule", "namespace", "severity", "category", "kind", "resource", "source")
@@ -27,6 +28,11 @@ _SECTIONS = {
             "--since",
             help="Earlier report (files with reports, or the output of `pyverno report -o json`) to compare with.",
             metavar="FILE",
+        ),
+        comma_list(
+            "--diff",
+            help="Only compare the objects that a policy and its replacements name: OLD=NEW or OLD=NEW+NEW.",
+            key="replacements",
         ),
     ),
     "Selection": (
@@ -85,5 +91,6 @@ report = command(
         "kubectl get policyreports -A -o yaml | pyverno report - --status fail --severity high,critical",
         "pyverno report -o json --output before.json",
         "pyverno report --since before.json --fail-on fail",
+        "pyverno report --diff require-owner=require-owner",
     ),
 )

@@ -51,9 +51,16 @@ def read_replacements(texts: Iterable[str]) -> tuple[Replacement, ...]:
 
 def compare_replacement(replacement: Replacement, results: Sequence[Collected]) -> tuple[str, bool]:
     """Return what differs as text, and whether both sides judged objects and have problems with the same ones."""
-    # a policy and its replacement may share a name; the kind is in the source of results that Kyverno writes
-    old = _side(each for each in results if each.finding.policy == replacement.old and not _is_cel(each))
-    new = _side(each for each in results if each.finding.policy in replacement.new and _is_cel(each))
+    # a policy and its replacement may share a name; then the source tells them apart
+    shares_name = replacement.old in replacement.new
+    old = _side(
+        each for each in results if each.finding.policy == replacement.old and not (shares_name and _is_cel(each))
+    )
+    new = _side(
+        each
+        for each in results
+        if each.finding.policy in replacement.new and (_is_cel(each) or each.finding.policy != replacement.old)
+    )
     names = " and ".join(replacement.new)
     head = f"{replacement.old} and {names}: "
     empty = [name for name, side in ((replacement.old, old), (f"new {names}", new)) if not side.judged]

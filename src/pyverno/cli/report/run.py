@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pyverno.cli.errors import Exit, report_error, report_note
+from pyverno.cli.report.replacements import Replacement, compare_replacement, read_replacements
 from pyverno.cli.report.sources import Source, read_cluster, read_files
 from pyverno.cli.style import Style, style_for
 from pyverno.errors import UsageError
@@ -47,6 +48,7 @@ class ReportOptions:
     sources: tuple[str, ...] = ()
     grouping: str = "policy"
     since: tuple[str, ...] = ()
+    replacements: tuple[str, ...] = ()
     fail_on: tuple[str, ...] = ()
     form: str = "table"
     output: str = ""
@@ -57,8 +59,12 @@ class ReportOptions:
 def run_report(options: ReportOptions) -> None:
     """Print the report, or write it to a file; raises Exit(1) when results have a status of `--fail-on`."""
     _check(options)
+    replacements = read_replacements(options.replacements)
     source = _read(options)
     results = _filter(source.results, options)
+    if replacements:
+        _compare(replacements, results, source)
+        return
     baseline = _filter(read_files(options.since).results, options) if options.since else None
     overview = overview_of(results, options.grouping, baseline, source.problems)
     text = _WRITERS[options.form](overview, options, source)
@@ -71,6 +77,16 @@ def run_report(options: ReportOptions) -> None:
     if source.results and not results:
         report_note(f"the filters select none of {len(source.results)} results")
     if source.problems or any(overview.counts[status] for status in options.fail_on):
+        raise Exit(_FOUND)
+
+
+def _compare(replacements: Sequence[Replacement], results: Sequence[Collected], source: Source) -> None:
+    """Print which objects only a policy or only its replacement has a problem with; raises Exit(1) if there are any."""
+    found = [compare_replacement(each, results) for each in replacements]
+    sys.stdout.write("\n".join(text for text, _ in found))
+    for problem in source.problems:
+        report_error(problem)
+    if source.problems or not all(is_same for _, is_same in found):
         raise Exit(_FOUND)
 
 
