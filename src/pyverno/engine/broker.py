@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
-from pyverno.errors import EvaluationError, ValueSyntaxError
+from pyverno.errors import EvaluationError, HostError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath, parse_api_path
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
@@ -21,13 +21,15 @@ from pyverno.value import dataclass, replace
 if TYPE_CHECKING:
     # signatures are imported only where a policy verifies them
     from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery
-    from pyverno.errors import HostError
     from pyverno.images.verification.stored import StoredArtifact, StoredSignature
     from pyverno.images.verification.trust import TrustRoot
 
 __all__ = ["Broker"]
 
 _READ_METHODS = frozenset({"GET"})
+
+_SIGNED_BYTES_PER_STEP = 64
+"""Signatures are hashed, decoded and parsed, several times each: a review may read 61 MiB of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,14 @@ class Broker:
         return self.host.image_source.resolve(confined)
 
     def image_signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
-        """Return the signatures of images, or the error of each; they are read in parallel."""
+        """Return the signatures of images, which count as read, or the error of each; they are read in parallel."""
         confined = [replace(each, access=self._confine_access(each.access)) for each in queries]
         for _ in confined:
             self.budget.charge_call()
-        return self.host.image_source.signatures(confined)
+        found = self.host.image_source.signatures(confined)
+        stored = (signature for each in found if not isinstance(each, HostError) for signature in each)
+        self.budget.charge_bytes(sum(len(each.blob) for each in stored), per_step=_SIGNED_BYTES_PER_STEP)
+        return found
 
     def image_artifacts(
         self, repository: str, digest: str, artifact_type: str, access: ImageAccess

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery
 from pyverno.engine.imageverification.passes import PassCache
@@ -17,7 +17,7 @@ from pyverno.images.verification.stored import SignatureForm, StoredArtifact, St
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.kube.imageref import ImageReference, parse_reference
 from pyverno.kube.json import JSON, JSONObject, decode
-from pyverno.registry.client import Descriptor, Manifest, RegistryClient, Repository, layers_of
+from pyverno.registry.client import MAX_BLOB, Descriptor, Manifest, RegistryClient, Repository, layers_of
 from pyverno.registry.credentials import CredentialSource, credentials_for, read_pull_secret
 from pyverno.registry.parallel import read_all, read_each
 from pyverno.registry.providers.chain import Providers, providers_of
@@ -25,6 +25,9 @@ from pyverno.registry.providers.chain import Providers, providers_of
 __all__ = ["BlockingImages", "Credentials", "RegistryImages", "SecretCredentials"]
 
 _MAX_SIGNATURES: Final = 100
+_MAX_BYTES: Final = 32 * 1024 * 1024
+"""The most bytes of all signatures and attestations that are read together."""
+
 _BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
 _COSIGN: Final = "application/vnd.dev.cosign.artifact.sig.v1+json"
 _NOTARY: Final = "application/vnd.cncf.notary.signature"
@@ -107,6 +110,30 @@ class SecretCredentials:
             raise HostError(error.message) from None
 
 
+class _Allowance:
+    """The bytes that blobs may have together: reserved by their declared sizes, before any of them is read."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_BYTES
+
+    def reserve(self, declared: int) -> int:
+        """Return how many bytes a blob may have; raises HostError when they are more than what is left."""
+        size = declared if 0 < declared <= MAX_BLOB else MAX_BLOB
+        if size > self._left:
+            raise HostError(f"the signatures and attestations have more than {_MAX_BYTES} bytes")
+        self._left -= size
+        return size
+
+
+class _Reading(NamedTuple):
+    """Where signatures of a form are read, until when, and how many bytes."""
+
+    place: Repository
+    form: SignatureForm
+    deadline: float | None
+    allowance: _Allowance
+
+
 class RegistryImages:
     """Reads images of registries with the credentials of an access."""
 
@@ -134,18 +161,20 @@ class RegistryImages:
         *,
         tag_prefix: str = "",
         deadline: float | None = None,
+        allowance: _Allowance | None = None,
     ) -> tuple[StoredSignature, ...]:
-        """Return the signatures of an image in one form, read in parallel."""
+        """Return the signatures of an image in one form, read in parallel within an allowance of bytes."""
         _, place = await self._place(f"{repository}@{digest}", access)
+        reading = _Reading(place, form, deadline, allowance or _Allowance())
         if form in _SUFFIXES:
             layers = await self._read_tagged(place, f"{tag_prefix}{digest.replace(':', '-', 1)}", form, deadline)
             if form is SignatureForm.SIGNATURE_REFERRER:
                 layers = [*layers, *await self._referring_layers(place, digest, deadline)]
             if len(layers) > _MAX_SIGNATURES:
                 raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
-            return tuple(await read_all(partial(self._read_stored, place, form, each, deadline) for each in layers))
+            return tuple(await read_all(partial(self._read_stored, reading, each) for each in layers))
         listed = await self._client.referrers(place, digest, _TYPES[form], deadline)
-        return tuple(await read_all(partial(self._referrer, place, digest, form, each, deadline) for each in listed))
+        return tuple(await read_all(partial(self._referrer, reading, digest, each) for each in listed))
 
     async def resolve_each(
         self, images: Sequence[tuple[str, ImageAccess]], deadline: float | None = None
@@ -156,7 +185,8 @@ class RegistryImages:
     async def signatures_each(
         self, queries: Sequence[SignatureQuery], deadline: float | None = None
     ) -> Sequence[tuple[StoredSignature, ...] | HostError]:
-        """Return the signatures of each query, or its error."""
+        """Return the signatures of each query, or its error; all of them share one allowance of bytes."""
+        allowance = _Allowance()
         return await read_each(
             partial(
                 self.signatures,
@@ -166,6 +196,7 @@ class RegistryImages:
                 each.access,
                 tag_prefix=each.tag_prefix,
                 deadline=deadline,
+                allowance=allowance,
             )
             for each in queries
         )
@@ -221,22 +252,20 @@ class RegistryImages:
             found.extend(layer for layer in layers_of(body) if layer.media_type == _SIMPLE)
         return found
 
-    async def _referrer(
-        self, place: Repository, digest: str, form: SignatureForm, listed: Descriptor, deadline: float | None
-    ) -> StoredSignature:
-        body = _referring((await self._client.manifest(place, listed.digest, deadline)).read(), listed, digest)
-        stored = await self._read_stored(place, form, _only_layer(body, listed), deadline)
+    async def _referrer(self, reading: _Reading, digest: str, listed: Descriptor) -> StoredSignature:
+        manifest = await self._client.manifest(reading.place, listed.digest, reading.deadline)
+        body = _referring(manifest.read(), listed, digest)
+        stored = await self._read_stored(reading, _only_layer(body, listed))
         annotations = body.get("annotations")
         if not isinstance(annotations, dict):
             return stored
         texts = {name: value for name, value in annotations.items() if isinstance(value, str)}
-        return StoredSignature(form, stored.blob, stored.media_type, stored.digest, texts)
+        return StoredSignature(reading.form, stored.blob, stored.media_type, stored.digest, texts)
 
-    async def _read_stored(
-        self, place: Repository, form: SignatureForm, layer: Descriptor, deadline: float | None
-    ) -> StoredSignature:
-        blob = await self._client.blob(place, layer.digest, deadline=deadline)
-        return StoredSignature(form, blob, layer.media_type, layer.digest, layer.annotations)
+    async def _read_stored(self, reading: _Reading, layer: Descriptor) -> StoredSignature:
+        size = reading.allowance.reserve(layer.size)
+        blob = await self._client.blob(reading.place, layer.digest, size, reading.deadline)
+        return StoredSignature(reading.form, blob, layer.media_type, layer.digest, layer.annotations)
 
     async def data(self, image: str, access: ImageAccess, deadline: float | None = None) -> JSONObject:
         """Return an image as policies see its data: reference, digest, manifest, configuration."""

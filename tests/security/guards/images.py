@@ -244,6 +244,46 @@ VERIFICATION: Final = (
     ),
     guard(
         "I9",
+        "signatures read together have few bytes",
+        f"{_REGISTRY}::test_signatures_read_together_have_few_bytes",
+        ("registry/images.py", "if size > self._left:", "if False:"),
+    ),
+    guard(
+        "I9",
+        "signatures count as read",
+        "tests/unit/engine/test_broker.py::test_signatures_count_as_read",
+        ("engine/broker.py", "sum(len(each.blob) for each in stored)", "0"),
+    ),
+    guard(
+        "I9",
+        "answers that expressions read count",
+        "tests/unit/engine/cel/test_brokerhost.py::test_answers_count_as_read",
+        ("engine/cel/brokerhost.py", "charge_bytes(size, per_step", "charge_bytes(0, per_step"),
+    ),
+    guard(
+        "I9",
+        "signed documents have few values",
+        "tests/unit/images/verification/test_strictjson.py::test_a_document_of_too_many_values_is_not_parsed",
+        ("images/verification/strictjson.py", "if len(data) > _MAX_VALUES and", "if False and"),
+    ),
+    guard(
+        "I9",
+        "the deadline holds between two signatures",
+        f"{_UNIT}::test_the_deadline_is_looked_at_before_every_signature",
+        (
+            "images/verification/verify.py",
+            "                check_deadline()\n                tried.append",
+            "                tried.append",
+        ),
+    ),
+    guard(
+        "I9",
+        "a checkpoint has one signature of a log",
+        f"{_UNIT}::test_a_checkpoint_has_one_signature_of_a_log",
+        ("images/verification/merkle.py", "first.setdefault(hint, signature)", "first[hint] = signature"),
+    ),
+    guard(
+        "I9",
         "no credential goes along to another host",
         f"{_CLIENT}::test_a_redirect_to_another_host_takes_no_credential_along",
         (

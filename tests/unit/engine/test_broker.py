@@ -6,8 +6,9 @@ import pytest
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.host import HttpCall
-from pyverno.engine.imagesource import ImageAccess
+from pyverno.engine.imagesource import ImageAccess, NoImages, SignatureQuery
 from pyverno.errors import BudgetExceededError, EvaluationError, HostUnavailableError
+from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.lang.runtime import MAX_CALLS, Budget
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
@@ -86,3 +87,29 @@ def test_a_policy_of_a_namespace_has_no_cloud_identity():
     access = ImageAccess({"providers": ["amazon"]})
     with pytest.raises(EvaluationError, match="may not use the cloud identity"):
         broker("team").resolve_images([("a.example.com/app:1", access)])
+
+
+class SignedImages(NoImages):
+    """An image source with one signature for each image."""
+
+    def signatures(self, queries):
+        return [(StoredSignature(each.form, b"x" * 6400, "", "", {}),) for each in queries]
+
+
+class SignedHost(OfflineHost):
+    """A Host with this image source."""
+
+    @property
+    def image_source(self):
+        return SignedImages()
+
+
+def test_signatures_count_as_read():
+    """A review pays for their bytes by its steps, as for other bytes that it reads."""
+    budget = Budget(steps=250)
+    asking = Broker(SignedHost(objects=ObjectStore([])), budget)
+    query = SignatureQuery("r.example.com/app", "sha256:" + "0" * 64, SignatureForm.BUNDLE, ImageAccess())
+    asking.image_signatures([query, query])
+    assert 50 == budget.steps
+    with pytest.raises(BudgetExceededError):
+        asking.image_signatures([query])

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 from aiohttp import TCPConnector, web
 
-from pyverno.engine.imagesource import ImageAccess
+from pyverno.engine.imagesource import ImageAccess, SignatureQuery
 from pyverno.errors import HostError, NotFoundError
 from pyverno.images.verification.stored import SignatureForm
 from pyverno.kube.json import JSONObject
@@ -175,6 +175,52 @@ def test_more_than_a_hundred_attestations_are_an_error() -> None:
     async def work(images: RegistryImages) -> None:
         with pytest.raises(HostError, match="more than 100 signatures"):
             await images.signatures(f"{registry.host}/team/app", digest, SignatureForm.ATTESTATION_TAG, ImageAccess())
+
+    _run(registry, work)
+
+
+def _declare(registry: Registry, tag: str, *sizes: int) -> str:
+    """Push an image, and a manifest that declares the sizes of its signatures; return the digest."""
+    layer = SERVICES.keyed().sign_layer("sha256:" + "0" * 64)
+    digest = registry.push("team/app", tag, layers=(tag.encode(),))
+    described = {**registry.describe(SIMPLE, layer.blob), "annotations": layer.annotations}
+    body = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": registry.describe("application/vnd.oci.image.config.v1+json", b"{}"),
+        "layers": [{**described, "size": size} for size in sizes],
+    }
+    registry.put_manifest("team/app", f"{digest.replace(':', '-')}.sig", MANIFEST, body)
+    return digest
+
+
+def test_signatures_read_together_have_few_bytes() -> None:
+    """Images of one Pod share 32 MiB by their declared sizes: a hundred blobs of 10 MiB would end the process."""
+    registry, tenth = Registry(), 10 * 1024 * 1024
+    digests = [_declare(registry, "v1", tenth), _declare(registry, "v2", tenth, tenth, tenth)]
+
+    async def work(images: RegistryImages) -> list[str]:
+        place, form = f"{registry.host}/team/app", SignatureForm.SIGNATURE_TAG
+        queries = [SignatureQuery(place, digest, form, ImageAccess()) for digest in digests]
+        alone = await images.signatures_each(queries[1:])
+        together = await images.signatures_each(queries)
+        return [each.message if isinstance(each, HostError) else "read" for each in (*alone, *together)]
+
+    alone, *together = _run(registry, work)
+    refused = "the signatures and attestations have more than 33554432 bytes"
+    assert ("read", {"read", refused}) == (alone, set(together))
+
+
+def test_a_signature_that_is_longer_than_declared_is_an_error() -> None:
+    """What was reserved is what is read; a signature without a size counts as one of the longest."""
+    registry = Registry()
+    short, unknown = _declare(registry, "v1", 1), _declare(registry, "v2", 0, 0, 0, 0)
+
+    async def work(images: RegistryImages) -> None:
+        place, form = f"{registry.host}/team/app", SignatureForm.SIGNATURE_TAG
+        for digest, problem in ((short, "too much|more than 1"), (unknown, "more than 33554432 bytes")):
+            with pytest.raises(HostError, match=problem):
+                await images.signatures(place, digest, form, ImageAccess())
 
     _run(registry, work)
 

@@ -7,6 +7,7 @@ expression they occur. Objects that a policy generates are collected, never crea
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import quote
 
 from pyverno.engine.broker import Broker
@@ -19,7 +20,10 @@ from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.host import AuthorizationCheck, Decision
 from pyverno.value import dataclass, field
 
-__all__ = ["BrokerHost", "metadata_of"]
+__all__ = ["BrokerHost"]
+
+_READ_BYTES_PER_STEP: Final = 32
+"""The policies of a review may read 30 MiB of answers: as values they take several times as much memory."""
 
 
 @dataclass(slots=True)
@@ -39,7 +43,7 @@ class BrokerHost:
             found = self.broker.api_call(path)
         except NotFoundError:
             return None
-        return found if isinstance(found, dict) else None
+        return self._answer(found, path)
 
     def list_resources(
         self, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
@@ -49,13 +53,13 @@ class BrokerHost:
         if labels:
             path += "?labelSelector=" + quote(_equality_selector(labels), safe="")
         found = self.broker.api_call(path)
-        return _with_kinds(found) if isinstance(found, dict) else {}
+        return _with_kinds(self._answer(found, path))
 
     def post_resource(self, api_version: str, resource: str, namespace: str | None, body: JSONObject) -> JSONObject:
         """Create an object by POST and return the answer."""
         path = self._collection(api_version, resource, namespace)
         found = self.broker.api_call(path, method="POST", body=body)
-        return found if isinstance(found, dict) else {}
+        return self._answer(found, path)
 
     def to_gvr(self, api_version: str, kind: str) -> tuple[str, str, str]:
         """Return (group, version, plural) of a kind."""
@@ -68,7 +72,9 @@ class BrokerHost:
 
     def http(self, method: str, url: str, body: JSON, headers: Mapping[str, str], ca_bundle: str) -> tuple[int, bytes]:
         """Send a request; refused to policies of a namespace."""
-        return self.broker.http_exchange(HttpCall(method, url, headers, body, ca_bundle))
+        status, answer = self.broker.http_exchange(HttpCall(method, url, headers, body, ca_bundle))
+        self._count(len(answer))
+        return status, answer
 
     def global_context(self, name: str, projection: str) -> JSON:
         """Return the data of a global context entry; refused to policies of a namespace."""
@@ -91,7 +97,22 @@ class BrokerHost:
 
     def image_metadata(self, reference: str) -> JSONObject:
         """Return a registry's data about an image."""
-        return metadata_of(self.broker.image_data(reference, credentials=None))
+        return self.image_answer(self.broker.image_data(reference, credentials=None))
+
+    def image_answer(self, found: JSONObject) -> JSONObject:
+        """Return what a registry answers about an image in the form of expressions; it counts as read."""
+        self._count(len(encode(found)))
+        return _metadata_of(found)
+
+    def _answer(self, found: JSON, path: str) -> JSONObject:
+        """Return an answer of the API server, which counts as read; raises HostError for one that is no object."""
+        if not isinstance(found, dict):
+            raise HostError(f"the API server answers `{path}` with something that is no object")
+        self._count(len(encode(found)))
+        return found
+
+    def _count(self, size: int) -> None:
+        self.broker.budget.charge_bytes(size, per_step=_READ_BYTES_PER_STEP)
 
     def generate(self, namespace: str | None, objects: list[JSON]) -> None:
         """Collect objects to generate; a policy of a namespace stays in it (None = that namespace)."""
@@ -151,10 +172,10 @@ class BrokerHost:
         return f"{prefix}/namespaces/{_segment(own, 'namespace')}/{resource}" if own else f"{prefix}/{resource}"
 
 
-def metadata_of(data: JSONObject) -> JSONObject:
+def _metadata_of(data: JSONObject) -> JSONObject:
     """Return image data with the field names of CEL; recorded data that has them already stays as it is.
 
-    >>> metadata_of({"resolvedImage": "r/a@sha256:0", "identifier": "v1", "configData": {"os": "linux"}})
+    >>> _metadata_of({"resolvedImage": "r/a@sha256:0", "identifier": "v1", "configData": {"os": "linux"}})
     {'resolvedImage': 'r/a@sha256:0', 'identifier': 'v1', 'tag': 'v1', 'digest': 'sha256:0', 'config': {'os': 'linux'}}
     """
     if "configData" not in data:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from pyverno.engine.cel.brokerhost import BrokerHost, metadata_of
+from pyverno.engine.cel.brokerhost import BrokerHost
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.engine.imageverification.verifier import ImageAtWork
 from pyverno.errors import EvaluationError, VerificationError
@@ -109,8 +109,8 @@ class ImageHost(BrokerHost):
     def image_metadata(self, reference: str) -> JSONObject:
         """Return a registry's data about an image, read with the credentials of the policy."""
         if self.credentials is None:
-            return metadata_of(self.broker.image_data(reference, credentials=None))
-        return metadata_of(self.broker.described_image(reference, ImageAccess(self.credentials)))
+            return BrokerHost.image_metadata(self, reference)
+        return self.image_answer(self.broker.described_image(reference, ImageAccess(self.credentials)))
 
     def at_work(self, image: str) -> ImageAtWork:
         """Return a matched image with the credentials of the policy."""

@@ -50,7 +50,7 @@ def check_notary(
         else:
             wanted = _notary_attestor(entry)
             store = frozenset(each.der for each in wanted.store)
-            tries = try_notary(wanted, stored(entry), target, read_revocation)
+            tries = try_notary(wanted, stored(entry), target, read_revocation, check_deadline)
             for ledger in tries.ledgers:
                 record(entry.path, ledger)
             if tries.problems:
@@ -78,11 +78,16 @@ def _notary_attestor(entry: Attestor) -> NotaryAttestor:
 
 
 def try_notary(
-    wanted: NotaryAttestor, stored: Sequence[StoredSignature], target: NotaryTarget, read: ReadRevocation
+    wanted: NotaryAttestor,
+    stored: Sequence[StoredSignature],
+    target: NotaryTarget,
+    read: ReadRevocation,
+    check_deadline: Callable[[], None] = lambda: None,
 ) -> NotaryTries:
-    """Verify signatures by a trust store until one of them counts."""
+    """Verify signatures by a trust store until one of them counts; `check_deadline` is called before each."""
     ledgers, problems = [], []
     for each in stored:
+        check_deadline()
         try:
             ledger = verify_notary(wanted, read_notary(each.blob, each.media_type), target, read)
         except VerificationError as error:

@@ -168,8 +168,8 @@ class ImageAtWork:
         verified: dict[int, Signature] = {}
         seen: set[int] = set()
         for entry in _attestors_in(attestors):
-            self.runtime.budget.check_deadline()
             for each in of_type(entry).signatures:
+                self.runtime.budget.check_deadline()
                 seen.add(id(each))
                 if id(each) not in verified and verify(entry, each, expected).ledger.passes:
                     verified[id(each)] = each

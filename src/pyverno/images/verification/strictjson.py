@@ -20,6 +20,9 @@ __all__ = ["MAX_DOCUMENT", "decode_base64", "encode_text", "read_json", "read_ob
 MAX_DOCUMENT: Final = 16 * 1024 * 1024
 """The largest signed document, in bytes."""
 
+_MAX_VALUES: Final = 1_000_000
+"""The most values in one document, as many as 20 MiB of usual lists have: an empty list takes 64 bytes of memory."""
+
 _MAX_SHOWN: Final = 64
 
 
@@ -31,6 +34,8 @@ def read_json(data: bytes, what: str) -> JSON:
     """
     if len(data) > MAX_DOCUMENT:
         raise VerificationError(f"{what} is larger than {MAX_DOCUMENT} bytes")
+    if len(data) > _MAX_VALUES and sum(map(data.count, b",[{")) > _MAX_VALUES:
+        raise VerificationError(f"{what} has more than {_MAX_VALUES} values")
     try:
         found = _DECODER.decode(data.decode("utf-8"))
         if b"\\ud" in data or b"\\uD" in data:

@@ -79,7 +79,7 @@ def verify_set(
 
     One entry counts once, however many signatures it made; the same key in two entries counts once as well.
     `signatures` may also be a function that returns those of an entry, which may have its own repository.
-    `check_deadline` is called before every entry, and may raise.
+    `check_deadline` is called before every signature, and may raise.
     """
     verified = 0
     findings: list[Finding] = []
@@ -93,9 +93,14 @@ def verify_set(
             problems.extend(inner.problems)
             verified += inner.passes
         else:
-            found = signatures(entry) if callable(signatures) else signatures
-            tried = [verify(entry, each, expected) for each in found]
-            good = next((each for each in tried if each.ledger.passes), None)
+            tried: list[Finding] = []
+            good: Finding | None = None
+            for each in signatures(entry) if callable(signatures) else signatures:
+                check_deadline()
+                tried.append(verify(entry, each, expected))
+                if tried[-1].ledger.passes:
+                    good = tried[-1]
+                    break
             findings.extend(tried if good is None else (good,))
             who = _signer_key(entry)
             if good is None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.engine.broker import Broker
+from pyverno.engine.cel.brokerhost import BrokerHost
+from pyverno.errors import BudgetExceededError
 from pyverno.lang.cel.host import Decision
+from pyverno.lang.runtime import Budget
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from tests.support.celpolicies import CONFIG_MAP, ask, compiled, kyverno, said, validations
@@ -190,3 +194,48 @@ def test_a_namespaced_policy_may_ask_about_its_own_namespace():
     for account in ("", "serviceAccount('team', 'robot')."):
         assert "pass" == authorized("Policy", f"{account}group('').resource('pods').namespace('team')", host)[0]
     assert 2 == host.asked
+
+
+class OddHost(OfflineHost):
+    """A Host with a fixed answer of the API server."""
+
+    answer = None
+
+    def api_call(self, path, *, method, body):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, [], "x", 1])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "resource.List('v1', 'configmaps', '').items.size() == 0",
+        "dyn(resource.Get('v1', 'configmaps', 'a', 'b')) == null",
+    ],
+)
+def test_an_answer_that_is_no_object_is_an_error(expression, answer):
+    """It must not read as an object that does not exist, nor as an empty list."""
+    host = OddHost(objects=ObjectStore(OBJECTS))
+    host.answer = answer
+    assert ("error", True) == (asked(expression, host=host)[0], "that is no object" in asked(expression, host=host)[1])
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda host: host.get_resource("v1", "configmaps", "a", "b"),
+        lambda host: host.list_resources("v1", "configmaps", "a", {}),
+        lambda host: host.post_resource("v1", "configmaps", "a", {}),
+        lambda host: host.image_answer({"configData": {"a": "x" * 32_000}}),
+    ],
+)
+def test_answers_count_as_read(read):
+    """A review pays for their bytes: a hundred calls of 32 MiB each would end the process."""
+    host = OddHost(objects=ObjectStore([]))
+    host.answer = {"data": {"a": "x" * 32_000}}
+    budget = Budget(steps=1500)
+    reading = BrokerHost(Broker(host, budget))
+    read(reading)
+    assert 1000 < 1500 - budget.steps < 1010
+    with pytest.raises(BudgetExceededError):
+        read(reading)

@@ -27,3 +27,10 @@ def test_half_of_a_surrogate_pair_is_no_text(data: bytes) -> None:
 def test_escapes_that_are_characters_are_read(data: bytes, found: str) -> None:
     """The twin: whole pairs, characters near them, and escaped backslashes."""
     assert found == read_json(data, "the payload")
+
+
+def test_a_document_of_too_many_values_is_not_parsed() -> None:
+    """Each empty list of three bytes would take 64 in memory; long texts and a usual number of values are read."""
+    with pytest.raises(VerificationError, match="the payload has more than 1000000 values"):
+        read_json(b"[" + b"[]," * 500_000 + b"[]]", "the payload")
+    assert "x" * 2_000_000 == read_json(b'"' + b"x" * 2_000_000 + b'"', "the payload")

@@ -339,6 +339,27 @@ def test_a_checkpoint_is_a_signed_note_to_the_letter(note: str) -> None:
         read_checkpoint(note)
 
 
+def test_a_checkpoint_has_one_signature_of_a_log() -> None:
+    """Further lines with its hint cost no verification: 64 of them in 32 entries of 100 signatures took seconds."""
+    signature = _bundle(KEYED)
+    (entry,) = signature.log_entries
+    assert entry.proof is not None
+    note = entry.proof.checkpoint
+    head, _, line = note.partition("\n\n")
+    name, _, encoded = line.strip().rpartition(" ")
+    signed = base64.b64decode(encoded)
+    forged = f"{name} {base64.b64encode(signed[:4] + signed[4:][::-1]).decode()}\n"
+
+    def problem(checkpoint: str) -> str:
+        proof = replace(entry.proof, checkpoint=checkpoint)  # type: ignore[type-var]
+        return _problem(_key(), replace(signature, log_entries=(replace(entry, promise=b"", proof=proof),)))
+
+    assert ["", "transparency log: the checkpoint is not signed by the log"] == [
+        problem(f"{note}{forged}"),
+        problem(f"{head}\n\n{forged}{line}"),
+    ]
+
+
 # ------------------------------------------------------------------------------------------------------------- ledger
 
 
@@ -423,6 +444,18 @@ def test_a_threshold_that_no_signature_or_nobody_can_reach_is_refused(count: int
     """Zero would pass without a signature."""
     with pytest.raises(VerificationError, match="of 1 attestors"):
         _set(_key(), count=count)
+
+
+def test_the_deadline_is_looked_at_before_every_signature() -> None:
+    """A hundred signatures of one attestor must not outlast a review; what follows a good one is not verified."""
+    stranger = _layer(SERVICES.keyed())
+
+    def looks(*signatures: Signature) -> int:
+        found: list[None] = []
+        verify_set(_set(_key(), count=1), signatures, _expected(), lambda: found.append(None))
+        return len(found)
+
+    assert [1, 4, 2] == [looks(), looks(stranger, stranger, stranger), looks(_layer(KEYED), stranger, stranger)]
 
 
 def test_no_signatures_is_a_failure() -> None:
