@@ -56,13 +56,22 @@ export function meter(counts) {
   return h("div.meter", { title: text }, svg);
 }
 
-/** A table with caption and headers; `number` marks columns of numbers. */
+/**
+ * A table with caption and headers; `numbers` are the columns of numbers.
+ *
+ * On small screens each row is a card whose cells show their header: the roles keep it a table for screen readers.
+ */
 export function table(caption, headers, rows, numbers = []) {
+  const name = (tag, index) => (numbers.includes(index) ? `${tag}.number` : tag);
   return h("div.table", { tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {},
+    h("table", { role: "table" },
       h("caption.note", {}, caption),
-      h("thead", {}, h("tr", {}, headers.map((title, index) =>
-        h(numbers.includes(index) ? "th.number" : "th", { scope: "col" }, title)))),
-      h("tbody", {}, rows.map(cells => h("tr", {}, cells.map((cell, index) =>
-        cell instanceof HTMLTableCellElement ? cell : h(numbers.includes(index) ? "td.number" : "td", {}, cell)))))));
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, headers.map((title, index) =>
+        h(name("th", index), { scope: "col", role: "columnheader" }, title)))),
+      h("tbody", { role: "rowgroup" }, rows.map(cells => h("tr", { role: "row" }, cells.map((content, index) => {
+        const cell = content instanceof HTMLTableCellElement ? content : h(name("td", index), {}, content);
+        cell.setAttribute("role", "cell");
+        cell.dataset.header = headers[index];
+        return cell;
+      }))))));
 }

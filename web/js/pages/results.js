@@ -26,7 +26,7 @@ export async function show(main, { query }) {
         h("div", {}, h("button.only-small", { type: "button", onclick: () => { form.classList.toggle("shown"); more.classList.toggle("shown"); } }, "Filters"), form, more),
         h("div", {},
           h("div.tools", {},
-            h("span", { role: "status" }, `${page.total.toLocaleString()}${page.isLowerBound ? "+" : ""} results`),
+            h("span", { role: "status" }, `${page.total.toLocaleString()}${page.isLowerBound ? "+" : ""} ${page.total === 1 ? "result" : "results"}`),
             h("label", {}, "Order ", h("select", { onchange: event => change("results", query, { order: event.target.value }) },
               ["worst", "latest", "oldest"].map(name => h("option", { selected: (query.get("order") ?? "worst") === name }, name)))),
             h("span", {}, "Export: ", FORMATS.map(form => [h("a", { href: exportHref(own, form), download: true }, form), " "])), save),

@@ -1,17 +1,19 @@
 """What an API server of one Kubernetes version does to objects before policies see them.
 
 Kinds that it does not serve are refused, fields that it does not know are dropped with a warning, and its defaults are
-filled in. Custom kinds are those of the visitor's definitions, whatever the version.
+filled in. Custom kinds are those of the visitor's definitions, with the fields and defaults of their schemas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from typing import Final
 
 from kubesandbox.schema.schemas import ObjectSchemas
-from kubesandbox.types.resources import builtin_table
+from kubesandbox.types.customresources import types_of
+from kubesandbox.types.resources import ResourceType, builtin_table
 from pyverno.compiler.lints.checks.unknown_resource import constraints_of
 from pyverno.compiler.lints.lint import Subject
 from pyverno.errors import UsageError
@@ -25,7 +27,12 @@ from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.schema import Path
 
-__all__ = ["ApiServer", "api_server"]
+__all__ = ["ApiServer", "Warned", "api_server"]
+
+Warned = tuple[str, tuple[str | int, ...]]
+"""The text of a warning, and the path of its field."""
+
+_DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 _UNKNOWN: Final = regex(r'unknown field "([^"]+)"')
 _STEP: Final = regex(r"\[(\d+)\]|([^.\[\]]+)")
@@ -48,6 +55,22 @@ class ApiServer:
         """Every known kind that this version serves; those of Kyverno and other projects are in each."""
         # versions that only older Kubernetes had are in the schemas alone
         self._all = frozenset((*(info.gvk for info in self.kinds), *(GVK(*each) for each in served)))
+
+    def with_definition(self, body: JSONObject) -> tuple[ApiServer, Sequence[Warned]]:
+        """Return the server with a CustomResourceDefinition, and warnings; one with errors adds no kind.
+
+        Raises StatusError for values of wrong types.
+        """
+        found = self._table.by_kind(Resource(body).gvk)
+        if found is None or found.key != _DEFINITIONS:
+            return self, ()
+        definition, warnings, is_valid = self._admit(found, body)
+        if not is_valid:
+            return self, warnings
+        made = copy(self)
+        made._schemas = self._schemas.with_crd(definition)
+        made._table = self._table.with_types(types_of(definition))
+        return made, warnings
 
     def check_kind(self, manifest: JSONObject) -> None:
         """Raise UsageError, as kubectl words it, for a kind of Kubernetes that this version does not serve."""
@@ -81,7 +104,7 @@ class ApiServer:
             (gvk.group, gvk.kind) in names and (selector is None or selector.matches(gvk)) for gvk in self._all
         )
 
-    def receive(self, manifest: JSONObject) -> tuple[JSONObject, Sequence[tuple[str, tuple[str | int, ...]]]]:
+    def receive(self, manifest: JSONObject) -> tuple[JSONObject, Sequence[Warned]]:
         """Return an object with defaults and without unknown fields, and warnings, each with the path of its field.
 
         Raises UsageError for a kind that is not served, and StatusError for values of wrong types.
@@ -90,11 +113,17 @@ class ApiServer:
         found = self._table.by_kind(Resource(manifest).gvk)
         if found is None:
             return manifest, ()
-        decoded = self._schemas.decode(found, manifest)
-        body = self._schemas.default(found, decoded.body)
+        body, warnings, _ = self._admit(found, manifest)
+        return body, warnings
+
+    def _admit(self, type_: ResourceType, manifest: JSONObject) -> tuple[JSONObject, Sequence[Warned], bool]:
+        """Return an object as it is stored, warnings, and whether it is valid."""
+        decoded = self._schemas.decode(type_, manifest)
+        body = self._schemas.default(type_, decoded.body)
         fields = [(text, each[1] if (each := _UNKNOWN.search(text)) else "") for text in decoded.problems]
-        fields += [(str(error), error.field) for error in self._schemas.validate(found, body)]
-        return body, [(f"Kubernetes {self._version}: {text}", _steps(path)) for text, path in fields]
+        errors = self._schemas.validate(type_, body)
+        fields += [(str(error), error.field) for error in errors]
+        return body, [(f"Kubernetes {self._version}: {text}", _steps(path)) for text, path in fields], not errors
 
 
 @lru_cache(maxsize=3)

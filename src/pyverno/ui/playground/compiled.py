@@ -16,6 +16,7 @@ from pyverno.compiler.lints.run import lint_documents
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.schemas import VERSIONS, schema_set
+from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from pyverno.policy.cel.policies import CelPolicy
@@ -25,7 +26,7 @@ from pyverno.policy.kinds import KNOWN_KINDS
 if TYPE_CHECKING:
     from pyverno.ui.playground.apiserver import ApiServer
 
-__all__ = ["check_version", "compile_text", "find_server", "kinds_of", "lint_texts", "read_documents"]
+__all__ = ["check_version", "compile_text", "find_server", "kinds_of", "lint_texts", "read_documents", "server_with"]
 
 _T = TypeVar("_T")
 _MOST_CHARACTERS: Final = 200_000
@@ -63,6 +64,14 @@ def find_server(version: str) -> ApiServer:
     from pyverno.ui.playground.apiserver import api_server  # most reviews choose no version
 
     return api_server(version)
+
+
+def server_with(version: str, crds: str) -> tuple[ApiServer, Sequence[PyvernoError]]:
+    """Return the API server of a Kubernetes version with CustomResourceDefinitions, and warnings about these.
+
+    Raises PyvernoError for a text that is no YAML.
+    """
+    return _cached(_server_with, version, crds)
 
 
 def lint_texts(policies: str, crds: str, version: str = "") -> Sequence[Diagnostic]:
@@ -111,6 +120,19 @@ def _cached(make: Callable[..., _T], *texts: str) -> _T:
 @lru_cache(maxsize=_KEPT)
 def _compile(text: str, name: str) -> Compilation:
     return compile_documents(read_documents(text, name))
+
+
+@lru_cache(maxsize=_KEPT)
+def _server_with(version: str, crds: str) -> tuple[ApiServer, Sequence[PyvernoError]]:
+    server, found = find_server(version), []
+    for document in read_documents(crds, "crds"):
+        if isinstance(document.value, dict):
+            try:
+                server, warnings = server.with_definition(document.value)
+            except StatusError as error:
+                warnings = [(error.message, ())]
+            found += [PyvernoError(text, location=document.location(path)) for text, path in warnings]
+    return server, tuple(found)
 
 
 @lru_cache(maxsize=_KEPT)

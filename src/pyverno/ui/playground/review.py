@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyverno.compiler import Compilation
 from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
@@ -32,9 +32,13 @@ from pyverno.ui.playground.compiled import (
     kinds_of,
     lint_texts,
     read_documents,
+    server_with,
 )
 from pyverno.ui.playground.explaining import explain_rules, place_of, read_change_wanted
 from pyverno.value import dataclass, field
+
+if TYPE_CHECKING:
+    from pyverno.ui.playground.apiserver import ApiServer
 
 __all__ = ["INPUTS", "review_texts"]
 
@@ -64,6 +68,7 @@ class _Texts:
     texts: Mapping[str, str]
     version: str = ""
     problems: list[JSONObject] = field(default_factory=list)
+    server: ApiServer | None = None
 
     def add(self, error: PyvernoError, name: str, severity: str = "error") -> None:
         """Add an error; its location names the text, unless `name` does."""
@@ -118,12 +123,21 @@ class _Texts:
             self.add(error, name)
             return otherwise
 
+    def start_server(self) -> None:
+        """Emulate the API server of the Kubernetes version, with `crds`; without a version there is none."""
+        if self.version:
+            self.server = find_server(self.version)
+            with suppress(PyvernoError):  # the kinds of this text have the same error
+                self.server, warnings = server_with(self.version, self.texts["crds"])
+                for each in warnings:
+                    self.add(each, "crds", "warning")
+
     def objects(self, name: str, kinds: KindTable) -> Sequence[tuple[Document, JSONObject]]:
         """Return the objects of a text as a cluster would see them, with their documents.
 
         With a Kubernetes version they are as its API server sends them to admission: complete, without unknown fields.
         """
-        found = []
+        found, server = [], self.server
         for document in self.documents(name):
             try:
                 if not isinstance(document.value, dict) or not (
@@ -131,8 +145,8 @@ class _Texts:
                 ):
                     raise UsageError("the document is no resource: apiVersion and kind are missing")
                 manifest = normalise(document.value, kinds, has_nulls=document.may_hold_null)
-                if self.version:
-                    manifest, warnings = find_server(self.version).receive(manifest)
+                if server is not None:
+                    manifest, warnings = server.receive(manifest)
                     for text, path in warnings:
                         self.add(PyvernoError(text, location=document.location(path)), name, "warning")
                 found.append((document, manifest))
@@ -167,8 +181,7 @@ def review_texts(request: JSONObject) -> JSONObject:
     operation, change = _operation(request), read_change_wanted(request)
     explains = change is not None or request.get("explain") is True
     policies, exceptions = texts.compiled("policies"), texts.compiled("exceptions")
-    if version:
-        find_server(version)
+    texts.start_server()
     texts.lint()
     texts.check_version(policies)
     kinds = texts.kinds()

@@ -1,8 +1,8 @@
 """The process that reviews what visitors write: `python -m pyverno.ui.playground.worker`.
 
 A request has one key, the name of a task, and its body. Requests and answers are JSON, each after its length, on the
-standard streams. Limits of memory and CPU time are set before the first request; a request that exceeds them ends this
-process, never the server.
+standard streams; an empty answer comes first, when everything is loaded. Limits of memory and CPU time are set before
+the first request; a request that exceeds them ends this process, never the server.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def main() -> None:
         "review": review_texts,
     }
 
+    target.write(bytes(LENGTH_BYTES))
+    target.flush()
     while (request := _read(source)) is not None:
         answer: JSONObject
         try:

@@ -21,6 +21,7 @@ __all__ = ["PlaygroundWorkers"]
 _WORKERS: Final = 2
 _WAITING: Final = 20
 _SECONDS: Final = 10.0
+_START_SECONDS: Final = 60.0
 _MOST_REVIEWS: Final = 200
 _MOST_ANSWER: Final = 32 * 1024 * 1024
 _KEPT_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
@@ -31,16 +32,24 @@ class _Worker:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._is_ready = False
         self.reviews = 0
 
     @property
     def is_alive(self) -> bool:
         return self._process.returncode is None
 
+    async def begin(self) -> None:
+        """Wait until the process has loaded what reviews need: the first message, which is empty."""
+        if not self._is_ready and self._process.stdout is not None:
+            await self._process.stdout.readexactly(LENGTH_BYTES)
+            self._is_ready = True
+
     async def ask(self, request: JSONObject) -> JSONObject:
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise HostError("the playground has no streams")
+        await self.begin()
         body = orjson.dumps(request)
         stdin.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
         await stdin.drain()
@@ -102,6 +111,7 @@ class PlaygroundWorkers:
         worker = await self._take()
         is_well = False
         try:
+            await self._begin(worker)
             async with asyncio.timeout(self._seconds):
                 answer = await worker.ask(request)
             is_well = worker.reviews < _MOST_REVIEWS and "fault" not in answer
@@ -116,6 +126,14 @@ class PlaygroundWorkers:
             else:
                 await worker.end()
                 self._prepare()
+
+    async def _begin(self, worker: _Worker) -> None:
+        """Wait for a process that starts, which is not the time of the review; raises HostError."""
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await worker.begin()
+        except TimeoutError:
+            raise HostError(f"the playground does not start within {_START_SECONDS:g} seconds: try again") from None
 
     async def _take(self) -> _Worker:
         while self._free:

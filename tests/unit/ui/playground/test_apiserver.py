@@ -113,3 +113,79 @@ def test_values_of_wrong_types_are_errors() -> None:
     )
     assert [] == found["reviews"]
     assert ["error"] == [each["severity"] for each in found["problems"] if each["input"] == "resources"]
+
+
+DEFINITION = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {plural: widgets, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              colour: {type: string, default: blue, enum: [blue, red]}
+"""
+WIDGET = """\
+apiVersion: example.org/v1
+kind: Widget
+metadata: {name: a}
+spec:
+  size: 1
+"""
+COLOURS = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: p}
+spec:
+  rules:
+  - name: colour
+    match: {any: [{resources: {kinds: [Widget]}}]}
+    validate:
+      failureAction: Enforce
+      message: "{{ request.object.spec.[colour || 'none', to_string(size || 'no size')] | join(', ', @) }}"
+      deny: {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "widget", "message", "problems"),
+    [
+        ("", WIDGET, "none, 1", []),
+        ("1.35", WIDGET, "blue, no size", ['5 Kubernetes 1.35: unknown field "spec.size"']),
+        (
+            "1.35",
+            WIDGET.replace("size: 1", "colour: green"),
+            "green, no size",
+            ['5 Kubernetes 1.35: spec.colour: Unsupported value: "green": supported values: "blue", "red"'],
+        ),
+    ],
+)
+def test_custom_objects_have_the_defaults_and_fields_of_their_definitions(
+    version: str, widget: str, message: str, problems: list[str]
+) -> None:
+    """The visitor's definitions count as those of a cluster do."""
+    found = review_texts({"policies": COLOURS, "resources": widget, "crds": DEFINITION, "kubernetesVersion": version})
+    assert [message] == [each["message"] for each in found["reviews"][0]["results"]]
+    own = [each for each in found["problems"] if each["input"] == "resources"]
+    assert problems == [f"{each['line']} {each['message']}" for each in own]
+
+
+def test_a_definition_that_an_api_server_refuses_is_a_warning_and_adds_no_defaults() -> None:
+    """At its specification; objects of its kind are reviewed as written."""
+    broken = DEFINITION.replace("type: string, default: blue", "type: strange, default: blue")
+    found = review_texts({"policies": COLOURS, "resources": WIDGET, "crds": broken, "kubernetesVersion": "1.35"})
+    assert ["none, 1"] == [each["message"] for each in found["reviews"][0]["results"]]
+    warned = [each for each in found["problems"] if each["input"] == "crds" and each["severity"] == "warning"]
+    assert warned
+    assert {5} == {each["line"] for each in warned}

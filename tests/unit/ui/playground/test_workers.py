@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pyverno.errors import HostError, UsageError
-from pyverno.ui.playground.workers import PlaygroundWorkers
+from pyverno.ui.playground.workers import PlaygroundWorkers, _start
 from tests.support import documents
 from tests.unit.ui.playground.test_review import POD
 
@@ -24,6 +24,22 @@ def test_reviews_share_a_process() -> None:
             assert answers[0]["reviews"]
 
     asyncio.run(play())
+
+
+def test_a_process_announces_once_that_it_has_loaded() -> None:
+    """The time of a review begins after it: on a busy machine the start takes longer than a review may."""
+
+    async def play() -> int:
+        worker = await _start()
+        try:
+            await worker.begin()
+            await worker.begin()
+            answer = await worker.ask({"review": GOOD})
+        finally:
+            await worker.end()
+        return len(answer["answer"]["reviews"])
+
+    assert 1 == asyncio.run(play())
 
 
 def test_a_late_review_is_ended_and_the_next_one_works() -> None:
@@ -70,8 +86,6 @@ def test_a_worker_gets_nothing_of_the_server_s_environment(monkeypatch: pytest.M
     monkeypatch.setenv("SECRET_TOKEN", "canary")
 
     async def play() -> str:
-        from pyverno.ui.playground.workers import _start
-
         worker = await _start()
         await worker.ask({})
         path = f"/proc/{worker._process.pid}/environ"
