@@ -118,7 +118,7 @@ class ApiServer(Reads):
         write = replace(write, name=metadata_of(body)["name"])
         self._check(type, body, None)
         write.check_create()
-        await self.admission.validate(attributes.as_named(write.name, body), notes)
+        await self.admission.validate(attributes.with_assigned_name(write.name, body), notes)
         kept = await self._to_storage_version(type, body)
         present = self.store.get(write.key)
         if present is not None:

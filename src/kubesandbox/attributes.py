@@ -36,7 +36,7 @@ class Attributes:
     options: JSONObject | None = None
     dry_run: bool = False
 
-    def as_named(self, name: str, value: JSONObject) -> Attributes:
+    def with_assigned_name(self, name: str, value: JSONObject) -> Attributes:
         """Return the same request about an object that has its name now; a new Namespace stays in none till then."""
         return replace(self, name=name, object=value)
 

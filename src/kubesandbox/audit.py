@@ -28,10 +28,10 @@ class AuditRecord:
     code: int
     annotations: Mapping[str, str]
 
-    def shown(self) -> str:
+    def to_line(self) -> str:
         """Return the annotations as one line of JSON, without routine ones; empty when no others exist.
 
-        >>> AuditRecord("POST", "/api", "jane", 201, {"policy/key": "v"}).shown()
+        >>> AuditRecord("POST", "/api", "jane", 201, {"policy/key": "v"}).to_line()
         '{"policy/key":"v"}'
         """
         told = {key: value for key, value in self.annotations.items() if not key.startswith(_ROUTINE)}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.ui.notifications.counts import NotificationCounts
-from pyverno.ui.server.targets import ShownTarget
+from pyverno.ui.server.targets import TargetStatus
 from pyverno.ui.store.rows import StoredResult
 from pyverno.ui.store.writer import Report
 from tests.support.notifications import settings
@@ -54,7 +54,7 @@ def sample_reports() -> list[Report]:
     ]
 
 
-def sample_targets() -> list[ShownTarget]:
+def sample_targets() -> list[TargetStatus]:
     """Return two targets, one of them with an error that tries to be a script."""
     counts = NotificationCounts()
     counts.sent["team-a"] = 12
@@ -64,7 +64,7 @@ def sample_targets() -> list[ShownTarget]:
         "targets: [{name: team-a, type: slack, webhook: 'https://hooks.example/S3CRET', digest: 10m, groupBy: policy}, "
         "{name: mail, type: email, host: mail.example, from: a@b.example, to: [c@d.example]}]"
     )
-    return [ShownTarget(each, counts) for each in found.targets]
+    return [TargetStatus(each, counts) for each in found.targets]
 
 
 POLICY = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata:\n  name: require-labels\n"

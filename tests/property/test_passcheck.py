@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath import compile_expression
-from pyverno.lang.jmespath.fast.expressions import NoShortcutError, write_expression
+from pyverno.lang.jmespath.fast.expressions import NoFastFormError, write_expression
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.runtime import Runtime
@@ -91,7 +91,7 @@ def test_generated_source_gives_the_value_of_the_expression(text: str, data: JSO
     source = Source(arguments=1)
     try:
         number = write_expression(source, 0, expression, {("top",): 0})
-    except NoShortcutError:
+    except NoFastFormError:
         return
     source.line(0, "return v{}", number)
     try:

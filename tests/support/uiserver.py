@@ -22,7 +22,7 @@ from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
-from pyverno.ui.server.targets import ShownTarget, TargetRoutes
+from pyverno.ui.server.targets import TargetRoutes, TargetStatus
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
@@ -64,7 +64,7 @@ async def serve_ui(
     base_path: str = "",
     problems: Sequence[str] = (),
     inspectors: Mapping[str, Inspector] | None = None,
-    targets: Sequence[ShownTarget] = (),
+    targets: Sequence[TargetStatus] = (),
     views: Sequence[View] = (View("Everything that fails", "status=fail"),),
     namespaces: NamespaceSelector | None = None,
     metrics_labels: Sequence[str] = (),

@@ -152,7 +152,7 @@ class HttpServer:
         record = AuditRecord(request.method, request.path_qs, user, status, dict(call.notes.annotations))
         self._audit.add(record)
         if self._log_request is not None:
-            line, noted = f"{request.method} {request.path_qs} {status} {milliseconds:.1f}ms {user}", record.shown()
+            line, noted = f"{request.method} {request.path_qs} {status} {milliseconds:.1f}ms {user}", record.to_line()
             self._log_request(f"{line} {noted}" if noted else line)
 
     async def _route(self, call: Call) -> web.StreamResponse:

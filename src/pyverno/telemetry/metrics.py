@@ -204,7 +204,7 @@ class Metrics:
         """Count an event that could not be written."""
         self._events.add()
 
-    def asked_breaker(self, name: str, *, is_open: bool) -> None:
+    def count_breaker_call(self, name: str, *, is_open: bool) -> None:
         """Count a question to a circuit breaker, and whether that kept something from being done."""
         self._asked.add((name,))
         if is_open:

@@ -25,7 +25,7 @@ from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import Route, WebhookType
 
-__all__ = ["AskingHost", "ClusterFacts", "PolicyFacts", "answer", "passes_unseen"]
+__all__ = ["ClusterFacts", "PolicyFacts", "UserScopedHost", "answer", "passes_unseen"]
 
 _MAX_LOOKUPS = 4
 _PHASES = {WebhookType.MUTATE: MUTATING, WebhookType.VALIDATE: VALIDATING}
@@ -85,7 +85,7 @@ class ClusterFacts(PolicyFacts, Protocol):
 
 
 @runtime_checkable
-class AskingHost(Protocol):
+class UserScopedHost(Protocol):
     """A Host whose access checks depend on the user of a request."""
 
     def for_request(self, user: User, deadline: float | None) -> Host:
@@ -126,13 +126,13 @@ def answer(
         if missing:
             _check_are_gone(missing, host)
         later = known.auditing(route) if defers else None
-        policies = known.deciding(route) if later else known.asked_by(route, request.user.username)
+        policies = known.deciding(route) if later else known.for_user(route, request.user.username)
         if not len(policies) and not later:
             return ALLOWED
         asked, budget = host, None
         if isinstance(host, NonblockingHost):  # checked first: checking a protocol is slow
             budget = host.budget(deadline, request.settings.context_bytes)
-        elif isinstance(host, AskingHost):
+        elif isinstance(host, UserScopedHost):
             asked = host.for_request(request.user, deadline)
         review = Engine(policies, asked).review(request, _PHASES[route.webhook_type], budget=budget, deadline=deadline)
         decision = review.decision

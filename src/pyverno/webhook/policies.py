@@ -77,7 +77,7 @@ class Policies:
             self._memo[route] = found
         return found
 
-    def asked_by(self, route: Route, username: str) -> PolicySet:
+    def for_user(self, route: Route, username: str) -> PolicySet:
         """Return the policies of a route that apply to requests of a user.
 
         Kyverno: objects that the background controller writes are mutated only by CEL policies that opt in.

@@ -200,7 +200,7 @@ def test_what_policies_note_is_there_to_be_read() -> None:
         "validation.policy.admission.k8s.io/validation_failure": failure,
     }
     assert expected == record.annotations
-    assert lines[-1].endswith(record.shown())
+    assert lines[-1].endswith(record.to_line())
 
 
 def test_coroutines_run_in_the_thread_of_the_sandbox() -> None:

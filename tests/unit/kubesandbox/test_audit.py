@@ -22,5 +22,5 @@ def test_the_newest_requests_with_annotations_are_kept() -> None:
 def test_lines_leave_out_what_every_webhook_notes() -> None:
     """Annotations about which webhook mutated are kept, but left out of the lines."""
     routine = AuditRecord("POST", "/a", "jane", 201, {"mutation.webhook.admission.k8s.io/round_0_index_0": "{}"})
-    assert "" == routine.shown()
-    assert '{"p/a":"1","p/b":"\\u003cx\\u003e"}' == record("/a", p__b="<x>", p__a="1").shown()
+    assert "" == routine.to_line()
+    assert '{"p/a":"1","p/b":"\\u003cx\\u003e"}' == record("/a", p__b="<x>", p__a="1").to_line()

@@ -282,8 +282,8 @@ def test_what_controllers_do_is_counted() -> None:
     metrics.gave_up("event-generator")
     metrics.queried("update_status", "clusterpolicies", "")
     metrics.dropped_event()
-    metrics.asked_breaker("admission reports", is_open=False)
-    metrics.asked_breaker("admission reports", is_open=True)
+    metrics.count_breaker_call("admission reports", is_open=False)
+    metrics.count_breaker_call("admission reports", is_open=True)
     found = readings(metrics)
     assert {("webhook-controller",): 1} == found["kyverno_controller_reconcile"].numbers
     assert {("webhook-controller", "2"): 1} == found["kyverno_controller_requeue"].numbers

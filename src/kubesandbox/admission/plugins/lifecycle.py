@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesandbox.admission.policies.requests import shown_name
+from kubesandbox.admission.policies.requests import display_name
 from kubesandbox.attributes import Attributes
 from kubesandbox.storage.store import Key
 from kubesandbox.view import ClusterView
@@ -37,4 +37,4 @@ def check_namespace(attributes: Attributes, cluster: ClusterView) -> None:
     if operation is Operation.CREATE and (found.body.get("status") or {}).get("phase") == "Terminating":
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = Cause("NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace")
-        raise forbidden(type.group, type.plural, shown_name(attributes), why, [cause])
+        raise forbidden(type.group, type.plural, display_name(attributes), why, [cause])

@@ -48,7 +48,7 @@ class Bound:
 
     def is_about(self, attributes: Attributes, cluster: ClusterView) -> bool:
         """Return whether the binding matches a request that its policy matches; raises StatusError 404."""
-        return self.matcher is None or type_seen(self.matcher, attributes, cluster) is not None
+        return self.matcher is None or matching_type(self.matcher, attributes, cluster) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class BoundPolicy:
         kind = next((binding.params for binding in self.bindings), None)
         return None if kind is None or cluster.table.by_kind(kind) is not None else kind
 
-    def type_seen(self, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
+    def matching_type(self, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
         """Return the type in whose version the policy sees a request, None when it is not about it; raises 404."""
-        return type_seen(self.matcher, attributes, cluster)
+        return matching_type(self.matcher, attributes, cluster)
 
 
-def type_seen(matcher: ConstraintMatcher, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
+def matching_type(matcher: ConstraintMatcher, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
     """Return the type through which constraints match a request, None when they do not; raises StatusError 404."""
     type, table = attributes.type, cluster.table
     if (type.group, type.plural) in matcher.never:

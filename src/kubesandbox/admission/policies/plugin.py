@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubesandbox.admission.policies.bound import Bound, BoundPolicies, BoundPolicy
-from kubesandbox.admission.policies.requests import Versions, go_struct, shown_name
+from kubesandbox.admission.policies.requests import Versions, display_name, go_struct
 from kubesandbox.admission.webhooks.calls import Redefault, is_exempt
 from kubesandbox.admission.webhooks.rounds import Rounds
 from kubesandbox.attributes import Attributes, Notes
@@ -199,7 +199,7 @@ class AdmissionPolicies:
         """Yield the bindings of a policy that match a request, with the type through which the policy sees it."""
         name, configured = "", "policy"
         try:
-            type = policy.type_seen(attributes, self._cluster)
+            type = policy.matching_type(attributes, self._cluster)
             unserved = policy.unserved_params(self._cluster) if type is not None else None
             if unserved is not None:
                 version = f"{unserved.group}/{unserved.version}, Kind={unserved.kind}"
@@ -327,7 +327,7 @@ def _denial_text(problem: _Problem) -> str:
 
 def _denial(attributes: Attributes, message: str, reason: str) -> StatusError:
     type, reason = attributes.type, reason or "Invalid"
-    error = forbidden(type.group, type.plural, shown_name(attributes), message)
+    error = forbidden(type.group, type.plural, display_name(attributes), message)
     return StatusError(
         _CODES.get(reason, 422),
         reason,
@@ -356,6 +356,6 @@ def _refused(attributes: Attributes, problems: Sequence[_Problem]) -> StatusErro
         texts[0],
         group=type.group,
         kind=type.plural,
-        name=shown_name(attributes),
+        name=display_name(attributes),
         causes=[Cause("", text) for text in texts],
     )

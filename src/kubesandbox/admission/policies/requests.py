@@ -13,7 +13,7 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.status import StatusError, forbidden
 
-__all__ = ["Versions", "go_struct", "kind_in", "labels_of", "namespace_object", "refused", "shown_name"]
+__all__ = ["Versions", "display_name", "go_struct", "kind_in", "labels_of", "namespace_object", "refused"]
 
 
 class Versions:
@@ -130,7 +130,7 @@ def labels_of(body: JSON) -> dict[str, str]:
     return labels if isinstance(labels, dict) else {}
 
 
-def shown_name(attributes: Attributes) -> str:
+def display_name(attributes: Attributes) -> str:
     """Return the name that refusals show: of an object that has none yet, what it will begin with."""
     if attributes.name:
         return attributes.name
@@ -141,7 +141,7 @@ def shown_name(attributes: Attributes) -> str:
 
 def refused(attributes: Attributes, why: str) -> StatusError:
     """Return the 403 with which a plugin refuses a request."""
-    return forbidden(attributes.type.group, attributes.type.plural, shown_name(attributes), why)
+    return forbidden(attributes.type.group, attributes.type.plural, display_name(attributes), why)
 
 
 def go_struct(fields: Mapping[str, JSON]) -> str:

@@ -88,7 +88,7 @@ class Claims:
         if found is None or found.get("provisioner") == "kubernetes.io/no-provisioner":
             self._context.events.warning(claim, "ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
             return None
-        wanted = made_up_volume(claim, found)
+        wanted = provision_volume(claim, found)
         try:
             volume = await self._context.client.create(VOLUMES, wanted)
         except StatusError as error:
@@ -173,7 +173,7 @@ def storage_class() -> JSONObject:
     }
 
 
-def made_up_volume(claim: JSONObject, storage: JSONObject) -> JSONObject:
+def provision_volume(claim: JSONObject, storage: JSONObject) -> JSONObject:
     """Return a volume provisioned to fit a claim."""
     name = f"pvc-{uid_of(claim)}"
     return {

@@ -186,7 +186,7 @@ def _check(
 def _check_policies(
     policies: Sequence[str], crds: Sequence[str], version: tuple[int, int], write: Callable[[JSON], str] | None
 ) -> None:
-    from pyverno.cli.cel.policies import check_policies, shown_policy
+    from pyverno.cli.cel.policies import check_policies, format_policy
 
     checked, errors = check_policies(policies, crds, version)
     for error in errors:
@@ -194,7 +194,7 @@ def _check_policies(
     if write is not None:
         _print(write({each.name: each.found.to_json() for each in checked}))
     else:
-        _print("".join(line for each in checked for line in shown_policy(each)))
+        _print("".join(line for each in checked for line in format_policy(each)))
     if errors or any(each.found.warnings for each in checked):
         raise Exit(1)
 

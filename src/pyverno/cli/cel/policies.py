@@ -19,7 +19,7 @@ from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass
 
-__all__ = ["CheckedPolicy", "check_policies", "shown_policy"]
+__all__ = ["CheckedPolicy", "check_policies", "format_policy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _has_cel(policy: ClusterPolicy) -> bool:
     return any(isinstance(rule.action, Validate) and rule.action.cel is not None for rule in policy.spec.rules)
 
 
-def shown_policy(checked: CheckedPolicy) -> Iterator[str]:
+def format_policy(checked: CheckedPolicy) -> Iterator[str]:
     """Yield the lines of the text output: the checked kinds, and each warning after its field path."""
     found = checked.found
     if not found.kinds:

@@ -14,10 +14,10 @@ from pyverno.cli.controller.services import (
     DAY_SECONDS,
     begin_process,
     key_algorithm,
-    known_words,
     metrics_services,
     namespace_of,
     profiling_services,
+    read_words,
     shared_values,
     tracing_services,
 )
@@ -122,8 +122,8 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         audit=AuditSettings(flags.reports.audit_workers, flags.reports.audit_capacity),
         reports=ReportSettings(
             flags.reports.of_admission,
-            known_words(flags.reports.types, ReportSettings().types, "--enableReporting"),
-            known_words(flags.reports.statuses, ReportSettings().statuses, "--allowedResults"),
+            read_words(flags.reports.types, ReportSettings().types, "--enableReporting"),
+            read_words(flags.reports.statuses, ReportSettings().statuses, "--allowedResults"),
             flags.reports.most,
         ),
         webhooks=Settings(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
-    known_words,
     namespace_of,
+    read_words,
     shared_values,
 )
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
@@ -49,8 +49,8 @@ def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) 
         scan_seconds=_scan_seconds(environment),
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
         reports=ResultReportSettings(
-            known_words(flags.reports.types, ResultReportSettings().types, "--enableReporting"),
-            known_words(flags.reports.statuses, ResultReportSettings().statuses, "--allowedResults"),
+            read_words(flags.reports.types, ResultReportSettings().types, "--enableReporting"),
+            read_words(flags.reports.statuses, ResultReportSettings().statuses, "--allowedResults"),
             flags.reports.max_reports,
         ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.cli.controller.runner import run_controller
 from pyverno.cli.controller.services import (
-    known_words,
+    read_words,
     shared_values,
 )
 from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
@@ -40,8 +40,8 @@ def reports_settings(flags: ReportsFlags, environment: Mapping[str, str]) -> Rep
             interval_seconds=_interval(scan.interval),
             memory_bytes=_bytes(scan.memory),
             shown=ReportFilter(
-                known_words(results.types, ReportFilter().types, "--enableReporting"),
-                known_words(results.statuses, ReportFilter().statuses, "--allowedResults"),
+                read_words(results.types, ReportFilter().types, "--enableReporting"),
+                read_words(results.statuses, ReportFilter().statuses, "--allowedResults"),
             ),
         ),
         scans=scan.enabled,

@@ -49,11 +49,11 @@ __all__ = [
     "begin_log",
     "begin_process",
     "key_algorithm",
-    "known_words",
     "metrics_services",
     "metrics_tls",
     "namespace_of",
     "profiling_services",
+    "read_words",
     "shared_values",
     "tracing_services",
 ]
@@ -270,7 +270,7 @@ def _host_settings(
     )
 
 
-def known_words(given: tuple[str, ...], known: frozenset[str], flag: str) -> frozenset[str]:
+def read_words(given: tuple[str, ...], known: frozenset[str], flag: str) -> frozenset[str]:
     """Return the words of a flag; raises UsageError for an unknown one."""
     unknown = next((each for each in given if each not in known), None)
     if unknown is not None:

@@ -37,21 +37,21 @@ class FoundSuite:
     is_deprecated: bool = False
     clone: str = ""
 
-    def shown(self, text: str) -> str:
+    def without_clone(self, text: str) -> str:
         """Return a text without the path of the temporary folder."""
         return text.replace(f"{self.clone}{os.sep}", "").replace(self.clone, ".") if self.clone else text
 
     @property
     def name(self) -> str:
         """The path as the output shows it."""
-        return self.shown(str(self.path))
+        return self.without_clone(str(self.path))
 
     def problem_of(self, error: PyvernoError) -> Problem:
         """Return an error as a problem of the run; without a place it gets that of the file."""
         found = problem_of(error)
         where = found.location if found.location.file else Location(str(self.path))
-        place = Location(self.shown(where.file), where.line, where.column)
-        return Problem(self.shown(found.message), found.code, place)
+        place = Location(self.without_clone(where.file), where.line, where.column)
+        return Problem(self.without_clone(found.message), found.code, place)
 
 
 def find_suites(source: str, file_name: str, branch: str, stack: ExitStack) -> list[FoundSuite]:

@@ -193,7 +193,7 @@ def _empty(suites: Sequence[FoundSuite]) -> str:
 
 def _load_error(suite: FoundSuite) -> tuple[str, ...]:
     if not suite.is_deprecated:
-        return f"  Path: {suite.name}", f"    Error: {suite.shown(suite.error)}"
+        return f"  Path: {suite.name}", f"    Error: {suite.without_clone(suite.error)}"
     text = f"test file {suite.name} uses a deprecated schema — please migrate to the latest format"
     warning = f"WARNING: {suite.name} lacks apiVersion, kind or metadata.name; `pyverno fix test` rewrites it"
     return warning, f"  Path: {suite.name}", f"    Error: {text}"
@@ -310,7 +310,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         coverage = _coverage(suite, judged, rows, asked, found) if options.coverage else ()
     except PyvernoError as error:
         parts = error.parts if isinstance(error, CombinedError) else (error,)
-        texts = tuple(found.shown(str(part)) for part in parts)
+        texts = tuple(found.without_clone(str(part)) for part in parts)
         problems = tuple(found.problem_of(_cause(part)) for part in parts)
         return SuiteOutcome(lines=tuple(lines), errors=texts, problems=problems)
     except RecursionError:
@@ -320,8 +320,8 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     return SuiteOutcome(
         lines=tuple(lines),
         rows=tuple(row for row in rows if row.outcome != IGNORED),
-        unread=tuple(found.shown(f"failed to load resources ({error})") for error in errors),
-        vacuous=tuple(found.shown(text) for text in vacuous),
+        unread=tuple(found.without_clone(f"failed to load resources ({error})") for error in errors),
+        vacuous=tuple(found.without_clone(text) for text in vacuous),
         problems=tuple(found.problem_of(error) for error in errors),
         coverage=coverage,
         new_rows=_new_rows(suite, judged) if options.write else (),

@@ -1,4 +1,4 @@
-"""The flags of the login, and the door that they make."""
+"""The flags of the login, and the middleware and routes that they give."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pyverno.ui.access.rights import KubernetesRights
 from pyverno.ui.access.sessions import Sessions
 from pyverno.value import dataclass, fields
 
-__all__ = ["LOGIN_FLAGS", "Door", "LoginOptions", "make_door", "oidc_settings"]
+__all__ = ["LOGIN_FLAGS", "LoginOptions", "LoginSetup", "build_login", "oidc_settings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class LoginOptions:
         return bool(self.issuer or self.proxy_user_header)
 
     def check(self) -> None:
-        """Raise UsageError for flags that do not fit together: a door that is open by mistake is none."""
+        """Raise UsageError for flags that do not fit together: a login must not be open by mistake."""
         if self.issuer and self.proxy_user_header:
             raise UsageError("give either --oidc-issuer or --proxy-user-header, not both")
         if self.issuer and not self.public_url:
@@ -73,8 +73,8 @@ LOGIN_FLAGS: Final = tuple(each.name for each in fields(LoginOptions))
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """What lets persons in: nothing, when there is no login."""
+class LoginSetup:
+    """The middleware that admits users and the routes of the login; nothing without a login."""
 
     middleware: Middleware | None = None
     routes: tuple[web.RouteDef, ...] = ()
@@ -101,16 +101,16 @@ def oidc_settings(login: LoginOptions, base_path: str) -> OidcSettings:
     )
 
 
-def make_door(
+def build_login(
     login: LoginOptions,
     base_path: str,
     clients: Iterable[Client],
     namespaces: Callable[[], Awaitable[Iterable[str]]],
     stack: AsyncExitStack,
-) -> Door:
-    """Return the door of the flags; `clients` are those of the clusters. Raises UsageError."""
+) -> LoginSetup:
+    """Return the login of the flags; `clients` are those of the clusters. Raises UsageError."""
     if not login.is_on:
-        return Door()
+        return LoginSetup()
     rights = _rights(login, list(clients), namespaces)
     admission = Admission(login.allow_users, login.allow_groups)
     identifier: Identifier
@@ -123,7 +123,7 @@ def make_door(
         identifier, routes = sessions, tuple(LoginRoutes(logins, sessions, base_path=base_path).routes())
     else:
         identifier = ProxyHeaders(login.proxy_user_header, login.proxy_groups_header, read_networks(login.proxy_peers))
-    return Door(admit(identifier, admission, rights, base_path=base_path, has_login=bool(routes)), routes)
+    return LoginSetup(admit(identifier, admission, rights, base_path=base_path, has_login=bool(routes)), routes)
 
 
 def _rights(

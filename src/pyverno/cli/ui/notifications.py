@@ -17,7 +17,7 @@ from pyverno.ui.notifications.options import Secrets
 from pyverno.ui.notifications.outbox import NoticeRecorder, Outbox
 from pyverno.ui.notifications.settings import NotificationSettings, read_notifications
 from pyverno.ui.notifications.transport import Transport
-from pyverno.ui.server.targets import ShownTarget
+from pyverno.ui.server.targets import TargetStatus
 from pyverno.value import replace
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class Notifications:
         )
         return self._dispatcher
 
-    def targets(self) -> Sequence[ShownTarget]:
+    def targets(self) -> Sequence[TargetStatus]:
         """Return the targets as the server shows them."""
-        return [ShownTarget(each, self._counts) for each in self._settings.targets]
+        return [TargetStatus(each, self._counts) for each in self._settings.targets]
 
     async def readings(self) -> Iterable[Reading]:
         """Return the metrics."""

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from pyverno.cli.report.sources import read_files
-from pyverno.cli.ui.access import LoginOptions, make_door
+from pyverno.cli.ui.access import LoginOptions, build_login
 from pyverno.cli.ui.notifications import open_notifications
 from pyverno.cluster.client import Client
 from pyverno.errors import PyvernoError, UsageError
@@ -157,7 +157,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             work.append(dispatcher.run)
         for running in (lead(writer, lambda: _together(work)), follow_announcements(path, live)):
             stack.callback(tasks.create_task(running).cancel)
-        door = make_door(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
+        login = build_login(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
         labels = read_labels(options.metrics_labels)
         readings = (notifications.readings,) if notifications else ()
         app = build_app(
@@ -170,7 +170,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
                 *PlaygroundRoutes(workers).routes(),
                 *(MetricsRoute(readers, *readings, labels=labels).routes() if options.shows_metrics else ()),
                 *StaticFiles(web_root()).routes(),
-                *door.routes,
+                *login.routes,
             ),
             live=live,
             problems=source.problems,
@@ -181,8 +181,8 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             logo=read_logo(options.logo) if options.logo else None,
             base_path=options.base_path,
             hosts=_hosts(options),
-            door=door.middleware,
-            has_login=bool(door.routes),
+            admission=login.middleware,
+            has_login=bool(login.routes),
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
         await runner.setup()

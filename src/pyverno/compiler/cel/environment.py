@@ -15,7 +15,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment, Program, types
 from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.presets import kyverno_environment
-from pyverno.lang.cel.rebase import look_deeper
+from pyverno.lang.cel.rebase import rebase
 from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.types import Type, struct
 from pyverno.lang.cel.values import StructValue, Value
@@ -183,7 +183,7 @@ class _Base:
             shallow, ends = _without(steps, pattern, text)
             origin = self.find(shallow, expected, fields)
             if origin is not None:
-                checked = look_deeper(origin.checked, ends, steps[1:].split("."))
+                checked = rebase(origin.checked, ends, steps[1:].split("."))
                 if checked is None:
                     return None
                 program = Program(text, checked, origin.settings)

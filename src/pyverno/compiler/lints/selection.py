@@ -30,7 +30,7 @@ class NamedRule:
         """Return whether both are rules that can exist side by side: two files with one policy are versions of it."""
         return self.subject is other.subject or self.subject.name != other.subject.name
 
-    def seen_from(self, other: NamedRule) -> str:
+    def qualified_name(self, other: NamedRule) -> str:
         """Return the name of this rule, with that of its policy where it is another one."""
         return self.name if self.subject is other.subject else f"{self.name} of {self.subject.name}"
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyverno.compiler.branches.expressions import parse_any
 from pyverno.compiler.mutants.mutant import Changes, replaced
-from pyverno.compiler.mutants.values import shown
+from pyverno.compiler.mutants.values import format_value
 from pyverno.engine.explain.nodes import FieldPath
 from pyverno.kube.json import JSON
 from pyverno.lang.cel.syntax import ast
@@ -52,7 +52,11 @@ def expression_changes(text: JSON, place: FieldPath) -> Changes:
     if not isinstance(text, str):
         return
     for edit in expression_edits(text):
-        what = f"{shown(edit.old)} becomes {shown(edit.new)}" if edit.new else f"{shown(edit.old)} is dropped"
+        what = (
+            f"{format_value(edit.old)} becomes {format_value(edit.new)}"
+            if edit.new
+            else f"{format_value(edit.old)} is dropped"
+        )
         yield replaced(place, edit.apply(text), what, edit.start)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.compiler.mutants.mutant import Changes, removed
-from pyverno.compiler.mutants.values import shown
+from pyverno.compiler.mutants.values import format_value
 from pyverno.engine.explain.nodes import FieldPath
 from pyverno.kube.json import JSON, JSONObject
 
@@ -61,7 +61,7 @@ def _without_one(values: JSON, place: FieldPath) -> Changes:
     if isinstance(values, list) and len(values) > 1:
         for index, each in enumerate(values):
             if values.count(each) == 1 and not ("*" in values and each != "*"):
-                yield removed((*place, index), f"{shown(each)} of `{place[-1]}` is dropped")
+                yield removed((*place, index), f"{format_value(each)} of `{place[-1]}` is dropped")
 
 
 def constraint_changes(constraints: JSON, place: FieldPath) -> Changes:

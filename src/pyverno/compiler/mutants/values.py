@@ -10,13 +10,13 @@ from pyverno.compiler.mutants.mutant import Changes, removed, replaced
 from pyverno.engine.explain.nodes import FieldPath
 from pyverno.kube.json import JSON
 
-__all__ = ["constant_changes", "pattern_texts", "shown"]
+__all__ = ["constant_changes", "format_value", "pattern_texts"]
 
 _COMPARISON: Final = re.compile(r"(>=|<=|>|<|!)\s*(.+)", re.DOTALL)
 _SWAPPED: Final = {">=": ">", "<=": "<", ">": ">=", "<": "<="}
 
 
-def shown(value: JSON) -> str:
+def format_value(value: JSON) -> str:
     """Return a value as titles show it."""
     text = " ".join(str(value).split()) if not isinstance(value, bool) else str(value).lower()
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
@@ -25,17 +25,17 @@ def shown(value: JSON) -> str:
 def constant_changes(value: JSON, place: FieldPath) -> Changes:
     """Yield changes of a constant: another number, the other bool, another text, a list without one element."""
     if isinstance(value, bool):
-        yield replaced(place, not value, f"{shown(value)} becomes {shown(not value)}")
+        yield replaced(place, not value, f"{format_value(value)} becomes {format_value(not value)}")
     elif isinstance(value, (int, float)):
         for number in (value + 1, value - 1):
-            yield replaced(place, number, f"{shown(value)} becomes {shown(number)}")
+            yield replaced(place, number, f"{format_value(value)} becomes {format_value(number)}")
     elif isinstance(value, str) and "{{" not in value:
         for other in pattern_texts(value):
-            yield replaced(place, other, f"{shown(value)} becomes {shown(other)}")
+            yield replaced(place, other, f"{format_value(value)} becomes {format_value(other)}")
     elif isinstance(value, list) and all(not isinstance(each, (dict, list)) for each in value):
         for index, each in enumerate(value):
             if value.index(each) == index and value.count(each) == 1 and len(value) > 1:
-                yield removed((*place, index), f"{shown(each)} is dropped")
+                yield removed((*place, index), f"{format_value(each)} is dropped")
 
 
 def pattern_texts(text: str) -> Iterator[str]:

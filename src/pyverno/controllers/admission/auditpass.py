@@ -22,7 +22,7 @@ from pyverno.engine.request import Request
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.telemetry.observer import AdmissionOutcome, AuditObserver
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AskingHost
+from pyverno.webhook.admission import UserScopedHost
 
 __all__ = ["AuditPass", "AuditSettings"]
 
@@ -112,7 +112,7 @@ class AuditPass:
         began = time.monotonic()
         deadline = began + _SECONDS
         host = self._host()
-        asked = host.for_request(put_off.request.user, deadline) if isinstance(host, AskingHost) else host
+        asked = host.for_request(put_off.request.user, deadline) if isinstance(host, UserScopedHost) else host
 
         def review() -> Review:
             return Engine(put_off.policies, asked).review(put_off.request, VALIDATING, deadline=deadline)

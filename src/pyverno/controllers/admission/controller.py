@@ -69,7 +69,7 @@ class AdmissionController:
             metrics=metrics,
         )
         self._server: WebhookServer | None = None
-        self._handshake = OwnHandshake(settings.certificates.asked_name, lambda: self._leader.certificates.bundle)
+        self._handshake = OwnHandshake(settings.certificates.server_name, lambda: self._leader.certificates.bundle)
 
     @property
     def ready(self) -> asyncio.Event:

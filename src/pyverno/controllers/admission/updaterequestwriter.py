@@ -42,7 +42,7 @@ from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, UpdateReq
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
-from pyverno.webhook.admission import AskingHost, PolicyFacts
+from pyverno.webhook.admission import PolicyFacts, UserScopedHost
 from pyverno.webhook.routes import Route, WebhookType, read_route
 
 __all__ = ["UpdateRequestSettings", "UpdateRequestWriter"]
@@ -227,7 +227,7 @@ class UpdateRequestWriter:
         """Evaluate in a thread: no response waits for it, and the loop has requests to answer."""
         triggers, request, host = answered.triggers, answered.request, self._host()
         deadline = time.monotonic() + _SECONDS
-        asked = host.for_request(request.user, deadline) if isinstance(host, AskingHost) else host
+        asked = host.for_request(request.user, deadline) if isinstance(host, UserScopedHost) else host
         return await asyncio.get_running_loop().run_in_executor(
             self._pool, lambda: triggers.of(request, asked, deadline=deadline)
         )

@@ -138,7 +138,7 @@ class ResultReports:
 
     def _check(self, name: str, is_open: bool) -> None:
         if self._metrics is not None:
-            self._metrics.asked_breaker(name, is_open=is_open)
+            self._metrics.count_breaker_call(name, is_open=is_open)
 
     def _lose(self, noted: _Noted, reason: str) -> None:
         """Count and log a dropped report."""

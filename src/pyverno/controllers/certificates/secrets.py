@@ -77,12 +77,12 @@ class CertificateSettings:
         )
 
     @property
-    def asked_name(self) -> str:
+    def server_name(self) -> str:
         """The server name that the API server uses: that of the service, or the host outside of the cluster.
 
-        >>> CertificateSettings().asked_name
+        >>> CertificateSettings().server_name
         'kyverno-svc.kyverno.svc'
-        >>> CertificateSettings(server="192.0.2.1:9443").asked_name
+        >>> CertificateSettings(server="192.0.2.1:9443").server_name
         '192.0.2.1'
         """
         return _host(self.server) if self.server else f"{self.service}.{self.namespace}.svc"

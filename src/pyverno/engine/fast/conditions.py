@@ -15,7 +15,7 @@ from pyverno.engine.rules.conditions import Condition, Conditions, as_float
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.codegen import Source
-from pyverno.lang.jmespath.fast.expressions import NoShortcutError, write_expression
+from pyverno.lang.jmespath.fast.expressions import NoFastFormError, write_expression
 from pyverno.lang.pattern.operators import compile_operator, operator
 from pyverno.lang.pattern.operators_equality import is_mere_text
 from pyverno.lang.pattern.price import condition_price
@@ -57,7 +57,7 @@ def compile_denial(conditions: Conditions, answers: Answers) -> FastVerdict | No
         writer.conditions(conditions, answers.denied, 0)
         writer.answer(answers.passed, 0)
         verdict: FastVerdict = writer.source.build()
-    except (NoShortcutError, ValueError, RecursionError):
+    except (NoFastFormError, ValueError, RecursionError):
         return None
     return verdict
 
@@ -81,7 +81,7 @@ def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answer
         writer.answer(answers.nothing, 1)
         writer.answer(answers.passed, 0)
         verdict: FastVerdict = source.build()
-    except (NoShortcutError, ValueError, RecursionError):
+    except (NoFastFormError, ValueError, RecursionError):
         return None
     return verdict
 
@@ -99,7 +99,7 @@ class _Writer:
     def conditions(self, conditions: Conditions, denied: Results, indent: int) -> None:
         """Write a return of `denied` under the condition that all of these hold."""
         if conditions.listed or not conditions.is_single_block:
-            raise NoShortcutError
+            raise NoFastFormError
         block = conditions.blocks[0]
         # every condition is looked at, so that an error in any of them sends the caller to the closures
         every = [self.condition(condition, indent) for condition in block.all]
@@ -116,7 +116,7 @@ class _Writer:
         """Write one condition; return the variable that holds its result."""
         key, value = condition.key, condition.value
         if key.is_static and value.is_static:
-            raise NoShortcutError
+            raise NoFastFormError
         holds = self.source.variable()
         if value.is_static:
             self.against_fixed(holds, condition, self.side(key, indent), indent)
@@ -132,7 +132,7 @@ class _Writer:
         name, fixed = condition.operator, condition.value.document
         check = compile_operator(name, as_float(fixed), condition.sides)
         if check is None:
-            raise NoShortcutError
+            raise NoFastFormError
 
         def affordable(value: JSON) -> bool:
             _refuse_dear(value, fixed)
@@ -166,19 +166,19 @@ class _Writer:
         """Write one side of a condition that is one whole variable."""
         document = template.document
         if not isinstance(document, str) or template.errors:
-            raise NoShortcutError
+            raise NoFastFormError
         if parse_string(document).whole is None or len(template.variables) != 1:
-            raise NoShortcutError
+            raise NoFastFormError
         expression = template.variables[0].expression
         if expression is None:
-            raise NoShortcutError
+            raise NoFastFormError
         return write_expression(self.source, indent, expression, self.roots)
 
 
 def _compare(condition: Condition) -> Callable[[JSON, JSON], bool]:
     compare = operator(condition.operator, condition.sides)
     if compare is None:
-        raise NoShortcutError
+        raise NoFastFormError
 
     def affordable(key: JSON, value: JSON) -> bool:
         _refuse_dear(key, value)
@@ -190,7 +190,7 @@ def _compare(condition: Condition) -> Callable[[JSON, JSON], bool]:
 def _refuse_dear(key: JSON, value: JSON) -> None:
     """Leave conditions that have a price to the closures, which have a budget."""
     if isinstance(key, (str, list)) and condition_price(key, value):
-        raise NoShortcutError
+        raise NoFastFormError
 
 
 def _are_plain_texts(value: JSON) -> bool:

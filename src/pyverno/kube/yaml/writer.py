@@ -68,7 +68,7 @@ class _Writer:
         self.indent = indent
         self.indent_lists = indent_lists
 
-    def deeper(self, column: int) -> int:
+    def next_indent(self, column: int) -> int:
         """The next multiple of the indentation."""
         return self.indent * ((column + self.indent) // self.indent)
 
@@ -98,7 +98,7 @@ class _Writer:
             elif is_map:
                 moves_in = self.indent_lists or isinstance(value, dict)
                 out.append("\n")
-                stack.append(self.frame(value, self.deeper(column) if moves_in else column))
+                stack.append(self.frame(value, self.next_indent(column) if moves_in else column))
             else:
                 out.append(" ")
                 inline = True
@@ -140,7 +140,7 @@ class _Writer:
         if "\n" in text:
             if text.endswith(" ") or " \n" in text:
                 return _double_quoted(text)
-            return self.literal(text, max(self.deeper(column), self.indent), max(column, 0))
+            return self.literal(text, max(self.next_indent(column), self.indent), max(column, 0))
         if not _reads_as_text(text):
             return _double_quoted(text)
         return text if _is_plain(text) else _single_quoted(text)

@@ -16,10 +16,10 @@ from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import DYN, Type
 
-__all__ = ["look_deeper"]
+__all__ = ["rebase"]
 
 
-def look_deeper(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> Checked | None:
+def rebase(checked: Checked, places: Sequence[int], steps: Sequence[str]) -> Checked | None:
     """Return the checked tree after `.step.step` was put into the text at these places, in ascending order.
 
     Each place must be the end of a name of no known type whose field is selected there; otherwise the result is None.
@@ -27,7 +27,7 @@ def look_deeper(checked: Checked, places: Sequence[int], steps: Sequence[str]) -
 
     >>> from pyverno.lang.cel import STANDARD, types
     >>> environment = STANDARD.with_variables({"object": types.DYN})
-    >>> deeper = look_deeper(environment.check("object.a == 1"), [6], ("b",))
+    >>> deeper = rebase(environment.check("object.a == 1"), [6], ("b",))
     >>> deeper.root.args[0].operand.field, deeper.root.offset
     ('b', 11)
     """

@@ -1,4 +1,4 @@
-"""The door: every request is identified and admitted before a handler sees it, and has its scope set.
+"""Admission: every request is identified and admitted before a handler sees it, and has its scope set.
 
 Without a person the first page leads to the login, and the API answers 401. Only health, the files of the pages and the
 login itself are open to all.

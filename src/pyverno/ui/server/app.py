@@ -41,7 +41,7 @@ def build_app(
     namespaces: NamespaceSelector | None = None,
     base_path: str = "",
     hosts: Collection[str] = (),
-    door: Middleware | None = None,
+    admission: Middleware | None = None,
     has_login: bool = False,
 ) -> web.Application:
     """Return the application.
@@ -49,14 +49,14 @@ def build_app(
     `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
     the named filters that all users see, `banner` is a text above every page, and `logo` an image beside the
     name; `namespaces` finds those of views with labels; with `hosts`, requests for other host names are refused, and
-    `door` lets persons in; `has_login` means that they can log out here.
+    `admission` identifies and admits users; `has_login` means that they can log out here.
     """
     app = web.Application(client_max_size=_MOST_BYTES)
     if hosts:
         app.middlewares.append(known_hosts(hosts))
     app.middlewares.extend((own_requests, errors_as_json))
-    if door is not None:
-        app.middlewares.append(door)
+    if admission is not None:
+        app.middlewares.append(admission)
     app.on_response_prepare.append(add_headers)
     look = {"banner": banner, "hasLogo": logo is not None, "hasLogin": has_login}
     own = _OwnRoutes(live, problems, features, views=views, look=look, namespaces=namespaces)

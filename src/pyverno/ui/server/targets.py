@@ -13,11 +13,11 @@ from pyverno.ui.notifications.settings import TargetSettings
 from pyverno.ui.store.scope import SCOPE
 from pyverno.value import dataclass
 
-__all__ = ["ShownTarget", "TargetRoutes"]
+__all__ = ["TargetRoutes", "TargetStatus"]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTarget:
+class TargetStatus:
     """A target, and what became of its notices."""
 
     settings: TargetSettings
@@ -27,7 +27,7 @@ class ShownTarget:
 class TargetRoutes:
     """Handlers of the routes."""
 
-    def __init__(self, targets: Sequence[ShownTarget]) -> None:
+    def __init__(self, targets: Sequence[TargetStatus]) -> None:
         """Take the targets; none where there are no notifications."""
         self._targets = targets
 
@@ -53,7 +53,7 @@ class TargetRoutes:
         return _json(found)
 
 
-def _target(shown: ShownTarget) -> JSONObject:
+def _target(shown: TargetStatus) -> JSONObject:
     settings, counts = shown.settings, shown.counts
     item: JSONObject = {
         "name": settings.name,

@@ -116,7 +116,7 @@ def test_the_background_account_is_mutated_only_where_a_policy_allows_it(
     )
     route = read_route(path)
     assert route is not None
-    assert expected == names(found.asked_by(route, username))
+    assert expected == names(found.for_user(route, username))
 
 
 class Results:

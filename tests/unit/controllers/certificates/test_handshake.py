@@ -63,7 +63,7 @@ def test_a_chain_that_holds_and_one_that_does_not(caplog: pytest.LogCaptureFixtu
         bundle[0] = OTHER.certificates + AUTHORITY.certificates
         await until(lambda: not handshake.problem())
 
-    play(scene, SETTINGS.asked_name)
+    play(scene, SETTINGS.server_name)
     assert 1 == caplog.text.count("the API server would not trust this replica")
 
 
@@ -85,7 +85,7 @@ def test_an_expired_certificate() -> None:
         tls.swap(old.certificates, old.key)
         await until(lambda: "certificate is not good" in handshake.problem())
 
-    play(scene, SETTINGS.asked_name)
+    play(scene, SETTINGS.server_name)
 
 
 @pytest.mark.parametrize("bundle", [b"", b"no certificate", b"\xff"])
@@ -100,7 +100,7 @@ def test_an_unreadable_bundle_is_a_problem(bundle: bytes) -> None:
         trusted[0] = AUTHORITY.certificates
         await until(lambda: not handshake.problem())
 
-    play(scene, SETTINGS.asked_name)
+    play(scene, SETTINGS.server_name)
 
 
 def test_a_closed_port_is_a_problem() -> None:

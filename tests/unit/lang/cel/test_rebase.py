@@ -10,7 +10,7 @@ import pytest
 from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.lang.cel import Environment
 from pyverno.lang.cel.checking.checked import Checked
-from pyverno.lang.cel.rebase import look_deeper
+from pyverno.lang.cel.rebase import rebase
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.types import DYN, STRING, map_of
 
@@ -38,7 +38,7 @@ def described(checked: Checked) -> list[tuple[Any, ...]]:
 
 def moved(text: str, environment: Environment = ENVIRONMENT) -> Checked | None:
     """Return the tree of a text, moved at each place where its object is looked into."""
-    return look_deeper(environment.check(text), [match.end() for match in PLACES.finditer(text)], STEPS)
+    return rebase(environment.check(text), [match.end() for match in PLACES.finditer(text)], STEPS)
 
 
 def test_a_list_that_a_macro_uses_twice_is_moved_twice() -> None:
@@ -84,7 +84,7 @@ def test_what_is_no_field_of_the_object_is_not_moved(text: str) -> None:
     """Texts, comments, local names, fields of that name and calls make the text another one."""
     environment = ENVIRONMENT
     checked = environment.check(text, lenient=True)
-    assert look_deeper(checked, [match.end() for match in PLACES.finditer(text)], STEPS) is None
+    assert rebase(checked, [match.end() for match in PLACES.finditer(text)], STEPS) is None
 
 
 def test_objects_of_a_known_type_are_not_moved() -> None:

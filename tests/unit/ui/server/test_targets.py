@@ -8,7 +8,7 @@ import aiohttp
 from aiohttp import web
 
 from pyverno.ui.notifications.counts import NotificationCounts
-from pyverno.ui.server.targets import ShownTarget, TargetRoutes
+from pyverno.ui.server.targets import TargetRoutes, TargetStatus
 from tests.support.notifications import settings
 
 
@@ -20,7 +20,7 @@ def test_targets_are_shown_without_addresses() -> None:
 
     async def play() -> tuple[dict[str, object], dict[str, object], str]:
         app = web.Application()
-        app.router.add_routes(TargetRoutes([ShownTarget(target, counts)]).routes())
+        app.router.add_routes(TargetRoutes([TargetStatus(target, counts)]).routes())
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         try:

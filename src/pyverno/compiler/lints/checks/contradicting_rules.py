@@ -53,7 +53,7 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
     for key, demand in _demands(subject):
         origin = first[key]
         if origin.values.isdisjoint(demand.values) and demand.rule.is_comparable(origin.rule):
-            where = origin.rule.seen_from(demand.rule)
+            where = origin.rule.qualified_name(demand.rule)
             wanted = " or ".join(sorted(f"`{text}`" for text in origin.values))
             verb = "sets it to" if key[1] == "mutate" else "asks for"
             yield Problem(demand.place, f"{where} {verb} {wanted} with the same match")

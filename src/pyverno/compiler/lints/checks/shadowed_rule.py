@@ -33,7 +33,7 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
     for rule in (*written_rules(subject), *cel_rules(subject)):
         origin = first.get((rule.selection, rule.action))
         if origin is not None and not _is_same(origin, rule) and rule.is_comparable(origin):
-            yield Problem(rule.path, f"{rule.name} does the same as {origin.seen_from(rule)}")
+            yield Problem(rule.path, f"{rule.name} does the same as {origin.qualified_name(rule)}")
 
 
 def _is_same(one: NamedRule, other: NamedRule) -> bool:

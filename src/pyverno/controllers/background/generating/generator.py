@@ -299,7 +299,7 @@ class Generator:
                     run.wait(error.message, Awaited(_NAMESPACES, "", namespace))
                     continue
                 failed = True
-                self.writer.tell_failure(run.work, rule_key(rule), rule.policy, error.message)
+                self.writer.report_failure(run.work, rule_key(rule), rule.policy, error.message)
                 run.errors.append(error.copied())
         if not failed:
             self.writer.forget_failure(run.work, rule_key(rule))
@@ -312,7 +312,7 @@ class Generator:
         A rule that no longer applies has no other work, and waits for nothing.
         """
         if not run.work.rules[facts.name]:
-            self.writer.tell_failure(run.work, facts.name, run.policy.info, result.message)
+            self.writer.report_failure(run.work, facts.name, run.policy.info, result.message)
         for source in notes.missing:
             for copy in await self._own(run, facts) if facts.synchronize else ():
                 if copy.source == source[:3]:
@@ -363,7 +363,7 @@ class Generator:
             for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
                 await self._delete(run, known, reason)
         except (HostError, StatusError) as error:
-            self.writer.tell_failure(work, facts.name, run.policy.info, error.message)
+            self.writer.report_failure(work, facts.name, run.policy.info, error.message)
             run.errors.append(error.copied())
         self._sources.release(GenerationKey(work.policy, facts.name, work.trigger))
 

@@ -121,7 +121,7 @@ class Writer:
 
     # ----------------------------------------------------------------------------------------------------------- events
 
-    def tell_failure(self, work: Work, rule: str, policy: PolicyInfo, message: str) -> None:
+    def report_failure(self, work: Work, rule: str, policy: PolicyInfo, message: str) -> None:
         """Report the failure of a rule by an event on its policy, once for each reason and trigger."""
         key = GenerationKey(work.policy, rule, work.trigger)
         if self._failures.get(key) == message:

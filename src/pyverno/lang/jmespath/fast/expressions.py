@@ -14,13 +14,13 @@ from pyverno.lang.codegen import Source
 from pyverno.lang.jmespath.ast import Node, NodeType
 from pyverno.lang.jmespath.expression import Expression
 
-__all__ = ["NoShortcutError", "write_expression"]
+__all__ = ["NoFastFormError", "write_expression"]
 
 _HOLE = "\ue000"
 _LONGEST = 1000
 
 
-class NoShortcutError(Exception):
+class NoFastFormError(Exception):
     """The expression has a form that there is no source for."""
 
 
@@ -30,7 +30,7 @@ def write_expression(
     """Write the lines that compute an expression; return the variable that then holds its value.
 
     `roots` maps the chains of fields that the function is given (`request.object`) to their variables. With `swallows`
-    a missing key is null, else it raises KeyError. Raises NoShortcutError when the expression has another form.
+    a missing key is null, else it raises KeyError. Raises NoFastFormError when the expression has another form.
 
     >>> from pyverno.lang.jmespath import compile_expression
     >>> source = Source(arguments=1)
@@ -76,13 +76,13 @@ class _Writer:
             case NodeType.FUNCTION if node.value == "contains":
                 return self.contained(node, indent)
             case _:
-                raise NoShortcutError
+                raise NoFastFormError
 
     def fields(self, names: tuple[str, ...], indent: int, swallows: bool) -> int:
         """Walk down a chain; a field of null, text, a number or a list is null."""
         root = next((root for root in self.roots if names[: len(root)] == root), None)
         if root is None:
-            raise NoShortcutError
+            raise NoFastFormError
         variable = self.roots[root]
         get = "v{} = v{}.get(c{}) if type(v{}) is dict else None"
         if not swallows:
@@ -96,7 +96,7 @@ class _Writer:
     def either(self, node: Node, indent: int) -> int:
         left, right = node.children
         if right.type is not NodeType.LITERAL:
-            raise NoShortcutError
+            raise NoFastFormError
         found = self.value(left, indent, swallows=True)
         result, default = self.source.variable(), self.source.constant(right.value)
         # false values of JMESPath: null, false, and empty text, lists and maps; zero is true
@@ -108,7 +108,7 @@ class _Writer:
         """Whether a list contains a text; anything but a list is left to the exact expression."""
         whole, part = node.children
         if part.type is not NodeType.LITERAL or not isinstance(part.value, str):
-            raise NoShortcutError
+            raise NoFastFormError
         found = self.value(whole, indent, swallows=False)
         result = self.source.variable()
         line, longest = self.source.line, self.source.constant(_LONGEST)
@@ -121,7 +121,7 @@ class _Writer:
         names, children = _chain(node.children[0]), node.children[1].children
         fields = [child.value for child in children if child.type is NodeType.FIELD]
         if names is None or len(fields) != len(children) or any(_HOLE in field for field in fields):
-            raise NoShortcutError
+            raise NoFastFormError
         parent = self.fields(names, indent, swallows)
         result = self.source.variable()
         # for anything but null and a map this raises AttributeError
@@ -134,7 +134,7 @@ class _Writer:
         """Flattened lists with nothing, a field or `keys(@)` to the right; nulls are dropped."""
         flatten, right = node.children
         if flatten.type is not NodeType.FLATTEN:
-            raise NoShortcutError
+            raise NoFastFormError
         found = self.value(flatten.children[0], indent, swallows=True)
         result, item = self.source.variable(), self.source.variable()
         line = self.source.line
@@ -168,7 +168,7 @@ class _Writer:
                 value = self.source.variable()
                 self.source.line(indent, "v{} = c{}(v{})", value, self.source.constant(_keys), item)
             case _:
-                raise NoShortcutError
+                raise NoFastFormError
         self.source.line(indent, "if v{} is not None:", value)
         self.source.line(indent + 1, "v{}.append(v{})", result, value)
 

@@ -118,7 +118,7 @@ class _Place(NamedTuple):
     indent: int
     loops: int
 
-    def deeper(self, indent: int = 1, loops: int = 0) -> _Place:
+    def indented(self, indent: int = 1, loops: int = 0) -> _Place:
         return _Place(self.indent + indent, self.loops + loops)
 
     @property
@@ -238,7 +238,7 @@ class _Writer:
     def number(self, variable: int, node: _Node, bounds: tuple[int | None, int | None], place: _Place) -> None:
         """Compare integers right here and leave everything else, zero included, to the leaf."""
         self.source.line(place.indent, "if type(v{}) is not int or not v{}:", variable, variable)
-        self.call(node.exact(), variable, place.deeper())
+        self.call(node.exact(), variable, place.indented())
         for bound, template in zip(bounds, ("elif v{} < c{}:", "elif v{} > c{}:"), strict=True):
             if bound is not None:
                 self.refuse_unless(place, template, variable, self.source.constant(bound))
@@ -269,7 +269,7 @@ class _Writer:
         child = self.source.variable()
         if not slot.is_required:
             self.source.line(place.indent, "if c{} in v{}:", name, variable)
-            place = place.deeper()
+            place = place.indented()
         self.source.line(place.indent, "v{} = v{}[c{}]", child, variable, name)
         if slot.is_present:
             self.refuse_unless(place, "if v{} is None:", child)
@@ -313,7 +313,7 @@ class _Writer:
             self.source.line(place.indent, "v{} = False", applied)
         element = self.source.variable()
         self.source.line(place.indent, "for v{} in v{}:", element, variable)
-        inside = place.deeper(loops=1)
+        inside = place.indented(loops=1)
         self.value(element, together, inside)
         for node, applied in conditional:
             self.conditional_element(element, node, applied, inside)
@@ -331,7 +331,7 @@ class _Writer:
             name = self.source.constant(entry.anchor.key)
             holds = self.source.constant(entry.node.exact())
             self.source.line(place.indent, "if c{} in v{} and c{}(v{}[c{}]):", name, element, holds, element, name)
-            place = place.deeper()
+            place = place.indented()
         self.source.line(place.indent, "v{} = True", applied)
         self.entries(element, rest, place)
 

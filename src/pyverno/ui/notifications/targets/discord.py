@@ -9,7 +9,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
-from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_shown, summarize
+from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_visible, summarize
 from pyverno.ui.notifications.transport import Endpoint, Transport
 
 __all__ = ["open_discord"]
@@ -41,7 +41,7 @@ class Discord:
 
 
 def _embed(delivery: Delivery) -> JSONObject:
-    shown, left = split_shown(delivery, _MOST_SHOWN)
+    shown, left = split_visible(delivery, _MOST_SHOWN)
     first = shown[0]
     embed: JSONObject = {
         "title": _escape(delivery.title, 250),

@@ -9,7 +9,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
-from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_shown, summarize
+from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_visible, summarize
 from pyverno.ui.notifications.transport import Endpoint, Transport
 
 __all__ = ["open_google_chat"]
@@ -37,7 +37,7 @@ class GoogleChat:
 
 
 def _widgets(delivery: Delivery) -> list[JSONObject]:
-    shown, left = split_shown(delivery, _MOST_SHOWN)
+    shown, left = split_visible(delivery, _MOST_SHOWN)
     if len(shown) == 1 and not left:
         fields = [*list_fields(shown[0], delivery.custom)][:_MOST_FIELDS]
         return [

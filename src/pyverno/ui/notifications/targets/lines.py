@@ -8,7 +8,7 @@ from typing import Final
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import Notice
 
-__all__ = ["list_fields", "one_line", "split_shown", "summarize"]
+__all__ = ["list_fields", "one_line", "split_visible", "summarize"]
 
 _SEVERITIES: Final = ("critical", "high", "medium", "low", "info", "")
 
@@ -39,7 +39,7 @@ def summarize(notice: Notice) -> str:
     return one_line(f"{notice.outcome}{severity} {notice.policy}{rule}: {notice.resource} — {notice.message}")
 
 
-def split_shown(delivery: Delivery, most: int) -> tuple[Sequence[Notice], int]:
+def split_visible(delivery: Delivery, most: int) -> tuple[Sequence[Notice], int]:
     """Return the notices to show, open ones and the most severe first, and how many are left out."""
     ordered = sorted(delivery.notices, key=lambda each: (each.is_resolved, _SEVERITIES.index(each.severity)))
     return ordered[:most], max(0, len(ordered) - most)

@@ -23,7 +23,7 @@ from pyverno.errors import HostError, UsageError
 from pyverno.ui.notifications.delivery import Delivery, DeliveryError
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
-from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_shown, summarize
+from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_visible, summarize
 from pyverno.ui.notifications.transport import Transport, read_tls
 from pyverno.value import dataclass, field
 
@@ -130,7 +130,7 @@ class Mail:
 
 
 def _text(delivery: Delivery) -> Iterator[str]:
-    shown, left = split_shown(delivery, _MOST_SHOWN)
+    shown, left = split_visible(delivery, _MOST_SHOWN)
     if len(shown) == 1 and not left:
         yield from (f"{one_line(name)}: {one_line(text)}" for name, text in list_fields(shown[0], delivery.custom))
         return
@@ -140,7 +140,7 @@ def _text(delivery: Delivery) -> Iterator[str]:
 
 
 def _html(delivery: Delivery) -> Iterator[str]:
-    shown, left = split_shown(delivery, _MOST_SHOWN)
+    shown, left = split_visible(delivery, _MOST_SHOWN)
     yield f"<!doctype html><html><body><h1>{_escape(delivery.title)}</h1>"
     if len(shown) == 1 and not left:
         rows = [(name, text) for name, text in list_fields(shown[0], delivery.custom)]

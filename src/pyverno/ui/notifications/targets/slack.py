@@ -11,7 +11,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import Notice, clip
 from pyverno.ui.notifications.options import Options
-from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_shown, summarize
+from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_visible, summarize
 from pyverno.ui.notifications.transport import Endpoint, Transport
 
 __all__ = ["open_slack"]
@@ -58,7 +58,7 @@ class Slack:
 
 
 def _attachment(delivery: Delivery) -> JSONObject:
-    shown, left = split_shown(delivery, _MOST_SHOWN)
+    shown, left = split_visible(delivery, _MOST_SHOWN)
     first = shown[0]
     heading: JSONObject = {"type": "header", "text": _plain(one_line(delivery.title), 150)}
     color = _COLORS.get("resolved" if first.is_resolved else first.severity, _COLORS["info"])

@@ -9,7 +9,7 @@ from pyverno.lazyregex import regex
 from pyverno.ui.notifications.delivery import Delivery, DeliveryError
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
-from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_shown, summarize
+from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_visible, summarize
 from pyverno.ui.notifications.transport import Endpoint, Transport, read_tls, read_url
 from pyverno.value import replace
 
@@ -49,7 +49,7 @@ class Telegram:
 
 
 def _text(delivery: Delivery) -> str:
-    shown, left = split_shown(delivery, _MOST_SHOWN)
+    shown, left = split_visible(delivery, _MOST_SHOWN)
     if len(shown) == 1 and not left:
         rows = [f"{one_line(name)}: {text}" for name, text in list_fields(shown[0], delivery.custom)]
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.admission.policies.requests import namespace_object, refused, shown_name
+from kubesandbox.admission.policies.requests import display_name, namespace_object, refused
 from pyverno.engine.request import Operation
 from pyverno.kube.gvk import GVK, GVR
 from tests.support.admissionstage import TABLE, cluster, config_map, engine_request, namespace, pod, request
@@ -61,5 +61,5 @@ def test_refusals_show_the_name_that_there_is(metadata, expected):
     """A name that is still to be made is shown by its beginning."""
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "namespace": "x"}}
     attributes = request(body)
-    assert expected == shown_name(attributes)
+    assert expected == display_name(attributes)
     assert f'pods "{expected}" is forbidden: why' == refused(attributes, "why").message
