@@ -59,8 +59,8 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
     """
     import difflib  # only for what is misspelt
 
-    names = {each.lstrip("-"): each for each in known}  # two dashes are no likeness
-    found = difflib.get_close_matches(word.lstrip("-"), names, n=1, cutoff=0.6)
+    names = {each.lstrip("-").casefold(): each for each in known}  # two dashes are no likeness
+    found = difflib.get_close_matches(word.lstrip("-").casefold(), names, n=1, cutoff=0.6)
     return f": did you mean `{names[found[0]]}`?" if found else ""
 
 
@@ -86,11 +86,7 @@ def check_known(words: Iterable[str], known: Iterable[str], what: str) -> None:
     unknown = [word for word in words if word not in names]
     if not unknown:
         return
-    from difflib import get_close_matches
-
-    near = get_close_matches(unknown[0], names, n=1)
-    hint = f": did you mean `{near[0]}`?" if near else ""
-    raise UsageError(f"unknown {what} `{unknown[0]}`{hint}")
+    raise UsageError(f"unknown {what} `{unknown[0]}`{did_you_mean(unknown[0], names)}")
 
 
 def guarded(command: Callable[[], object]) -> int:

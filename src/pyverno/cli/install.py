@@ -5,6 +5,7 @@ This module holds the flags; `install.manifests` makes the objects.
 
 from __future__ import annotations
 
+import re
 import sys
 
 import orjson
@@ -13,8 +14,11 @@ from pyverno.cli.args.flags import comma_list, number, switch, value
 from pyverno.cli.args.sections import command
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.lazyregex import regex
 
 __all__ = ["install"]
+
+_NAMESPACE = regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 
 def _install(
@@ -35,8 +39,8 @@ def _install(
 
     if not dry_run:
         raise UsageError("this command only prints manifests: run `pyverno install --dry-run | kubectl apply -f -`")
-    if replicas < 1:
-        raise UsageError(f'invalid argument "{replicas}" for "--replicas" flag: expected at least 1')
+    if not _NAMESPACE.fullmatch(namespace):
+        raise UsageError(f"`{namespace}` cannot be the name of a namespace: up to 63 of a-z, 0-9 and `-` inside")
     defaults = InstallSettings()
     settings = InstallSettings(
         namespace, image or defaults.image, replicas, argument, secret, user_namespaces, DEFAULT_BUCKETS
@@ -66,7 +70,7 @@ install = command(
         "Controllers": (
             value("--namespace", help="Namespace of the controllers.", default="kyverno", metavar="NAME"),
             value("--image", help="Image of the controllers.", metavar="IMAGE"),
-            number("--replicas", help="Number of replicas of each controller.", default=1),
+            number("--replicas", help="Number of replicas of each controller.", default=1, least=1),
             comma_list("--argument", help="Additional arguments of the admission controller."),
             comma_list("--secret", help="Secrets named in these arguments; the controller may read and renew them."),
             switch("--user-namespaces", help="Run the pods in user namespaces; all nodes must support them."),

@@ -14,7 +14,7 @@ import click
 from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
-from pyverno.cli.errors import check_known
+from pyverno.cli.errors import check_known, did_you_mean
 from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.documents import load_documents
@@ -75,7 +75,9 @@ def _evaluate(text: str, data: JSON) -> JSON:
         return expression.evaluate(data, Runtime(System()))
     except EvaluationError as error:
         # the reader supplied the values
-        raise UsageError(f"error evaluating JMESPath expression: {error.detailed}") from error
+        _, is_unknown, name = error.detailed.partition("unknown function: ")
+        hint = did_you_mean(name, tuple(FUNCTIONS)) if is_unknown else ""
+        raise UsageError(f"error evaluating JMESPath expression: {error.detailed}{hint}") from error
     except PyvernoError as error:
         raise UsageError(f"error evaluating JMESPath expression: {error}") from error
 

@@ -96,3 +96,10 @@ def test_without_a_command_it_prints_its_help(cli: Run) -> None:
     """An unknown one is an error with Kyverno's text."""
     assert cli("jp").out.startswith("Usage: pyverno jp ")
     assert 'Error: unknown command "x" for "pyverno jp"\n' == cli("jp", "x").err
+
+
+def test_an_unknown_function_has_a_suggestion(cli: Run) -> None:
+    """After the text of Kyverno's command."""
+    ran = cli("jp", "query", "truncat(@, `1`)", stdin="abc")
+    text = "error evaluating JMESPath expression: unknown function: truncat: did you mean `truncate`?"
+    assert (1, f"Error: {text}\n") == (ran.code, ran.err)

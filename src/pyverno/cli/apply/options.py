@@ -146,6 +146,8 @@ def _adoption_conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
     ):
         yield options.watch and is_given, f"--watch and {other} cannot be used together"
     yield bool(options.helm_values) and not options.helm, "--helm-values needs --helm CHART"
+    both = options.require_reason and options.no_suppressions
+    yield both, "--require-reason and --no-suppressions cannot be used together, use one or the other"
     payloads = bool(options.json_payloads and (options.helm or options.kustomize))
     yield payloads, "--json cannot be used together with --helm or --kustomize"
 
@@ -188,4 +190,29 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
             "the files given with --exception are ignored because of --exceptions-with-resources",
         ),
     )
-    return tuple(text for used, text in ignored if used)
+    return (*(text for used, text in ignored if used), *_without_effect(options))
+
+
+def _without_effect(options: ApplyOptions) -> Iterator[str]:
+    """Yield a warning for every flag that needs another one; Kyverno's command ignores them without a word."""
+    if options.is_kyverno:
+        return
+    default = ApplyOptions()
+    reports = options.policy_report or options.generate_exceptions
+    rows = (
+        ("--namespace", options.namespace, options.cluster, "--cluster"),
+        ("--cluster-wide-resources", options.cluster_wide, options.cluster and options.namespace, "--namespace"),
+        ("--kubeconfig", options.kubeconfig, options.cluster, "--cluster"),
+        ("--context", options.context, options.cluster, "--cluster"),
+        ("--concurrent", options.concurrent != default.concurrent, options.cluster, "--cluster"),
+        ("--batch-size", options.batch_size != default.batch_size, options.cluster, "--cluster"),
+        ("--show-performance", options.shows_performance, options.cluster, "--cluster"),
+        ("--output-format", options.output_format != default.output_format, reports, "--policy-report"),
+        ("--detailed-results", options.detailed_results, options.table, "--table"),
+        ("--warn-no-pass", options.warn_no_pass, options.warn_exit_code, "--warn-exit-code"),
+        ("--username", options.username, options.password, "--password"),
+        ("--password", options.password, options.username, "--username"),
+    )
+    for flag, is_given, is_used, other in rows:
+        if is_given and not is_used:
+            yield f"{flag} has no effect without {other}"

@@ -56,7 +56,7 @@ def argument_error(error: click.ClickException) -> str:
             return f'required flag(s) "{_long_name(error.param)}" not set'
         case click.BadParameter() if error.param is not None:
             flags = ", ".join(sorted(error.param.opts, key=len))
-            return f"invalid argument for `{flags}`: {error.message.rstrip('.').lower()}"
+            return f"invalid argument for `{flags}`: {_lower_first(error.message.rstrip('.'))}"
     if _TOO_MANY.match(error.message):
         _, _, words = error.message.partition("(")
         first = words.rstrip(")").split(" ")[0]
@@ -78,3 +78,7 @@ def _shorthand(name: str) -> str:
 
 def _long_name(parameter: click.Parameter) -> str:
     return max(parameter.opts, key=len).lstrip("-")
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from pyverno.cli.args.flags import Flag, switch, value
+from pyverno.cli.errors import did_you_mean
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.lazyregex import regex
 
@@ -132,9 +133,9 @@ def _type(flag: Flag) -> click.ParamType:  # type: ignore[type-arg]  # generic i
     if flag.kind == "duration":
         return _Duration()
     if flag.least is not None or flag.most is not None:
-        return click.IntRange(flag.least, flag.most)
+        return _Range(flag.least, flag.most)
     if flag.choices:
-        return click.Choice(list(dict.fromkeys((*flag.choices, flag.default))))
+        return _Choice(flag)
     return click.types.convert_type(None, flag.default) if flag.kind == "number" else click.STRING
 
 
@@ -163,6 +164,37 @@ class _Switch(click.Option):
             return None
         shown = ", ".join(sorted(self.opts, key=len))
         return shown, self.help or ""
+
+
+class _Range(click.IntRange):
+    """A whole number within bounds; the error names them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of a text."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if "range" not in error.message:
+                raise
+            if self.max is None:
+                self.fail(f"must be at least {self.min}, got {value}", param, ctx)
+            self.fail(f"must be from {self.min} to {self.max}, got {value}", param, ctx)
+
+
+class _Choice(click.Choice):  # type: ignore[type-arg]  # generic in the stubs of click only
+    """One of the words of a flag, or the text of its default; the error has what was probably meant."""
+
+    def __init__(self, flag: Flag) -> None:
+        super().__init__(list(dict.fromkeys((*flag.choices, flag.default))))
+        self._shown = flag.choices
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the word."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            listed = ", ".join(self._shown)
+            self.fail(f"`{value}` is not one of {listed}{did_you_mean(str(value), self._shown)}", param, ctx)
 
 
 class _Duration(click.ParamType):  # type: ignore[type-arg]  # generic in the stubs of click only

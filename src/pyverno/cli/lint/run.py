@@ -123,6 +123,8 @@ def _check_options(options: LintOptions) -> None:
     for word in (*options.select, *options.ignore):
         if not any(code.startswith(word.upper()) for code in known):
             raise UsageError(f"no check has a code that begins with `{word}`{suggestion(word, known)}")
+    if not any(is_selected(code, options.select, options.ignore) for code in known):
+        raise UsageError("--select and --ignore leave no check to run")
 
 
 def _lint(options: LintOptions) -> _Outcome:

@@ -656,10 +656,9 @@ def test_a_trusted_root_needs_a_registry(cli: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--concurrent", "4", "--batch-size", "10", "--continue-on-error=false", "--show-performance"],
         ["-v", "--logtostderr=false", "--log_dir", "x"],
         ["-v4", "--v=3", "--one_output"],
-        ["--username", "u", "--password", "p", "--git-branch", "main"],
+        ["--username", "u", "--password", "p", "--git-branch", "main", "--continue-on-error=false"],
         ["-i=false", "--audit-warn=true"],
     ],
 )
@@ -667,6 +666,40 @@ def test_flags_of_other_modes_are_accepted(cli: Run, arguments: list[str]) -> No
     """They act elsewhere only."""
     ran = cli("apply", "latest.yaml", "-r", "good.yaml", *arguments)
     assert (0, "") == (ran.code, ran.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag", "other"),
+    [
+        (["-n", "shop"], "--namespace", "--cluster"),
+        (["--context", "kind"], "--context", "--cluster"),
+        (["--batch-size", "10"], "--batch-size", "--cluster"),
+        (["--output-format", "json"], "--output-format", "--policy-report"),
+        (["--detailed-results"], "--detailed-results", "--table"),
+        (["--warn-no-pass"], "--warn-no-pass", "--warn-exit-code"),
+        (["--username", "u"], "--username", "--password"),
+    ],
+)
+def test_a_flag_that_needs_another_one_is_a_warning(cli: Run, arguments: list[str], flag: str, other: str) -> None:
+    """Kyverno's command ignores it in silence, and so does the run that imitates it."""
+    words = ("apply", "latest.yaml", "-r", "good.yaml", *arguments)
+    assert (0, f"warning: {flag} has no effect without {other}\n") == ((ran := cli(*words)).code, ran.err)
+    assert "" == cli(*words, "--compat", "kyverno").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--warn-exit-code", "256"], "`--warn-exit-code`: must be from 0 to 255, got 256"),
+        (["--max-results", "-1"], "`--max-results`: must be at least 0, got -1"),
+        (["--format", "jsn"], "tap, markdown, csv, html: did you mean `json`?"),
+        (["--fail-on", "HIGH"], "`HIGH` is not one of critical, high, medium, low, info: did you mean `high`?"),
+    ],
+)
+def test_a_value_that_a_flag_cannot_have_is_an_error(cli: Run, arguments: list[str], error: str) -> None:
+    """An exit code of 256 would be 0; no text shows the empty word of a flag that is not given."""
+    ran = cli("apply", "latest.yaml", "-r", "bad.yaml", *arguments)
+    assert (1, True) == (ran.code, ran.err.endswith(f"{error}\n"))
 
 
 def test_continue_on_fail_goes_on_after_an_error_on_one_resource(cli: Run, folder: Path) -> None:

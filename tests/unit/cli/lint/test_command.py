@@ -104,7 +104,7 @@ def test_a_comment_for_another_code_suppresses_nothing(run: Lint, wrong: Path) -
         (["--select", "PV2"], 0),
         (["--ignore", "PV101"], 0),
         (["--select", "PV101", "--ignore", "PV1"], 1),
-        (["--ignore", "pv"], 0),
+        (["--ignore", "pv"], 2),  # no check is left
     ],
 )
 def test_checks_are_chosen_by_the_beginnings_of_their_codes(
@@ -207,3 +207,9 @@ def test_standard_input_cannot_be_watched(cli: Run) -> None:
     """It has no file that changes."""
     ran = cli("lint", "--watch", "-")
     assert (2, "Error: --watch and standard input cannot be used together\n") == (ran.code, ran.err)
+
+
+def test_a_selection_without_any_check_is_an_error(cli: Run) -> None:
+    """It would find nothing in any policy."""
+    ran = cli("lint", "latest.yaml", "--select", "PV1", "--ignore", "PV1")
+    assert (2, "Error: --select and --ignore leave no check to run\n") == (ran.code, ran.err)
