@@ -86,7 +86,8 @@ class Environment:
     """What an expression may use, and how it is checked and charged.
 
     `homogeneous` refuses list and map literals of mixed types; `literal_checks` adds Kubernetes' compile-time checks
-    of duration, timestamp and regex literals; `strict_presence` makes it an error to ask a scalar or null for a field
+    of duration, timestamp and regex literals, `format_checks` those of `format` before strings version 4;
+    `strict_presence` makes it an error to ask a scalar or null for a field
     (`has(x.y)`, `x.?y`), as the specification's tests want and Kubernetes does not; `cost_limit` is the limit of one
     evaluation, in cel-go's cost units. `joined` is what the libraries bring, kept because to put it together takes
     longer than to compile an expression. Environments compare by identity.
@@ -99,6 +100,7 @@ class Environment:
     container: str = ""
     homogeneous: bool = False
     literal_checks: bool = False
+    format_checks: bool = False
     optional_syntax: bool = True
     strict_presence: bool = False
     cost_rules: CostRules = KUBERNETES_COSTS
@@ -148,7 +150,9 @@ class Environment:
         source = Source(text)
         root = parse(source, self.macros, optionals=self.optional_syntax)
         checked = check(root, self.names, source, lenient=lenient)
-        issues = literal_issues(checked, homogeneous=self.homogeneous, formats=self.literal_checks)
+        issues = literal_issues(
+            checked, homogeneous=self.homogeneous, texts=self.literal_checks, formats=self.format_checks
+        )
         if issues:
             raise CompileError(issues, source)
         if expected is not None:

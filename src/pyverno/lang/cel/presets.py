@@ -128,6 +128,7 @@ def kubernetes_environment(version: tuple[int, int] = NEWEST, *, mutation: bool 
         structs=_MUTATIONS if mutation else _WELL_KNOWN,
         homogeneous=True,
         literal_checks=version >= (1, 29),
+        format_checks=True,
         optional_syntax=version >= (1, 28),
     )
 
@@ -177,6 +178,7 @@ def kyverno_environment(
         structs=StructTypes(providers),
         homogeneous=homogeneous,
         literal_checks=literal_checks,
+        format_checks=True,
     )
 
 

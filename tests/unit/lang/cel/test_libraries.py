@@ -68,7 +68,10 @@ ADDRESS = "network address parse error during conversion from string: "
         ("'abc'.charAt(5)", "index out of range: 5"),
         ("'abc'.substring(2, 1)", "invalid substring range. start: 2, end: 1"),
         ("'%d'.format([dyn('a')])", "error during formatting: decimal clause can only be used on integers, was given"),
-        ("'%s'.format([])", "index 0 out of range"),
+        ("('%' + 's').format([])", "index 0 out of range"),
+        ("('%' + 'z').format([])", "index 0 out of range"),
+        ("'%b'.format([dyn('a')])", "error during formatting: only integers and bools can be formatted as binary, was"),
+        ("'%x'.format([dyn(1.0)])", "error during formatting: only integers, byte buffers, and strings can be"),
         ("[1, 2].slice(1, 5)", "cannot slice(1, 5), list is length 2"),
         ("[].min()", "min called on empty list"),
         ("math.bitShiftLeft(1, -1)", "math.bitShiftLeft() negative offset: -1"),
@@ -95,6 +98,8 @@ ADDRESS = "network address parse error during conversion from string: "
         ("[dyn({'a': 1})].isSorted()", "no such overload: isSorted(list)"),
         ("[dyn(null)].isSorted()", "no such overload: isSorted(list)"),
         ("gzip.compress(1)", "unsupported type conversion from 'int' to string"),
+        ("gzip.compress(b'a')", "type conversion error from Bytes to 'string'"),
+        ("json.marshal({true: 1})", "type conversion error from bool to 'string'"),
         (
             "listObjToMap([{'n': 'a'}, {'n': 'b'}], [{'v': 1}], 'n', 'v')",
             "listObjToMap must take lists of equal length",
@@ -170,6 +175,25 @@ def test_texts_and_lists_are_limited_when_they_are_made() -> None:
     ):
         with pytest.raises((BudgetExceededError, EvaluationError, CompileError)):
             KYVERNO.compile(text).evaluate({})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('json.marshal(json.unmarshal(\'{"a": null, "b": [null]}\'))', '{"a":null,"b":[null]}'),
+        ("json.marshal(null)", "0"),
+        ("json.marshal(optional.none())", "null"),
+        ("json.marshal({'a': duration('1h')})", '{"a":3600000000000}'),
+        ("json.marshal([dyn(quantity('0.5')), dyn(semver('1.2.3-rc1'))])", '["500m","1.2.3-rc1"]'),
+        ("json.marshal([dyn(ip('1.1.1.1')), dyn(cidr('10.0.0.0/8'))])", '["1.1.1.1","10.0.0.0/8"]'),
+        ("json.marshal({'a': image('nginx')})", '{"a":"nginx"}'),
+        ("json.marshal(user.parseServiceAccount('system:serviceaccount:a:b'))", '{"name":"b","namespace":"a"}'),
+        ("json.marshal(user.parseServiceAccount('x'))", "{}"),
+    ],
+)
+def test_values_are_marshalled_as_kyverno_does(text: str, expected: str) -> None:
+    """Nulls of documents stay null, durations are nanoseconds, values of libraries are their texts."""
+    assert expected == KYVERNO.compile(text).evaluate({})
 
 
 def test_a_gzip_bomb_is_refused() -> None:

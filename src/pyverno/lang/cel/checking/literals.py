@@ -1,8 +1,8 @@
 """Checks of literals at compile time, as Kubernetes does since 1.29.
 
 `duration('x')`, `timestamp('x')`, `s.matches('[')` and `s.find('[')` do not compile, nor do conversions of literals
-that cannot be converted (`int('x')`, `double('1e400')`), nor lists and maps whose elements differ in type even where
-dyn would allow them, except inside `format` calls.
+that cannot be converted (`int('x')`, `double('1e400')`), nor calls of `format` whose values do not fit the text, nor
+lists and maps whose elements differ in type even where dyn would allow them, except inside `format` calls.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.lang.cel.checking.checked import Checked
+from pyverno.lang.cel.checking.formatcalls import FORMAT, format_issues
 from pyverno.lang.cel.checking.unification import unwrap_optional
 from pyverno.lang.cel.regex import check_pattern
 from pyverno.lang.cel.syntax import ast
@@ -34,21 +35,24 @@ _CONVERSIONS: Final = frozenset({"bool", "bytes", "double", "int", "string", "ui
 LITERAL_FUNCTIONS: Final = frozenset(_CHECKS) | _CONVERSIONS
 """The functions whose literal arguments are checked."""
 
-_EXEMPT: Final = frozenset({"format"})
+_EXEMPT: Final = frozenset({FORMAT})
 
 
-def literal_issues(checked: Checked, *, homogeneous: bool, formats: bool) -> tuple[Issue, ...]:
+def literal_issues(checked: Checked, *, homogeneous: bool, texts: bool, formats: bool) -> tuple[Issue, ...]:
     """Return what is wrong with the literals of a checked expression: mixed types, texts that do not parse."""
-    if not homogeneous and not formats:
-        return ()
+    found: tuple[Issue, ...] = ()
+    if formats:
+        calls = [node for node in checked.calls if node.function == FORMAT]
+        found = tuple(issue for node in calls for issue in format_issues(checked, node))
+    if not homogeneous and not texts:
+        return found
     if any(call.function in _EXEMPT for call in checked.calls):
         calls, literals = _of_interest(checked.root)
     else:
         calls = list(checked.calls)
         literals = list(checked.collections)
-    found = (
-        tuple(issue for node in calls for issue in (*_formats(node), *_conversions(checked, node))) if formats else ()
-    )
+    if texts:
+        found += tuple(issue for node in calls for issue in (*_texts(node), *_conversions(checked, node)))
     return (*found, *(issue for node in literals for issue in _mixtures(checked, node))) if homogeneous else found
 
 
@@ -69,7 +73,7 @@ def _of_interest(root: ast.Node) -> tuple[list[ast.Call], list[ast.ListLiteral |
     return calls, literals
 
 
-def _formats(node: ast.Call) -> Iterator[Issue]:
+def _texts(node: ast.Call) -> Iterator[Issue]:
     if node.function not in _CHECKS:
         return
     check, position = _CHECKS[node.function]

@@ -32,6 +32,11 @@ class IP:
     address: _Address
 
     @property
+    def json_text(self) -> str:
+        """The address as JSON holds it."""
+        return str(self.address)
+
+    @property
     def size(self) -> int:
         """Length in bytes."""
         return len(self.address.packed)
@@ -44,6 +49,11 @@ class CIDR:
     cel_type: ClassVar[str] = "net.CIDR"
     address: _Address
     bits: int
+
+    @property
+    def json_text(self) -> str:
+        """The range as JSON holds it."""
+        return f"{self.address}/{self.bits}"
 
     @property
     def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.gofloat import float_verb_text
-from pyverno.lang.cel.faults import OperandError
+from pyverno.lang.cel.formatclauses import clauses
 from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.times import duration_text, timestamp_text
 from pyverno.lang.cel.values import Value, map_items, type_name
@@ -20,8 +20,6 @@ from pyverno.value import dataclass
 
 __all__ = ["format_locale_free", "format_with_locale"]
 
-MAX_PRECISION: Final = 1_000
-DEFAULT_PRECISION: Final = 6
 _DIGITS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _THIN: Final = "\u202f"
 
@@ -34,6 +32,9 @@ class _Style:
     decimal: Callable[[Value], str]
     fixed: Callable[[Value, int], str]
     scientific: Callable[[Value, int], str]
+    of_binary: str
+    """What `%b` takes, for its error."""
+    of_hexadecimal: str
 
 
 def format_with_locale(text: str, values: Value, produce: Callable[[int], None]) -> str:
@@ -48,55 +49,20 @@ def format_locale_free(text: str, values: Value, produce: Callable[[int], None])
 
 def _format(text: str, values: Value, style: _Style, produce: Callable[[int], None]) -> str:
     parts: list[str] = []
-    size = position = used = 0
-    while position < len(text):
-        percent = text.find("%", position)
-        if percent < 0:
-            parts.append(text[position:])
-            break
-        parts.append(text[position:percent])
-        if percent + 1 >= len(text):
-            raise EvaluationError("unexpected end of string")
-        if text[percent + 1] == "%":
-            parts.append("%")
-            position = percent + 2
+    size = used = 0
+    for clause in clauses(text, len(values)):
+        if isinstance(clause, str):
+            parts.append(clause)
             continue
-        if used >= len(values):
-            raise EvaluationError(f"index {used} out of range")
-        piece, position = _clause(text, percent + 1, values[used], style)
+        try:
+            piece = _verb(clause.verb, values[used], clause.precision, style)
+        except _ClauseError as error:
+            raise EvaluationError(f"error during formatting: {error}") from None
         used += 1
         size += len(piece)
         produce(size)
         parts.append(piece)
     return "".join(parts)
-
-
-def _clause(text: str, position: int, value: Value, style: _Style) -> tuple[str, int]:
-    precision, position = _precision(text, position)
-    if position >= len(text):
-        raise EvaluationError("could not parse formatting clause: could not find end of clause")
-    verb = text[position]
-    try:
-        return _verb(verb, value, precision, style), position + 1
-    except _ClauseError as error:
-        raise EvaluationError(f"error during formatting: {error}") from None
-
-
-def _precision(text: str, position: int) -> tuple[int, int]:
-    if text[position] != ".":
-        return DEFAULT_PRECISION, position
-    end = position + 1
-    while end < len(text) and text[end] in "0123456789":
-        end += 1
-    if end >= len(text) or end == position + 1:
-        problem = "could not find end of precision specifier" if end >= len(text) else "no digits in precision"
-        raise EvaluationError(f"could not parse formatting clause: error while parsing precision: {problem}")
-    precision = int(text[position + 1 : end]) if end - position < 8 else MAX_PRECISION + 1
-    if precision > MAX_PRECISION:
-        problem = "could not parse formatting clause: error while parsing precision: precision"
-        limit = f"exceeds maximum allowed precision {MAX_PRECISION}"
-        raise OperandError(f"{problem} {limit}", f"{problem} {precision} {limit}")
-    return precision, end
 
 
 class _ClauseError(ValueError):
@@ -113,34 +79,31 @@ def _verb(verb: str, value: Value, precision: int, style: _Style) -> str:
     if verb == "e":
         return style.scientific(value, precision)
     if verb == "b":
-        return _binary(value)
+        return _binary(value, style)
     if verb in "xX":
-        text = _hexadecimal(value)
+        text = _hexadecimal(value, style)
         return text.upper() if verb == "X" else text
-    if verb == "o":
-        if type(value) not in (int, Uint):
-            raise _ClauseError(f"octal clause can only be used on integers, was given {type_name(value)}")
-        return f"{int(value):o}"
-    problem = "could not parse formatting clause: unrecognized formatting clause"
-    raise OperandError(problem, f'{problem} "{verb}"')
+    if type(value) not in (int, Uint):
+        raise _ClauseError(f"octal clause can only be used on integers, was given {type_name(value)}")
+    return f"{int(value):o}"
 
 
-def _binary(value: Value) -> str:
+def _binary(value: Value, style: _Style) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
     if type(value) not in (int, Uint):
-        raise _ClauseError(f"only ints, uints, and bools can be formatted as binary, was given {type_name(value)}")
+        raise _ClauseError(f"only {style.of_binary} can be formatted as binary, was given {type_name(value)}")
     return f"{int(value):b}"
 
 
-def _hexadecimal(value: Value) -> str:
+def _hexadecimal(value: Value, style: _Style) -> str:
     if type(value) in (int, Uint):
         return f"{int(value):x}"
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass").hex()
     if isinstance(value, bytes):
         return value.hex()
-    raise _ClauseError(f"only ints, uints, bytes, and strings can be formatted as hex, was given {type_name(value)}")
+    raise _ClauseError(f"only {style.of_hexadecimal} can be formatted as hex, was given {type_name(value)}")
 
 
 def _not_finite(value: float) -> str | None:
@@ -310,5 +273,19 @@ def _free_scientific(value: Value, precision: int) -> str:
     return _not_finite(number) or f"{number:.{precision}e}"
 
 
-_LOCALE: Final = _Style(_locale_text, _locale_decimal, _locale_fixed, _locale_scientific)
-_FREE: Final = _Style(_free_text, _free_decimal, _free_fixed, _free_scientific)
+_LOCALE: Final = _Style(
+    _locale_text,
+    _locale_decimal,
+    _locale_fixed,
+    _locale_scientific,
+    "integers and bools",
+    "integers, byte buffers, and strings",
+)
+_FREE: Final = _Style(
+    _free_text,
+    _free_decimal,
+    _free_fixed,
+    _free_scientific,
+    "ints, uints, and bools",
+    "ints, uints, bytes, and strings",
+)

@@ -21,6 +21,7 @@ from pyverno.lang.cel.json_values import to_json, with_doubles
 from pyverno.lang.cel.libraries.kyverno.hostcalls import LibraryContext
 from pyverno.lang.cel.libraries.math import round_half_away
 from pyverno.lang.cel.runtime.evaluation import Evaluation
+from pyverno.lang.cel.scalars import Duration
 from pyverno.lang.cel.syntax.macros import OR_VALUE_MACROS
 from pyverno.lang.cel.types import STRING, opaque
 from pyverno.lang.cel.values import Optional, StructValue, Value, type_name
@@ -86,6 +87,15 @@ HASH: Final = Library(
 
 _JSON: Final = "json.Json"
 _YAML: Final = "yaml.Yaml"
+_ACCOUNT: Final = "user.ServiceAccount"
+
+
+def _not_a_text(value: Value) -> EvaluationError:
+    """Return the error for a value where a text is needed; cel-go has two forms of it."""
+    if isinstance(value, (bool, bytes, dict, list, tuple)):
+        name = "Bytes" if isinstance(value, bytes) else type_name(value)
+        return EvaluationError(f"type conversion error from {name} to 'string'")
+    return EvaluationError(f"unsupported type conversion from '{type_name(value)}' to string")
 
 
 @function("unmarshal", f"{_JSON}.(dyn) -> dyn", metered=True, work=walking(1, per=4))
@@ -95,9 +105,7 @@ def unmarshal(evaluation: Evaluation, _: LibraryContext, text: Value) -> JSON:
     CEL: json.unmarshal('{"a": 1}').a == 1 ⇒ true
     """
     if not isinstance(text, str):
-        if isinstance(text, (bool, dict, list, tuple)):
-            raise EvaluationError(f"type conversion error from {type_name(text)} to 'string'")
-        raise EvaluationError(f"unsupported type conversion from '{type_name(text)}' to string")
+        raise _not_a_text(text)
     try:
         return with_doubles(decode(text), evaluation.runtime.budget)
     except DocumentError as error:
@@ -110,20 +118,18 @@ def marshal(evaluation: Evaluation, _: LibraryContext, value: Value) -> str:
 
     CEL: json.marshal({'a': [1, 2]}) ⇒ '{"a":[1,2]}'
     """
-    # COMPAT: Kyverno prints a null as 0 (cel-go's null is a number underneath)
-    text = encode(_nulls_as_zero(to_json(value)))
+    if value is None:
+        return "0"  # COMPAT: cel-go's null is a number underneath
+    if isinstance(value, StructValue) and value.cel_type == _ACCOUNT:
+        value = {name.lower(): field for name, field in value.fields.items() if field}
+    text = encode(to_json(value, _nanoseconds))
     evaluation.produce(len(text))
     return text
 
 
-def _nulls_as_zero(value: JSON) -> JSON:
-    if value is None:
-        return 0
-    if isinstance(value, list):
-        return [_nulls_as_zero(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _nulls_as_zero(item) for key, item in value.items()}
-    return value
+def _nanoseconds(value: Duration) -> int:
+    # COMPAT: a duration of Go is a number of nanoseconds
+    return value.ns
 
 
 JSON_LIBRARY: Final = Library(
@@ -223,7 +229,7 @@ def compress(value: Value) -> bytes:
     CEL: gzip.decompress(gzip.compress('hello')) ⇒ 'hello'
     """
     if not isinstance(value, str):
-        raise EvaluationError(f"unsupported type conversion from '{type_name(value)}' to string")
+        raise _not_a_text(value)
     return gzip.compress(value.encode("utf-8", "surrogatepass"), mtime=0)
 
 
@@ -255,7 +261,6 @@ GZIP: Final = Library("kyverno.gzip", (compress, decompress), introduced="1.18",
 
 # user
 
-_ACCOUNT: Final = "user.ServiceAccount"
 _ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 
 

@@ -32,6 +32,11 @@ class Image:
     tag: str
     digest: str
 
+    @property
+    def json_text(self) -> str:
+        """The reference as JSON holds it."""
+        return self.text
+
 
 def parse_image(text: str) -> Image:
     """Parse an image reference; raises EvaluationError for an invalid one.
