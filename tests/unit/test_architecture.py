@@ -191,7 +191,18 @@ def _impatient(node: ast.AST, function: str, numbers: dict[str, float]) -> Itera
             yield name
         if isinstance(child, ast.Assert) and CLOCK(ast.unparse(child.test)):
             yield name
+        if isinstance(child, ast.For) and 0 < _most_seconds(child) < PATIENCE:
+            yield name
         yield from _impatient(child, name, numbers)
+
+
+def _most_seconds(loop: ast.For) -> float:
+    """Return how long a loop over a fixed range polls until something holds; 0 for other loops."""
+    body = ast.Module(loop.body, [])
+    rounds = re.fullmatch(r"range\((\d+)\)", ast.unparse(loop.iter))
+    pauses = re.findall(r"sleep\(([\d.]+)\)", ast.unparse(body))
+    ends = any(isinstance(node, ast.Break | ast.Return) for node in ast.walk(body))
+    return int(rounds[1]) * max(map(float, pauses)) if rounds and pauses and ends else 0.0
 
 
 def _time_limit(node: ast.AST) -> ast.expr | None:

@@ -211,7 +211,7 @@ def test_a_review_that_moves_to_a_worker_is_freed_with_its_answer() -> None:
         try:
             await client.ask("/validate/fail", review_body(POD))
             await client.status("POST", "/validate/fail", json={})  # the last request of the connection is kept
-            for _ in range(1000):  # the thread lets go of its work a moment after the answer
+            for _ in range(3000):  # the thread lets go of its work a moment after the answer
                 kept = [type(each).__name__ for each in gc.get_objects() if isinstance(each, _OF_A_REVIEW)]
                 if not kept:
                     break

@@ -48,7 +48,7 @@ class World:
     async def become(self, name: str, expected: JSON) -> None:
         """Wait until an entry has this value, or until its error has this text."""
         found: JSON = None
-        for _ in range(200):
+        for _ in range(3000):
             try:
                 found = self.context.get(name)
             except HostError as error:
@@ -135,7 +135,7 @@ def test_projections_are_worked_out_once_for_each_change() -> None:
         assert world.context.is_cached("maps.names")
         assert world.context.get("maps.names") is world.context.get("maps.names")
         await world.client.create(CONFIG_MAPS, _config_map("a"), "default")
-        for _ in range(100):
+        for _ in range(3000):
             if not world.context.is_cached("maps.names"):
                 break
             await asyncio.sleep(0.02)
@@ -247,7 +247,7 @@ def test_a_failing_projection_is_reported() -> None:
         odd = {"name": "odd", "jmesPath": "to_upper([0].data.number)"}
         world.take("maps", kubernetesResource=_resource(), projections=[odd])
         await world.client.create(CONFIG_MAPS, _config_map("a"), "default")
-        for _ in range(200):
+        for _ in range(3000):
             with suppress(HostError):
                 await asyncio.to_thread(world.context.get, "maps.odd")
             if any(error for _, error in world.told):
@@ -267,7 +267,7 @@ def test_a_changed_spec_makes_a_new_entry_and_a_changed_status_does_not() -> Non
         await world.become("teams", {"ok": True})
         world.take("teams", Notice.MODIFIED, apiCall=call)
         world.take("teams", Notice.MODIFIED, apiCall={**call, "service": {"url": world.service.url("/two")}})
-        for _ in range(100):
+        for _ in range(3000):
             if len(world.service.asked) > 1:
                 break
             await asyncio.sleep(0.02)
