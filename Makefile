@@ -5,6 +5,7 @@ LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
+PARALLEL = -n $(WORKERS) --dist worksteal
 CORPUS ?= ../shared/conformance
 SEEDS ?= 1-20
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
@@ -26,9 +27,9 @@ demo: venv ## apply our policies and the guide's policies to sample manifests an
 	$(BIN)/python -m scripts.demo
 
 test: venv ## run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/e2e --ignore tests/browser
-	$(BIN)/python -m pytest -rs tests/browser
-	$(BIN)/python -m pytest tests/e2e
+	$(BIN)/python -m pytest $(PARALLEL) --ignore tests/e2e --ignore tests/browser
+	$(BIN)/python -m pytest $(PARALLEL) -rs tests/browser
+	$(BIN)/python -m pytest $(PARALLEL) tests/e2e
 
 smoke: $(LOWEST)/.installed ## open every front door with the lowest versions of the dependencies that are allowed
 	$(LOWEST)/bin/python -m scripts.smoke
@@ -81,7 +82,7 @@ differential: venv ## compare with the Kyverno executable KYVERNO_EXECUTABLE on 
 	$(BIN)/python -m tests.differential --seeds $(SEEDS) --workers $(WORKERS)
 
 nightly: venv ## property tests with at least 100,000 inputs each; every security test without its guard
-	PYVERNO_NIGHTLY=1 $(BIN)/python -m pytest -n $(WORKERS) tests/property
+	PYVERNO_NIGHTLY=1 $(BIN)/python -m pytest $(PARALLEL) tests/property
 	$(BIN)/python -m tests.security.mutants
 
 lock: ## write requirements*.lock from pyproject.toml (needs uv on the PATH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -37,11 +38,13 @@ pytestmark = [
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """Yield the files of the image; what a test leaves in /tmp is removed."""
-    yield FILES
-    shutil.rmtree(FILES / "tmp")
-    (FILES / "tmp").mkdir()
-    (FILES / "tmp").chmod(0o1777)
+    """Yield the files of the image to one test at a time; what a test leaves in /tmp is removed."""
+    with (BUILT / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield FILES
+        shutil.rmtree(FILES / "tmp")
+        (FILES / "tmp").mkdir()
+        (FILES / "tmp").chmod(0o1777)
 
 
 def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
