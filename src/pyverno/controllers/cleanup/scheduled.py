@@ -36,34 +36,29 @@ class ScheduledPolicies:
     def __init__(self, context: CleanupContext, metrics: LoopMetrics | None = None) -> None:
         """Take what to work with; the loop's metrics are those of all controllers."""
         self._context = context
-        self._known: dict[Identity, Compiled] = {}
         self._executed: dict[str, float] = {}
         settings = context.settings
         self.controller: Controller[Identity] = Controller(
             "cleanup-controller",
             self._reconcile,
-            keys=lambda: tuple(self._policies()),
+            keys=self._policies,
             settings=LoopSettings(
                 workers=settings.workers, resync_seconds=settings.resync_seconds, backoff=settings.backoff
             ),
             metrics=metrics,
         )
-        context.state.listen(self._note_changes)
+        context.state.store.listen(self._note)
         context.time.listen(self.controller.add_all)
 
-    def _policies(self) -> dict[Identity, Compiled]:
-        return {
-            identity: compiled
-            for identity, compiled in self._context.state.store.compiled().items()
-            if compiled.exception is None
-        }
+    def _policies(self) -> tuple[Identity, ...]:
+        known = self._context.state.store.compiled()
+        return tuple(identity for identity, compiled in known.items() if compiled.exception is None)
 
-    def _note_changes(self) -> None:
-        """Queue policies that changed; a change of their status does not count."""
-        before, self._known = self._known, self._policies()
-        for identity, compiled in self._known.items():
-            if before.get(identity) is not compiled:
-                self.controller.add(identity)
+    def _note(self, identity: Identity) -> None:
+        """Queue a policy that changed; a change of its status does not count."""
+        compiled = self._context.state.store.compiled().get(identity)
+        if compiled is not None and compiled.exception is None:
+            self.controller.add(identity)
 
     # ------------------------------------------------------------------------------------------------------- reconcile
 

@@ -33,28 +33,28 @@ class MutatingPolicies:
         self.controller: Controller[Identity] = Controller(
             "mutate-existing", self._reconcile, keys=self._begin, metrics=context.metrics
         )
-        context.state.listen(self._look)
+        context.state.store.listen(self._note)
 
     def _begin(self) -> Iterator[Identity]:
         """Yield every policy: what changed while no replica led is not known."""
         self._specs = {}
-        yield from self._changed()
+        return (identity for identity in tuple(self._context.state.store.compiled()) if self._has_changed(identity))
 
-    def _look(self) -> None:
-        if self.controller.is_running:
-            for identity in self._changed():
-                self.controller.add(identity)
+    def _note(self, identity: Identity) -> None:
+        if self.controller.is_running and self._has_changed(identity):
+            self.controller.add(identity)
 
-    def _changed(self) -> Iterator[Identity]:
-        known = self._context.state.store.compiled()
-        self._specs = {identity: spec for identity, spec in self._specs.items() if identity in known}
-        for identity, compiled in tuple(known.items()):
-            if not isinstance(compiled.written, Written):
-                continue
-            spec = compiled.document.value.get("spec")
-            if identity not in self._specs or self._specs[identity] != spec:
-                self._specs[identity] = spec
-                yield identity
+    def _has_changed(self, identity: Identity) -> bool:
+        """Return whether the spec of a policy is another one than before, and remember it."""
+        compiled = self._context.state.store.compiled().get(identity)
+        if compiled is None or not isinstance(compiled.written, Written):
+            self._specs.pop(identity, None)
+            return False
+        spec = compiled.document.value.get("spec")
+        if identity in self._specs and self._specs[identity] == spec:
+            return False
+        self._specs[identity] = spec
+        return True
 
     async def _reconcile(self, identity: Identity) -> Again | None:
         compiled = self._context.state.store.compiled().get(identity)
