@@ -47,7 +47,7 @@ class Attributes:
 
 @dataclass(slots=True)
 class Notes:
-    """What one request leaves behind beside its answer: `Warning` headers and audit annotations."""
+    """Notes of one request beside its answer: `Warning` headers and audit annotations."""
 
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)

@@ -42,7 +42,7 @@ class Reads:
 
     @property
     def schemas(self) -> ObjectSchemas:
-        """How objects of these types look."""
+        """The schemas of objects of these types."""
         return self._served.schemas
 
     def get(self, type: ResourceType, namespace: str, name: str) -> Stored:

@@ -1,4 +1,4 @@
-"""What admission may see of the cluster: its objects and its types.
+"""The part of the cluster that admission may see: its objects and its types.
 
 Admission, authentication and authorization read through it and nothing else.
 """

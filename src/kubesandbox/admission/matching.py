@@ -1,4 +1,4 @@
-"""Which requests rules, namespaceSelectors and objectSelectors mean: the same for webhooks and admission policies."""
+"""Match requests by rules, namespaceSelectors and objectSelectors, alike for webhooks and admission policies."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MASTERS = "system:masters"
 
 @dataclass(frozen=True, slots=True)
 class AccessAttributes:
-    """What a user wants to do: a verb on a resource, or on a `path` that is no resource."""
+    """The action of a user: a verb on a resource, or on a `path` that is no resource."""
 
     user: User
     verb: str

@@ -96,7 +96,7 @@ class RbacAuthorizer:
 
 @dataclass(frozen=True, slots=True)
 class _Grant:
-    """What one subject of one binding gets; `order` is the place of the binding and of the subject in it."""
+    """The rights of one subject of one binding; `order` is the place of the binding and of the subject in it."""
 
     order: tuple[int, int]
     rules: tuple[PolicyRule, ...]

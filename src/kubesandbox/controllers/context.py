@@ -1,4 +1,4 @@
-"""What every controller works with: its client, the clock, a recorder of events, and the types that are served."""
+"""The context of every controller: its client, the clock, a recorder of events, and the types that are served."""
 
 from __future__ import annotations
 

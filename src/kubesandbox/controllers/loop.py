@@ -41,7 +41,7 @@ class Controller(Protocol):
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """Which keys a change of which resource concerns."""
+        """For each resource, the keys that a change concerns."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring the world closer to what is wanted; return after how many seconds to look again, if so."""

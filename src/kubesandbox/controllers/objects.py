@@ -1,4 +1,4 @@
-"""What controllers read of any object, and its owners.
+"""Metadata that controllers read of any object, and its owners.
 
 Everything tolerates what is absent.
 """
@@ -145,7 +145,7 @@ def without_owner(body: JSONObject, uids: Iterable[str]) -> JSONObject:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What belongs to a controller: objects that are its own, that it should adopt, and that it should let go."""
+    """The objects of a controller: those that are its own, that it should adopt, and that it should let go."""
 
     owned: tuple[JSONObject, ...]
     adopted: tuple[JSONObject, ...]

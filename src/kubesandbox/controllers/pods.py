@@ -1,4 +1,4 @@
-"""What controllers know of pods: whether they count, whether they are ready, and which of them goes first."""
+"""Facts about pods for controllers: whether they count, whether they are ready, and which of them goes first."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ __all__ = ["CONTROLLERS", "ControllerSettings", "ControllerSpec"]
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What controllers need beside the server.
+    """Settings of controllers beside the server.
 
     `certificate` is that of the authority (PEM), `sign_token` makes the token of a ServiceAccount for the name of a
     Secret, `sign_request` signs certificates; without it CertificateSigningRequests stay unanswered.

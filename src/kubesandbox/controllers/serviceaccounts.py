@@ -1,4 +1,4 @@
-"""What every namespace gets: the ServiceAccount `default` and the certificate of the server; and tokens in Secrets."""
+"""Objects of every namespace: the ServiceAccount `default` and the certificate of the server; and tokens in Secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs do: a request becomes an operation of the server, and its outcome an answer."""
+"""The verbs: a request becomes an operation of the server, and its outcome an answer."""
 
 from __future__ import annotations
 

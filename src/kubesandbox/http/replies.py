@@ -1,4 +1,4 @@
-"""How answers are written: the form that the client accepts, objects, lists, watch events and errors as bytes.
+"""The encoding of answers: the form that the client accepts, objects, lists, watch events and errors as bytes.
 
 Lists and events are joined out of the bytes that the store keeps.
 """

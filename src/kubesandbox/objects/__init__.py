@@ -1,3 +1,3 @@
-"""What a write does to an object: identity, metadata, defaults, patches, subresources, deletion, managed fields."""
+"""The steps of a write: identity, metadata, defaults, patches, subresources, deletion, managed fields."""
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def _nothing() -> Iterable[JSONObject]:
 
 @dataclass(frozen=True, slots=True)
 class Allocator:
-    """What services may still take; `services` gives all services that are stored.
+    """Addresses and ports that services may still take; `services` gives all services that are stored.
 
     >>> Allocator().address("default/web")
     '10.96.141.5'

@@ -1,4 +1,4 @@
-"""What a deletion does to an object: gone at once, or marked and waiting for its finalizers or its grace period."""
+"""Deletion of an object: gone at once, or marked and waiting for its finalizers or its grace period."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which object a body claims to be, and whether that is the one of the path: kind, version, name, namespace, uid.
+"""The identity that a body claims, checked against the path: kind, version, name, namespace, uid.
 
 Texts are the API server's.
 """

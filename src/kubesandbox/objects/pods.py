@@ -1,4 +1,4 @@
-"""What is done to pods through their subresources: put on a node, evicted."""
+"""Operations on pods through their subresources: binding to a node, eviction."""
 
 from __future__ import annotations
 

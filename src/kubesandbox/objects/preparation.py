@@ -1,4 +1,4 @@
-"""What the API server itself sets or keeps when an object of a built-in kind is created or updated.
+"""Fields that the API server itself sets or keeps when an object of a built-in kind is created or updated.
 
 The status is not the writer's on create and on an ordinary update, everything else is not on an update of the status; a
 few kinds get fields of their own. Functions return new objects and share what they do not change.

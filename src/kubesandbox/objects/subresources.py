@@ -1,4 +1,4 @@
-"""What a subresource may change of its object, and the objects of other kinds that some of them take and give."""
+"""Subresources: the fields of an object that each may change, and the other kinds that some take and give."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a body holds; `duplicates` are the complaints about fields that are named twice, `data` its bytes."""
+    """The content of a body; `duplicates` are the complaints about fields that are named twice, `data` its bytes."""
 
     value: JSON
     duplicates: tuple[str, ...] = ()

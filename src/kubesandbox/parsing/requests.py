@@ -1,4 +1,4 @@
-"""What a request wants, read from its method, path and query: the verb, the resource, and the options.
+"""A request, read from its method, path and query: the verb, the resource, and the options.
 
 Paths are split as an API server splits them (`RequestInfo`).
 """
@@ -45,7 +45,7 @@ def wants_watch(query: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path names; `group` and below are empty where it names no resource (`is_resource` is False).
+    """The target of a path; `group` and below are empty where it names no resource (`is_resource` is False).
 
     >>> parse_target("GET", "/apis/apps/v1/namespaces/x/deployments/web/scale")
     Target(verb='get', path='/apis/apps/v1/namespaces/x/deployments/web/scale', is_resource=True, group='apps', version='v1', namespace='x', plural='deployments', name='web', subresource='scale', rest='')
@@ -102,7 +102,7 @@ def parse_target(method: str, path: str, *, is_watch: bool = False) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is to be done: the content of CreateOptions, UpdateOptions and PatchOptions.
+    """Options of a write: the content of CreateOptions, UpdateOptions and PatchOptions.
 
     `field_validation` is Strict, Warn or Ignore, or empty where the client left it to the server (which warns); `force`
     counts for server-side apply only.
@@ -115,7 +115,7 @@ class WriteOptions:
 
     @property
     def validation(self) -> str:
-        """What happens to fields that do not exist."""
+        """The treatment of fields that do not exist."""
         return self.field_validation or "Warn"
 
     def to_json(self, kind: str) -> JSONObject:
@@ -162,7 +162,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How an object is to be deleted; `grace` is in seconds, None leaves it to the kind of the object."""
+    """Options of a deletion; `grace` is in seconds, None leaves it to the kind of the object."""
 
     dry_run: bool = False
     grace: int | None = None
@@ -224,7 +224,7 @@ class DeleteOptions:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """Which objects are listed or watched, from which version on, and how many at once (`timeout` in seconds)."""
+    """Options of lists and watches: selected objects, first version, how many at once (`timeout` in seconds)."""
 
     label_selector: str = ""
     field_selector: str = ""

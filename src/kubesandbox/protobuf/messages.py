@@ -1,4 +1,4 @@
-"""Which messages there are, and what their field numbers mean: a table that is read when the first request needs it.
+"""Messages and their field numbers: a table that is read when the first request needs it.
 
 In `messages.json` a field is written `name kind flags`. The kind is a scalar (`string int bool double bytes time micro
 duration quantity intstr fields raw`) or the name of a message; `*` before it is a list, `%` a map from texts, `@` a
@@ -22,7 +22,7 @@ __all__ = ["Field", "Kind", "message", "message_of"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a value is: `list` and `map` of an `item`, `bare` or `message` by its name, or a scalar."""
+    """The kind of a value: `list` and `map` of an `item`, `bare` or `message` by its name, or a scalar."""
 
     name: str
     item: Kind | None = None

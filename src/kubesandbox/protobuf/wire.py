@@ -18,7 +18,7 @@ _SIGN = 1 << 63
 
 
 class WireType(IntEnum):
-    """How a field is written."""
+    """The encoding of a field."""
 
     VARINT = 0
     FIXED64 = 1

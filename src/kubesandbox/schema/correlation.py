@@ -1,4 +1,4 @@
-"""Which part of an older object corresponds to a part of a new one, so that transitions can be judged.
+"""Correspondence between the parts of an older and a new object, so that transitions can be judged.
 
 Fields and keys of maps are related by name, elements of `x-kubernetes-list-type: map` by their keys; elements of other
 lists are not related to anything.

@@ -61,7 +61,7 @@ def unreadable(kind: str, version: str, why: str) -> StatusError:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """How one field of a struct is read, and its value when it is absent.
+    """The reader of one field of a struct, and its value when it is absent.
 
     A field is read by `scalar`, or by `nested`, which has fields below it.
     """

@@ -94,7 +94,7 @@ class _LatestBodies:
 
 
 class ChangeKind(StrEnum):
-    """What happened to an object, in the words of watch events."""
+    """The kind of a change, in the words of watch events."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"

@@ -1,4 +1,4 @@
-"""What cells of many kinds have in common: parts of objects, ages, selectors, lists that are cut short."""
+"""Cells that many kinds have in common: parts of objects, ages, selectors, lists that are cut short."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _CONDITIONS = {"Succeeded": "The pod has completed successfully.", "Failed": "Th
 
 @dataclass(slots=True)
 class _Summary:
-    """What the containers add up to."""
+    """The sum of the containers."""
 
     reason: str
     ready: int = 0

@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How objects of one kind become rows; `condition` describes a row as a whole."""
+    """The table of one kind: how objects become rows; `condition` describes a row as a whole."""
 
     columns: tuple[Column, ...]
     cells: Cells

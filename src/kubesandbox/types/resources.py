@@ -1,4 +1,4 @@
-"""What the server serves: one `ResourceType` per group, version and plural name, in an immutable `ResourceTable`.
+"""Served resources: one `ResourceType` per group, version and plural name, in an immutable `ResourceTable`.
 
 Built-in types are those of one Kubernetes version; custom ones come from CustomResourceDefinitions.
 """

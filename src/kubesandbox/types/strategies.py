@@ -1,4 +1,4 @@
-"""How resources differ in what writes do to them, by storage key; upstream calls this strategies."""
+"""Differences between resources in writes, by storage key; upstream calls this strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which checks belong to which resource: two tables."""
+"""The checks of each resource: two tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the schemas of built-in kinds require by themselves: fields that must be there.
+"""Required fields of built-in kinds, by their schemas.
 
 It is the whole validation of kinds that have none of their own.
 """

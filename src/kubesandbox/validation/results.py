@@ -1,4 +1,4 @@
-"""What an expression of an admission policy gives."""
+"""Results of expressions of admission policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands read of a live cluster before a review: kinds, the data of the global context, complete objects."""
+"""Data of a live cluster, read before a review: kinds, the data of the global context, complete objects."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ __all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_regis
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """What registries are read with; worker processes receive it. `trusted_root` is the content of the file.
+    """Access to registries; worker processes receive it. `trusted_root` is the content of the file.
 
     `connector` makes the connections, for registries at other addresses than their names; those use HTTP.
     """

@@ -61,7 +61,7 @@ class ForwardingHost:
 
     @property
     def image_source(self) -> ImageSource:
-        """What registries hold."""
+        """The source of images from registries."""
         return self._host.image_source
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:

@@ -208,7 +208,7 @@ class ClusterHost:
 
     @property
     def image_source(self) -> ImageSource:
-        """What registries hold; nothing where the installation has no registry client."""
+        """The source of images from registries; none where the installation has no registry client."""
         return NO_IMAGES if self._registries is None else self._registries(self._ask_registry, self._deadline)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:

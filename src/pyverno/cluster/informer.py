@@ -47,7 +47,7 @@ Place = tuple[str, str]
 
 
 class Notice(StrEnum):
-    """What happened to an object."""
+    """The kind of a change of an object."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"

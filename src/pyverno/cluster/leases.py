@@ -25,7 +25,7 @@ LEASES = GVR("coordination.k8s.io", "v1", "leases")
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """How long a lease lasts, when its holder stops working unless it was renewed, how often that is tried; seconds."""
+    """Seconds that a lease lasts, until its holder stops working without renewal, and between attempts to renew."""
 
     duration: float = 12.0
     renew: float = 10.0

@@ -54,7 +54,7 @@ class NotingHost(ForwardingHost):
 
     @property
     def image_source(self) -> ImageSource:
-        """What registries hold."""
+        """The source of images from registries."""
         self.reads_host = True
         return super().image_source
 

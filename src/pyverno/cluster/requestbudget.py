@@ -9,7 +9,7 @@ __all__ = ["RequestBudget"]
 
 
 class RequestBudget:
-    """How many requests may be sent: `burst` at once, then `qps` each second; 0 for no limit."""
+    """A limit of requests: `burst` at once, then `qps` each second; 0 for no limit."""
 
     def __init__(self, qps: float, burst: int) -> None:
         """Take the two limits, in requests and requests per second."""

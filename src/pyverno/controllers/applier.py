@@ -55,7 +55,7 @@ _SERVER_FIELDS: Final = (
 
 
 class Change(StrEnum):
-    """What performing an effect changed."""
+    """The change that an effect made."""
 
     CREATED = "created"
     UPDATED = "updated"

@@ -23,7 +23,7 @@ _MAX_LINKS: Final = 100_000
 
 
 class WriteKey(NamedTuple):
-    """What writes are counted by: the object, the policy and rule that write it, and the object that triggered them."""
+    """The key by which writes are counted: the object, its policy and rule, and the object that triggered them."""
 
     target: ResourceRef
     policy: ResourceRef

@@ -35,7 +35,7 @@ class ImageAccess:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedImage:
-    """What a reference names at the moment: digest, media type and size in bytes of its manifest."""
+    """The image that a reference names now: digest, media type and size in bytes of its manifest."""
 
     digest: str
     media_type: str = ""
@@ -101,7 +101,7 @@ class ImageSource(Protocol):
 
     @property
     def passes(self) -> PassCache:
-        """Which digests satisfied which constraints a while ago."""
+        """Digests that satisfied constraints a while ago."""
         ...
 
 

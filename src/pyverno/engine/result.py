@@ -51,7 +51,7 @@ class Status(StrEnum):
 
 
 class RuleType(StrEnum):
-    """What a rule does, in the words of Kyverno's reports and metrics."""
+    """The type of a rule, in the words of Kyverno's reports and metrics."""
 
     VALIDATION = "Validation"
     MUTATION = "Mutation"
@@ -61,7 +61,7 @@ class RuleType(StrEnum):
 
 
 class FailureAction(StrEnum):
-    """What a failing rule means for an admission request."""
+    """The effect of a failing rule on an admission request."""
 
     AUDIT = "Audit"
     ENFORCE = "Enforce"
@@ -166,7 +166,7 @@ Detail = PodSecurityDetail | PatternDetail | CelDetail | AdmissionDetail | Annot
 
 
 class Verdict(NamedTuple):
-    """What an action found: status and text, the changed resource if it changed one, effects that it wants.
+    """The result of an action: status and text, the changed resource if it changed one, effects that it wants.
 
     `exceptions` holds the keys of the PolicyExceptions that led to this verdict.
     """

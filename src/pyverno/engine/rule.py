@@ -76,7 +76,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolicyInfo:
-    """What identifies a policy (kind, name, family, namespace), and what decides about its results.
+    """The identity of a policy (kind, name, family, namespace), and the settings that judge its results.
 
     `failure_policy` is `Fail` or `Ignore`; `apply_one` stops after the first rule that passes or fails; `source` is the
     value of a report's `source`; `reads_payloads` means that JSON documents are judged too; `answers` names the kind of
@@ -186,7 +186,7 @@ PassCheck = Callable[[JSON], bool]
 
 @dataclass(frozen=True, slots=True)
 class PassCheckPart:
-    """What must hold of the object for a rule to pass, in the rule's own language.
+    """The condition on the object for a rule to pass, in the rule's own language.
 
     `condition` is a pattern or a CEL claim; `fuse` makes one pass-check of several conditions of its language, or None.
     """
@@ -269,7 +269,7 @@ class Exemption(Protocol):
 
     @property
     def priority(self) -> int:
-        """Which of several exceptions decides how an exempt policy is reported: the highest."""
+        """The rank among exceptions: the highest decides how an exempt policy is reported."""
         ...
 
     @property
@@ -279,7 +279,7 @@ class Exemption(Protocol):
 
     @property
     def allowances(self) -> Mapping[str, JSON]:
-        """What CEL expressions see as `exceptions`: allowedImages, allowedValues."""
+        """The variable `exceptions` of CEL expressions: allowedImages, allowedValues."""
         ...
 
     @property
@@ -327,7 +327,7 @@ class RequestMatcher(Protocol):
 
 
 class Action(Protocol):
-    """What a rule does. Returns its verdicts: none (no result), one, or one per target."""
+    """The action of a rule. Returns its verdicts: none (no result), one, or one per target."""
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Do the rule's work; an expected failure is a verdict, a raised PyvernoError becomes an ERROR result."""

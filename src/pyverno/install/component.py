@@ -41,7 +41,7 @@ _HEALTH_PORT: Final = 9080
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What runs of a controller: its container, with the port that probes ask, and the Service of its metrics.
+    """The workload of a controller: its container, with the port that probes ask, and the Service of its metrics.
 
     `ports` are those of the container by name; `max_unavailable` is that of an update. `service` is the name of the
     Service of metrics. Pods are selected by the labels of the component, or by `selector`, which no update may change.

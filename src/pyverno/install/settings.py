@@ -1,4 +1,4 @@
-"""What an installation is made of: namespace, image, replicas and arguments."""
+"""Settings of an installation: namespace, image, replicas and arguments."""
 
 from __future__ import annotations
 

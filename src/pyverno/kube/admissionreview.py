@@ -112,7 +112,7 @@ class AdmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionResponse:
-    """What goes back: the verdict, the text of a denial, warnings, the RFC 6902 patch, audit annotations."""
+    """The response to a request: the verdict, the text of a denial, warnings, the RFC 6902 patch, audit annotations."""
 
     allowed: bool = True
     message: str = ""

@@ -36,7 +36,7 @@ VERSIONS: Final = tuple(f"1.{minor}" for minor in range(25, 38))
 
 @dataclass(frozen=True, slots=True)
 class MergeField:
-    """How strategic merge treats one field: its strategies, merge keys, and the type of its value or elements."""
+    """The strategic merge of one field: its strategies, merge keys, and the type of its value or elements."""
 
     type: str | None = None
     strategies: tuple[str, ...] = ()

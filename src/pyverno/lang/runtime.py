@@ -144,7 +144,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSettings:
-    """What an administrator sets for all policies: the registry of images that name none, and the size of contexts.
+    """Settings of an administrator for all policies: the registry of images that name none, and the size of contexts.
 
     Without `mutates_registry` an image that names no registry has none, though it is parsed with the default one.
     """

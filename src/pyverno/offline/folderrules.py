@@ -1,4 +1,4 @@
-"""How folders are searched, and what a search left out."""
+"""Rules for searching folders, and the files that a search left out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class FolderRules:
-    """How folders are searched.
+    """Rules for searching folders.
 
     `include` and `exclude` are globs: without a slash they fit a name at any depth, with one the path below the folder
     (`**` fits any number of folders). `skips_foreign` leaves out what is recognised as no manifest.

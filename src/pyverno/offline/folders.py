@@ -1,4 +1,4 @@
-"""Which files of a folder are manifests: suffixes, globs, `.pyvernoignore`, and what other tools keep beside them.
+"""Selection of manifests in a folder: suffixes, globs, `.pyvernoignore`, and what other tools keep beside them.
 
 A file that a command line names itself is always read; the rules here are for files found in folders.
 """

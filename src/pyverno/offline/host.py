@@ -116,7 +116,7 @@ class OfflineHost:
 
     @property
     def image_source(self) -> ImageSource:
-        """What registries hold."""
+        """The source of images from registries."""
         if self.registries is not None:
             return self.registries
         from pyverno.engine.imagesource import NO_IMAGES  # loaded by the few that ask for images

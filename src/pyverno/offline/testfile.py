@@ -20,7 +20,7 @@ __all__ = ["ApiCallResponse", "ExpectedResult", "GlobalEntry", "Outcome", "Resou
 
 
 class Outcome(StrEnum):
-    """What a row expects."""
+    """The result that a row expects."""
 
     PASS = "pass"  # noqa: S105 - a status, not a password
     FAIL = "fail"

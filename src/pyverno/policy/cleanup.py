@@ -18,7 +18,7 @@ __all__ = ["CLEANUP_POLICY", "CleanupPolicy", "CleanupSpec", "PropagationPolicy"
 
 
 class PropagationPolicy(StrEnum):
-    """How the dependents of a deleted object are treated."""
+    """The treatment of the dependents of a deleted object."""
 
     FOREGROUND = "Foreground"
     BACKGROUND = "Background"

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class FailurePolicy(StrEnum):
-    """What happens to a request when a rule or the webhook has an error."""
+    """The verdict on a request when a rule or the webhook has an error."""
 
     IGNORE = "Ignore"
     FAIL = "Fail"

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Method(StrEnum):
-    """How an API is called."""
+    """The HTTP method of a call of an API."""
 
     GET = "GET"
     POST = "POST"
@@ -108,7 +108,7 @@ class RegistryCredentials:
 
 @dataclass(frozen=True, slots=True)
 class ImageRegistry:
-    """What a registry knows about an image."""
+    """The data of an image in its registry."""
 
     name: str
     path: Path

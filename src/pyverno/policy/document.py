@@ -1,4 +1,4 @@
-"""What all policy documents share: apiVersion, kind and metadata, as a record that decodes and as a decoded value.
+"""The common part of policy documents: apiVersion, kind and metadata, as a record that decodes and as a decoded value.
 
 This module must not know any policy kind.
 """
@@ -32,7 +32,7 @@ class PolicyDocument:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What policies use of the object's metadata."""
+    """The part of the metadata that policies use."""
 
     name: str = ""
     generate_name: str = ""

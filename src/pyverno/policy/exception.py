@@ -26,7 +26,7 @@ class PolicyReference:
 
 @dataclass(frozen=True, slots=True)
 class ExceptionSpec:
-    """Which resources are exempt from which rules; `conditions` stays plain JSON."""
+    """The exempted resources and rules; `conditions` stays plain JSON."""
 
     exceptions: tuple[PolicyReference, ...]
     match: MatchBlocks

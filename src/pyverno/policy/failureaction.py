@@ -1,4 +1,4 @@
-"""What a failing rule does to an admission request, and where it does something else.
+"""The effect of a failing rule on an admission request, with overrides.
 
 This module must not decide about requests (see the engine's decision).
 """

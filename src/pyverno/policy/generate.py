@@ -35,7 +35,7 @@ class CloneList:
 
 @dataclass(frozen=True, slots=True)
 class GeneratePattern:
-    """What is generated: a target and its source (inline `data`, `clone` or `clone_list`)."""
+    """The generated object: a target and its source (inline `data`, `clone` or `clone_list`)."""
 
     api_version: str = ""
     kind: str = ""

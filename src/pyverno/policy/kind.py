@@ -1,4 +1,4 @@
-"""What a policy kind is: its names and versions, how it is decoded, and which parts of the system serve it.
+"""A policy kind: its names and versions, its decoder, and the parts of the system that serve it.
 
 The kinds themselves are the rows of `kinds`.
 """
@@ -16,7 +16,7 @@ __all__ = ["UNLABELLED", "Family", "PolicyAction", "PolicyKind"]
 
 
 class Family(StrEnum):
-    """Which part of the system a kind belongs to."""
+    """The part of the system that a kind belongs to."""
 
     RULES = "rules"
     CLEANUP = "cleanup"
@@ -28,7 +28,7 @@ class Family(StrEnum):
 
 
 class PolicyAction(StrEnum):
-    """What policies of a kind do, where the kind decides it (rules of a ClusterPolicy decide by themselves)."""
+    """The action of policies of a kind, where the kind decides it (rules of a ClusterPolicy decide by themselves)."""
 
     VALIDATE = "validate"
     MUTATE = "mutate"

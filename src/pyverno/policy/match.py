@@ -37,7 +37,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceDescription:
-    """What a resource has to look like; absent parts do not restrict. Label selectors stay plain JSON."""
+    """The required form of a resource; absent parts do not restrict. Label selectors stay plain JSON."""
 
     kinds: tuple[str, ...] = ()
     name: str = ""

@@ -34,7 +34,7 @@ _NOT_IN_LABELS = regex("[^A-Za-z0-9._-]")
 
 
 class RequestType(StrEnum):
-    """Which kind of policy wants something done."""
+    """The kind of policy that made the request."""
 
     MUTATE = "mutate"
     GENERATE = "generate"
@@ -113,7 +113,7 @@ class AdmissionContext:
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequestSpec:
-    """What is to be done: for a policy (`name` or `namespace/name`) by a rule on `resource`, or by `rule_context`."""
+    """The work: for a policy (`name` or `namespace/name`) by a rule on `resource`, or by `rule_context`."""
 
     request_type: RequestType
     policy: str

@@ -51,7 +51,7 @@ class Credential:
 
 @dataclass(frozen=True, slots=True)
 class CredentialSource:
-    """What one configuration holds: credentials by the key that names where they are valid."""
+    """The content of one configuration: credentials by the key that names where they are valid."""
 
     name: str
     entries: tuple[tuple[str, Credential], ...]

@@ -336,7 +336,7 @@ class BlockingImages:
 
     @property
     def passes(self) -> PassCache:
-        """Which digests satisfied which constraints a while ago."""
+        """Digests that satisfied constraints a while ago."""
         return self._passes
 
     def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:

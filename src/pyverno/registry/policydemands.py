@@ -1,4 +1,4 @@
-"""What the policies of a file demand of one image, compiled as every door compiles them."""
+"""The demands of the policies of a file for one image, compiled as in every other command."""
 
 from __future__ import annotations
 

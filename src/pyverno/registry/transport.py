@@ -51,7 +51,7 @@ class _UnreachableError(HostError):
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """How registries are reached: for how many seconds at most, and whether plain HTTP is allowed."""
+    """Access to registries: seconds at most, and whether plain HTTP is allowed."""
 
     seconds: float = 30.0
     allows_http: bool = False

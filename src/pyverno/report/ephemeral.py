@@ -66,7 +66,7 @@ def policy_label(policy: PolicyInfo) -> str:
 
 
 class ReportParts:
-    """What the reports on the same results have in common, whatever the object and the time."""
+    """The common part of reports on the same results, whatever the object and the time."""
 
     __slots__ = ("_items", "_policies", "summary")
 

@@ -1,4 +1,4 @@
-"""What stays the same about a finding while its file is edited: rule, object and field, without line numbers."""
+"""The identity of a finding while its file is edited: rule, object and field, without line numbers."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Group:
 
     @property
     def problems(self) -> int:
-        """How many of the results need attention."""
+        """The number of results that need attention."""
         return self.counts["fail"] + self.counts["error"] + self.counts["warn"]
 
     def to_json(self) -> JSONObject:

@@ -28,7 +28,7 @@ _PASS = Status.PASS
 
 @dataclass(slots=True)
 class Summary:
-    """How many results have each status.
+    """The number of results by status.
 
     >>> str(Summary(passed=2, failed=1))
     'pass: 2, fail: 1, warn: 0, error: 0, skip: 0'

@@ -49,7 +49,7 @@ class Exposition:
 
 
 class _Together(Collector):
-    """What this process and others use of the machine: time, memory, files."""
+    """The use of the machine by this process and others: time, memory, files."""
 
     def __init__(self, others: Callable[[], Iterable[int]]) -> None:
         self._others = others

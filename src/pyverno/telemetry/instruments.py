@@ -1,4 +1,4 @@
-"""What counts: counters, gauges and histograms, made to the settings of the ConfigMap, and what they read.
+"""Instruments: counters, gauges and histograms by the settings of the ConfigMap, and their readings.
 
 Series are plain numbers in dictionaries, because a request must not pay for more; how they are shown is decided
 elsewhere (`exposition`, OpenTelemetry). What finds no room counts in a series of its instrument whose labels are all
@@ -52,7 +52,7 @@ _Instrument = TypeVar("_Instrument", bound="_Series")
 
 
 class Spread:
-    """How values are spread: how many fell into each bucket (the last is for all beyond), and their sum."""
+    """The distribution of values: how many fell into each bucket (the last is for all beyond), and their sum."""
 
     __slots__ = ("counts", "total")
 
@@ -116,7 +116,7 @@ class _Room:
 
 
 class _Series(ABC):
-    """What all instruments have: a name, and labels after the settings are applied."""
+    """The common part of all instruments: a name, and labels after the settings are applied."""
 
     def __init__(self, metric: Metric, room: _Room) -> None:
         self.name = metric.name
@@ -334,7 +334,7 @@ class Instruments:
 
     @property
     def refused(self) -> int:
-        """How often something was counted as `_other` because there were too many series."""
+        """The number of values counted as `_other` because there were too many series."""
         return self._room.refused
 
     def counter(self, metric: Metric) -> Counter:

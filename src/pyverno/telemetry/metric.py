@@ -10,7 +10,7 @@ __all__ = ["Metric"]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What a metric is called and measures, and the labels of its series, in the order in which values are given.
+    """A metric: its name and meaning, and the labels of its series, in the order of their values.
 
     The name of a counter is without `_total`. A counter that `is_common` is the same in every process of a
     replica, because each of them sees the event. Kyverno does not have a metric that `is_addition`.

@@ -98,7 +98,7 @@ class Tracing(AbstractAsyncContextManager["Tracing"]):
 
 
 class Counted(Protocol):
-    """What was counted since a moment (`begun`, nanoseconds since 1970), by one process or several."""
+    """Counts since a moment (`begun`, nanoseconds since 1970), by one process or several."""
 
     @property
     def begun(self) -> int:

@@ -114,7 +114,7 @@ class Workers:
 
     @property
     def exhausted_seconds(self) -> float:
-        """How many seconds all threads have been overdue; 0 while one is not."""
+        """The seconds for which all threads have been overdue; 0 while one is not."""
         return time.monotonic() - self._exhausted_since if len(self._overdue) >= self._most else 0.0
 
     async def run(

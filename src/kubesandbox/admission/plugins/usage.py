@@ -1,4 +1,4 @@
-"""How much an object takes: requests and limits of pods, and the amounts that quotas count."""
+"""The usage of an object: requests and limits of pods, and the amounts that quotas count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the containers of pods end: their exit codes, and the status of their pod afterwards.
+"""The end of containers: their exit codes, and the status of their pod afterwards.
 
 Pure functions of the pod. Since nothing runs, an annotation sets the exit code.
 """

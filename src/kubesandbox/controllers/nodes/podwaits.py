@@ -28,7 +28,7 @@ _STATUSES = {"initContainers": "initContainerStatuses", "containers": "container
 
 @dataclass(frozen=True, slots=True)
 class Problems:
-    """What keeps a pod from starting: a volume that cannot be mounted, or texts by container."""
+    """Reasons why a pod cannot start: a volume that cannot be mounted, or texts by container."""
 
     mount: str
     containers: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""How far a Job is: which pods count, whether it has come to its end, and how many pods it wants now.
+"""The progress of a Job: which pods count, whether it has come to its end, and how many pods it wants now.
 
 Functions of what is seen; upstream: `pkg/controller/job`.
 """
@@ -33,7 +33,7 @@ _LONGEST_BACKOFF = 600
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a Job ends: `kind` is `Complete` or `Failed`."""
+    """The end of a Job: `kind` is `Complete` or `Failed`."""
 
     kind: str
     reason: str

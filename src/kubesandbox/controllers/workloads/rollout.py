@@ -1,4 +1,4 @@
-"""How many replicas each ReplicaSet of a Deployment shall have: rolling updates, recreation, proportional scaling.
+"""The number of replicas of each ReplicaSet of a Deployment: rolling updates, recreation, proportional scaling.
 
 Functions of what is seen; upstream: `pkg/controller/deployment`.
 """

@@ -30,7 +30,7 @@ REVISION_LABEL = "controller-revision-hash"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now: ordinals of pods to make, and pods to delete."""
+    """The next step: ordinals of pods to make, and pods to delete."""
 
     create: tuple[int, ...] = ()
     delete: tuple[JSONObject, ...] = ()

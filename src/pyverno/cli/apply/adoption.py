@@ -1,4 +1,4 @@
-"""What becomes of failures that a run accepts: suppressed in a manifest, known to a baseline, or below `--fail-on`.
+"""Accepted failures of a run: suppressed in a manifest, known to a baseline, or below `--fail-on`.
 
 Accepted failures are skips with the reason, failures below the threshold warnings. Errors stay errors: a check that
 could not be made is never accepted.

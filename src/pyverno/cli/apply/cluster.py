@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Live:
-    """What was read of a cluster before the reviews; `problems` are kinds that could not be listed."""
+    """Data of a cluster, read before the reviews; `problems` are kinds that could not be listed."""
 
     objects: list[JSONObject] = field(default_factory=list)
     namespaces: dict[str, JSONObject] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What click raises, as this command line's own exceptions.
+"""Translation of click's errors into this command line's own exceptions.
 
 Texts about wrong arguments are those of Kyverno's command line, so that scripts that parse them keep working.
 """

@@ -49,7 +49,7 @@ class BackgroundIgnoredFlags(UnusedCleanupFlags):
 
 @dataclass(frozen=True, slots=True)
 class BackgroundReportFlags(ReportedResultFlags):
-    """Which results become EphemeralReports."""
+    """The results that become EphemeralReports."""
 
     types: tuple[str, ...] = listed(
         "--enableReporting",

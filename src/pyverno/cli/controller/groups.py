@@ -100,7 +100,7 @@ class CallFlags:
 
 @dataclass(frozen=True, slots=True)
 class ReportedResultFlags:
-    """Which results become reports."""
+    """The results that become reports."""
 
     types: tuple[str, ...] = listed(
         "--enableReporting",

@@ -21,7 +21,7 @@ __all__ = ["CachedImageFlags", "ImageFlags", "registry_flags"]
 
 @dataclass(frozen=True, slots=True)
 class ImageFlags:
-    """How images and their signatures are read and verified."""
+    """Flags for reading and verifying images and their signatures."""
 
     insecure: bool = switch("--allowInsecureRegistry", "Read registries by plain HTTP.")
     pull_secrets: str = text(

@@ -1,4 +1,4 @@
-"""What the processes of the background, cleanup and reports controllers share: log, access, metrics, services."""
+"""The common part of the background, cleanup and reports controllers: log, access, metrics, services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every controller process does with its flags: access to the cluster, log, metrics, traces, profiles, hosts."""
+"""Services of every controller process, by its flags: access to the cluster, log, metrics, traces, profiles, hosts."""
 
 from __future__ import annotations
 

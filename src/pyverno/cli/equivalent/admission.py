@@ -1,4 +1,4 @@
-"""Which objects an API server admits, by the schemas, defaults and validation of the sandbox.
+"""Test whether an API server admits an object, by the schemas, defaults and validation of the sandbox.
 
 A refused object is mended where its errors point: what is required is filled in, what is forbidden or invalid is
 taken away. Random objects are hardly ever valid, and only admitted ones tell policies apart.

@@ -1,4 +1,4 @@
-"""What differs between two reviews of one request: refusals, changes, generated and deleted objects, by policy."""
+"""Differences between two reviews of one request: refusals, changes, generated and deleted objects, by policy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_POLICY: Final = "-"
 
 
 class Category(StrEnum):
-    """What a change of policies does to a request."""
+    """The effect of a change of policies on a request."""
 
     REFUSED = "refused"
     ALLOWED = "allowed"

@@ -17,7 +17,7 @@ _HEADS = ("change", "policy", "namespace", "owner", "objects", "examples")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many requests were judged, how many recorded events hold none, how many were redacted.
+    """Numbers of judged requests, of recorded events without one, and of redacted ones.
 
     `matched` counts the requests to which a rule of either side applies.
     """

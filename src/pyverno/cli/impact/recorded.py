@@ -79,7 +79,7 @@ class _Record:
 
     @property
     def write(self) -> tuple[object, ...]:
-        """What records of one write have in common; names may be missing, and policies may change the object."""
+        """The identity that records of one write share; names may be missing, and policies may change the object."""
         request = self.request
         new, old = ((each.get("metadata") or {}) if isinstance(each, dict) else {} for each in _bodies(request))
         name = new.get("generateName") or request.name or new.get("name")

@@ -30,7 +30,7 @@ Admit = Callable[[JSONObject], JSONObject | None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How much is tried, from which seed, by which schemas, beginning with which objects."""
+    """Settings of a comparison: its size, seed, schemas and first objects."""
 
     objects: int
     seed: int

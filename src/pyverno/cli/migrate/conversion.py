@@ -36,7 +36,7 @@ _NO_REGISTRY: Final = "no registry was asked for signatures: try it with `pyvern
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What became of one document.
+    """The conversion of one document.
 
     `documents` are new policies, `remaining` is the old one with the rules that are left. `text` is all of them as
     YAML, an empty text where nothing was converted; `certificate` is the record of the test.

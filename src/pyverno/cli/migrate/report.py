@@ -13,7 +13,7 @@ __all__ = ["RuleLine", "render_report"]
 
 @dataclass(frozen=True, slots=True)
 class RuleLine:
-    """What became of one rule, or of a document without rules.
+    """The line of one rule, or of a document without rules.
 
     `state` is `converted (tested)`, `converted, not tested`, `converted, differs` or `not convertible`; `reason`
     follows where there is more.

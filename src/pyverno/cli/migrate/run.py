@@ -124,7 +124,7 @@ def _convert(work: _Work) -> list[Conversion]:
 
 
 class _Work:
-    """What every process needs; schemas are read in the process that uses them."""
+    """The work of one process; schemas are read in the process that uses them."""
 
     def __init__(self, options: MigrateOptions, stdin: bytes | None, documents: Sequence[Document]) -> None:
         self.options = options

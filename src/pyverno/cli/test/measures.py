@@ -28,7 +28,7 @@ td.no { color: #c62828; } pre { margin: .3rem 0; overflow-x: auto; }
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What was measured; None where it was not requested."""
+    """The measurements; None where it was not requested."""
 
     coverage: tuple[PolicyCoverage, ...] | None = None
     mutants: tuple[MutantOutcome, ...] | None = None

@@ -50,7 +50,7 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """What was read together; `problems` are resources that could not be listed."""
+    """State of a cluster, read together; `problems` are resources that could not be listed."""
 
     kinds: KindTable
     host: Host

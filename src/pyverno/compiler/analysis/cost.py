@@ -1,4 +1,4 @@
-"""What each rule costs: the evaluation steps that it takes on the objects that it matches.
+"""The cost of each rule: the evaluation steps that it takes on the objects that it matches.
 
 Steps are those that the budget of a review counts, with every rule evaluated in full: the same on every machine.
 """

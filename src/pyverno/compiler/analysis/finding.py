@@ -1,4 +1,4 @@
-"""What a check of the analysis reports: a finding, and the objects on which the engine shows it."""
+"""Reports of the checks of the analysis: a finding, and the objects on which the engine shows it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a check found: a message, the rules that it names, the place of the first one, and witnesses."""
+    """One result of a check: a message, the rules that it names, the place of the first one, and witnesses."""
 
     message: str
     rules: tuple[str, ...]

@@ -86,7 +86,7 @@ def title_of(info: RuleInfo) -> str:
 
 
 class Workspace:
-    """What the checks look at; `host_of` makes a host with the objects that rules may read."""
+    """The input of the checks; `host_of` makes a host with the objects that rules may read."""
 
     def __init__(self, compilation: Compilation, population: Population, host_of: HostOf) -> None:
         """Take compiled policies and exceptions, and objects; policies that are not valid are left out."""

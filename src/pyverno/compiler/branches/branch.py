@@ -53,5 +53,5 @@ class Branch:
 
     @property
     def key(self) -> BranchKey:
-        """What identifies the branch in its document."""
+        """The identity of the branch in its document."""
         return (self.place, self.part, self.outcome)

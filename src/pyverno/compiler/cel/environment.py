@@ -142,7 +142,7 @@ class _VariableTypes:
 
 
 class _Base:
-    """What compilers of equal variables share: the environment without a policy's variables, and what it compiled.
+    """State that compilers of equal variables share: the environment without a policy's variables, and its programs.
 
     Policies repeat themselves, and their autogen copies repeat what does not look into the object: an expression that
     reads variables of the same types is compiled once.

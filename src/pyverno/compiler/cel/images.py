@@ -31,7 +31,7 @@ _NAMES: Mapping[str, Type] = {**_EXCEPTIONS, **dict.fromkeys(("images", "attesto
 
 @dataclass(frozen=True, slots=True)
 class ImageRules:
-    """What a policy becomes."""
+    """The rules that a policy becomes."""
 
     check: ImageValidatingCheck
     pin: PinDigests

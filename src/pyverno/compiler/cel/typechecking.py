@@ -61,7 +61,7 @@ _TEXT: JSONObject = {"type": "string"}
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """Which kinds there are and what their objects look like; `resolve` finds the schema that a `$ref` names."""
+    """Kinds and the schemas of their objects; `resolve` finds the schema that a `$ref` names."""
 
     kinds: KindTable
     find: Callable[[GVK], JSONObject | None]
@@ -70,7 +70,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionWarning:
-    """What is wrong with one expression, for each kind for which it is wrong, and where the expression is."""
+    """The error of one expression, for each kind for which it is wrong, with the place of the expression."""
 
     field_ref: str
     warning: str

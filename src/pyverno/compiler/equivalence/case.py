@@ -37,7 +37,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What requests of this sort are counted by: kind, subresource and operation."""
+        """The key by which requests are counted: kind, subresource and operation."""
         kind = f"{self.resource['apiVersion']}/{self.resource['kind']}"
         if self.parent is not None:
             kind = f"{self.parent.api_version}/{self.parent.kind}"

@@ -38,7 +38,7 @@ _PLAIN: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a request holds beside its object: users who may send it, and labels that its namespace may have."""
+    """The circumstances of a request: users who may send it, and labels that its namespace may have."""
 
     users: tuple[User, ...] = (ALICE,)
     namespaces: tuple[Mapping[str, str], ...] = field(default_factory=lambda: ({},))

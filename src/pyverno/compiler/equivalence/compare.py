@@ -62,7 +62,7 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was tried and what came of it: requests by kind and operation, verdicts of each side, a counterexample.
+    """The result of a comparison: requests by kind and operation, verdicts of each side, a counterexample.
 
     `reordered` counts requests after which the sides leave the same object up to the order of unordered lists, and
     `outside` objects on which mutations are not compared, because a list names an element twice. `inputs` counts the

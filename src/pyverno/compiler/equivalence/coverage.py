@@ -19,7 +19,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class BranchCoverage:
-    """How many branches the policies have, and those that no request took."""
+    """The number of branches of the policies, and those that no request took."""
 
     total: int
     missed: tuple[str, ...]

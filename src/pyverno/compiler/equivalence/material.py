@@ -1,4 +1,4 @@
-"""What two sides of a comparison talk about: kinds, names of fields, and constants, read from their documents.
+"""Material for requests, from both sides: kinds, names of fields, and constants, read from their documents.
 
 Objects made of these reach the branches of a policy; random ones hardly ever do.
 """

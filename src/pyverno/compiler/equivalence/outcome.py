@@ -1,4 +1,4 @@
-"""What one side does with a request: its verdict, the object that it leaves, what it wants created, patched, deleted.
+"""The outcome of a request on one side: verdict, resulting object, and wanted creations, patches and deletions.
 
 Objects are compared by their JSON. Elements of some lists, such as containers or volumes, are known by a name and do
 nothing in order: two objects that differ only in such an order are the same, and the difference is counted.
@@ -38,7 +38,7 @@ MAY_REPEAT: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one side does with a request: whether it blocks it, the object that it leaves, what it wants done.
+    """The outcome of a request on one side: whether it is blocked, the resulting object, the wanted effects.
 
     `resource` and `effects` are texts in which the order of unordered lists does not show; `exact` is the object as it
     is left. `statuses` are those of all results; a side that matches nothing has none.

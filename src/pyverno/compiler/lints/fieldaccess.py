@@ -1,4 +1,4 @@
-"""Which fields of the object an expression in CEL reads, judged by its text.
+"""The fields of the object that an expression in CEL reads, judged by its text.
 
 The reader follows chains of fields, lists and macros from `object` on, and gives up at everything else; parsing and
 type checking cost a hundred times as much, and do not know the types of the policy's variables.

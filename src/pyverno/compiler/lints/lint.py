@@ -24,7 +24,7 @@ __all__ = ["Check", "CheckModule", "Diagnostic", "Edit", "Lint", "Problem", "Sev
 
 
 class Severity(StrEnum):
-    """How bad a finding is: `error` for what cannot work, `warning` for what is probably not meant."""
+    """The severity of a finding: `error` for what cannot work, `warning` for what is probably not meant."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -43,7 +43,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check found; `offset` is the character of the text at `path`, `key` points at the field's name."""
+    """One finding of a check; `offset` is the character of the text at `path`, `key` points at the field's name."""
 
     path: Path
     message: str

@@ -1,4 +1,4 @@
-"""What surrounds the check of a rule: its scope with the copies of autogen, the object it reads, the policy's settings.
+"""The frame of a rule's check: its scope with the copies of autogen, the object it reads, the policy's settings.
 
 Copies for pod controllers come from the engine's own autogen. A rule and its copies become one scope, in which the
 variable `pod` is the Pod or the template of the controller, and the checks are written once.

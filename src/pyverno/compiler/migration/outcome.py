@@ -1,4 +1,4 @@
-"""What comes of converting: notes for the reader, refusals with a code, and the error that features raise."""
+"""Outcomes of conversions: notes for the reader, refusals with a code, and the error that features raise."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class ControlTest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pod:
-    """What the checks look at: the pod, the version of the standards, and what excludes leave out."""
+    """The input of the checks: the pod, the version of the standards, and what excludes leave out."""
 
     root: Reference
     annotations: Cel

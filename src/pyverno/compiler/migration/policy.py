@@ -44,7 +44,7 @@ _ACTIONS: Final = {FailureAction.ENFORCE: ["Deny"], FailureAction.AUDIT: ["Audit
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """What became of one rule: the names of the policies that hold it, or why it stays.
+    """The conversion of one rule: the names of the policies that hold it, or why it stays.
 
     `counts` are the validations that it has in each of them.
     """
@@ -58,7 +58,7 @@ class RuleOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PolicyConversion:
-    """What became of a policy: new documents, and the old policy with the rules that are left, if any are."""
+    """The conversion of a policy: new documents, and the old policy with the rules that are left, if any are."""
 
     source: JSONObject
     documents: tuple[JSONObject, ...]

@@ -37,7 +37,7 @@ _OBJECT_META: Final = f"{_PREFIX}apis.meta.v1.ObjectMeta"
 
 
 class Shape(StrEnum):
-    """What a value is: a scalar, a list, an object with named fields, a map with free keys, or anything."""
+    """The shape of a value: a scalar, a list, an object with named fields, a map with free keys, or anything."""
 
     STRING = "string"
     INT = "integer"
@@ -53,7 +53,7 @@ class Shape(StrEnum):
 
 
 class Presence(StrEnum):
-    """How a field can be missing from an admitted object.
+    """The ways in which a field can be missing from an admitted object.
 
     `REQUIRED` is always there. `NONZERO` is left out when it is empty, false or 0, so it is never that. `OPTIONAL` can
     be missing and can hold a zero. `UNKNOWN` is the answer for what no schema describes.

@@ -52,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What requests a rule is for, in the terms of policies in CEL.
+    """The requests of a rule, in the terms of policies in CEL.
 
     `reads_users` means that a condition reads the user of the request, which a background scan does not know.
     """

@@ -47,7 +47,7 @@ _ESCAPES: Final = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\
 
 
 class Level(IntEnum):
-    """How strongly an expression binds, from the ternary to names and calls."""
+    """The binding strength of an expression, from the ternary to names and calls."""
 
     TERNARY = 0
     OR = 1

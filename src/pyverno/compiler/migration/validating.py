@@ -46,7 +46,7 @@ _CONNECT_TOO: Final = (*ANY_OPERATION, "CONNECT")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RulePart:
-    """What one rule becomes: the frame, match conditions, variables and validations of a policy."""
+    """The conversion of one rule: the frame, match conditions, variables and validations of a policy."""
 
     frame: Frame
     conditions: tuple[Condition, ...]

@@ -69,7 +69,7 @@ _USER = regex(
 
 @dataclass(frozen=True, slots=True)
 class _Allowed:
-    """Which variables a rule may use."""
+    """The variables that a rule may use."""
 
     background: bool
     target: bool

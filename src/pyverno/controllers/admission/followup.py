@@ -36,7 +36,7 @@ log = logging.getLogger("pyverno.followup")
 
 @dataclass(frozen=True, slots=True)
 class FollowupSettings:
-    """What follows a response: reports, UpdateRequests, and policies evaluated afterwards."""
+    """Settings of the work after a response: reports, UpdateRequests, and policies evaluated afterwards."""
 
     reports: ReportSettings
     updates: UpdateRequestSettings

@@ -50,7 +50,7 @@ log = logging.getLogger("pyverno.reports")
 
 @dataclass(frozen=True, slots=True)
 class ReportSettings:
-    """What is reported: nothing without `of_admission`, otherwise these kinds of rules with these results.
+    """The results to report: nothing without `of_admission`, otherwise these kinds of rules with these results.
 
     `most` bounds the reports on admission requests in the cluster, `max_waiting` the queue.
     """

@@ -24,7 +24,7 @@ __all__ = ["AdmissionSettings", "LeaderSettings"]
 
 @dataclass(frozen=True, slots=True)
 class LeaderSettings:
-    """What only the leader needs to know; the fields are those of `AdmissionSettings`."""
+    """Settings of the leader alone; the fields are those of `AdmissionSettings`."""
 
     namespace: str
     identity: str
@@ -77,19 +77,19 @@ class AdmissionSettings(ControllerSettings):
 
     @property
     def followup(self) -> FollowupSettings:
-        """What follows a response."""
+        """Settings of the work after a response."""
         updates = UpdateRequestSettings(self.namespace, self.background_account)
         return FollowupSettings(self.reports, updates, self.audit)
 
     @property
     def leader(self) -> LeaderSettings:
-        """What the leader works by."""
+        """Settings of the leader."""
         names = (each.name for each in fields(LeaderSettings))
         return LeaderSettings(**{name: getattr(self, name) for name in names})
 
     @property
     def state(self) -> StateSettings:
-        """What of the cluster is followed, and what policies may do."""
+        """Settings of the state of the cluster, and rights of policies."""
         return replace(
             self._shared_state(),
             protects_managed=self.protects_managed,

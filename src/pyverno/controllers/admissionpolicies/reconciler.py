@@ -53,7 +53,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What came of a policy: whether the cluster has its admission policy, and if not, why."""
+    """The generation for a policy: whether the cluster has its admission policy, and if not, why."""
 
     is_made: bool
     message: str = ""

@@ -1,4 +1,4 @@
-"""What handlers and policy controllers of the background controller work with."""
+"""The context of handlers and policy controllers of the background controller."""
 
 from __future__ import annotations
 

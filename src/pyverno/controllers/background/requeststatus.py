@@ -14,7 +14,7 @@ _MAX_MESSAGE: Final = 4096
 
 
 class Progress(NamedTuple):
-    """What of a status another controller may have written: conditions are ours."""
+    """The part of a status that another controller may have written: conditions are ours."""
 
     state: str
     message: str

@@ -42,7 +42,7 @@ log = logging.getLogger("pyverno.reports")
 
 @dataclass(frozen=True, slots=True)
 class ResultReportSettings:
-    """What is reported: these kinds of rules with these results.
+    """The results to report: these kinds of rules with these results.
 
     `max_reports` bounds the reports in the cluster, `max_waiting` the queue.
     """

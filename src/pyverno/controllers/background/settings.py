@@ -14,7 +14,7 @@ __all__ = ["BackgroundSettings"]
 
 @dataclass(frozen=True, slots=True)
 class BackgroundSettings(ControllerSettings):
-    """How the background controller works.
+    """Settings of the background controller.
 
     `workers` UpdateRequests are worked on at a time, and each rule may take `review_seconds`. The work is divided into
     `shards`, and each is done by one replica at a time. `scan_seconds` is the
@@ -34,5 +34,5 @@ class BackgroundSettings(ControllerSettings):
 
     @property
     def state(self) -> StateSettings:
-        """What of the cluster is followed, and what policies may do."""
+        """Settings of the state of the cluster, and rights of policies."""
         return replace(self._shared_state(), background_account=self.account)

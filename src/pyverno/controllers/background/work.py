@@ -1,4 +1,4 @@
-"""What a handler of UpdateRequests is: it does the work of one request, or names what it waits for.
+"""The interface of a handler of UpdateRequests: it does the work of one request, or names what it waits for.
 
 A handler may run again after it succeeded (a replica that ended before the request was deleted), so it works by the
 state of the cluster, never by what it did before.

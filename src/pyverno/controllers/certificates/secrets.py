@@ -89,7 +89,7 @@ class CertificateSettings:
 
     @property
     def renew_before(self) -> timedelta:
-        """How long before its end a certificate is renewed."""
+        """The time before its end at which a certificate is renewed."""
         return timedelta(days=self.renew_before_days)
 
 

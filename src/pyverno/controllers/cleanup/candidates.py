@@ -1,4 +1,4 @@
-"""Which objects a policy may select: the kinds that it names, where they are listed, and their pages."""
+"""The candidates of a policy: the kinds that it names, where they are listed, and their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of the cleanup controller work with."""
+"""The context of the parts of the cleanup controller."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ log = logging.getLogger("pyverno.cleanup")
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did: how many objects it selected and deleted, what failed, kinds left out, and why it was held."""
+    """The outcome of a run: numbers of selected and deleted objects, failures, kinds left out, the reason of a hold."""
 
     selected: int = 0
     deleted: int = 0

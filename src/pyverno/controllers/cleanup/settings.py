@@ -21,7 +21,7 @@ _REQUIRED: Final = tuple(gvr for gvr in DELETING_POLICIES if gvr.group == "kyver
 
 @dataclass(frozen=True, slots=True)
 class CleanupSettings(ControllerSettings):
-    """How the cleanup controller works.
+    """Settings of the cleanup controller.
 
     Schedules are read in `zone`. With `is_dry_run` nothing is deleted and no status is written. A policy that selects
     more than `max_deletions` objects of a kind waits for its author's confirmation (0 = no limit). Permissions and
@@ -46,7 +46,7 @@ class CleanupSettings(ControllerSettings):
 
     @property
     def state(self) -> StateSettings:
-        """What of the cluster is followed: policies that delete, and all exceptions from them."""
+        """The state of the cluster to follow: policies that delete, and all exceptions from them."""
         return replace(
             self._shared_state(),
             protects_managed=self.protects_managed,

@@ -103,7 +103,7 @@ class TimesToLive:
         return self._kinds.is_idle and self._objects.is_idle and self._watches.are_synced
 
     def __len__(self) -> int:
-        """How many objects have a time to live that is not over."""
+        """The number of objects whose time to live is not over."""
         return len(self._agenda)
 
     async def run(self) -> None:

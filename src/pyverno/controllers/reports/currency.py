@@ -1,4 +1,4 @@
-"""Which results still have a policy and a rule: those of deleted ones, and of policies without reports, are dropped."""
+"""Results that still have a policy and a rule: those of deleted ones, and of policies without reports, are dropped."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class ReportFilter:
 
 
 class ScanContext:
-    """What the objects of one resource and namespace are evaluated with; a changed one is another object.
+    """The context of evaluations for one resource and namespace; a changed one is another object.
 
     `mutations` are those policies of the plan that may be about these objects.
     """
@@ -103,7 +103,7 @@ def labels_of(body: JSONObject) -> dict[str, str]:
 
 
 class Outcome:
-    """What came of an evaluation, as far as it must be remembered; objects with the same results share one.
+    """The outcome of an evaluation, as far as it must be remembered; objects with the same results share one.
 
     `digest` is that of the results; `reads_host` means that they may change while the object does not.
     """

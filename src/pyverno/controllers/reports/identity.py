@@ -1,4 +1,4 @@
-"""What names an object for reports: its resource whatever the version, its namespace and its uid."""
+"""The identity of an object in reports: its resource whatever the version, its namespace and its uid."""
 
 from __future__ import annotations
 

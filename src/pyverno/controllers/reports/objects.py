@@ -100,7 +100,7 @@ class Bucket:
 
 
 class _Dictionary:
-    """What the objects of a kind have in common; complete after a few samples, and then fixed."""
+    """Text that the objects of a kind share; complete after a few samples, and then fixed."""
 
     __slots__ = ("_packer", "_samples", "_unpacker", "text")
 

@@ -1,4 +1,4 @@
-"""What background scans evaluate: which policies, on which kinds, and what makes a result out of date.
+"""The plan of background scans: which policies, on which kinds, and what makes a result out of date.
 
 Derived from compiled policies, autogen included. Admission-only policies, those that the API server has a copy of, and
 those that are not to be reported are left out, and so are exceptions that are not for background scans.

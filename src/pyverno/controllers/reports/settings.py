@@ -19,7 +19,7 @@ def _take_all(_kind: GVK, _namespace: str, _name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ScanSettings:
-    """How objects are scanned.
+    """Settings of scans.
 
     `workers` threads evaluate. What reads more than the object is evaluated again every `interval_seconds`. The bodies
     of objects may take `memory_bytes` (0 = no limit); those beyond are read again when they are needed. `takes` tells
@@ -35,7 +35,7 @@ class ScanSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReportsSettings(ControllerSettings):
-    """How the reports controller works.
+    """Settings of the reports controller.
 
     `scans` turns background scans on, `aggregates` the use of ephemeral reports, `stores` the writing of reports.
     `uses_openreports` writes Reports of openreports.io. `skips_filters` scans objects that resourceFilters exclude.

@@ -1,4 +1,4 @@
-"""What the leader of the reports controllers does in one term: scan, collect, write.
+"""The work of the leader of the reports controllers in one term: scan, collect, write.
 
 A term begins with nothing and ends without a trace: what it would have to remember is in the cluster.
 """

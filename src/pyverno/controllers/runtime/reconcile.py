@@ -69,7 +69,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class LoopSettings:
-    """How a controller works.
+    """Settings of a controller's loop.
 
     `workers` keys are reconciled at a time. Added keys wait `settle_seconds`, so that a burst of changes is one
     reconcile. Every `resync_seconds` all keys are added (0: never). A key is given up after `max_retries` failures in a

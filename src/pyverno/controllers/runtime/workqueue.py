@@ -119,12 +119,12 @@ class WorkQueue(Generic[Key]):
         self._filled = asyncio.Event()
 
     def __len__(self) -> int:
-        """How many keys wait or are delayed."""
+        """The number of keys that wait or are delayed."""
         return len(self._dirty | self._delayed.keys())
 
     @property
     def failures(self) -> Mapping[Key, int]:
-        """How often each key has failed in a row."""
+        """The consecutive failures of each key."""
         return self._failures
 
     @property

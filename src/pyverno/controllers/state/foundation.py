@@ -1,4 +1,4 @@
-"""What every controller builds on: its clients, the hosts of rules, the state of the cluster, events and metrics.
+"""The foundation of every controller: its clients, the hosts of rules, the state of the cluster, events and metrics.
 
 A controller adds its own parts, starts them with `parts`, and ends all of them with `end`.
 """

@@ -37,7 +37,7 @@ class ControllerSettings:
 
     @property
     def state(self) -> StateSettings:
-        """What of the cluster is followed, and what policies may do."""
+        """Settings of the state of the cluster, and rights of policies."""
         return self._shared_state()
 
     def _shared_state(self) -> StateSettings:

@@ -1,4 +1,4 @@
-"""Which requests the API server must send for a policy: the `rules` of webhook configurations.
+"""The requests that the API server must send for a policy: the `rules` of webhook configurations.
 
 Rules are sets of single entries, one operation on one resource each, so that those of several policies can be united,
 thinned out and written again in one order. (Kyverno: pkg/controllers/webhook)

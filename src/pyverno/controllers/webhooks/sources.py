@@ -1,4 +1,4 @@
-"""What webhook configurations are made from, and one webhook on its way into a configuration: values only."""
+"""The sources of webhook configurations, and one webhook on its way into a configuration: values only."""
 
 from __future__ import annotations
 

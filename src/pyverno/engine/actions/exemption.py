@@ -1,4 +1,4 @@
-"""What most actions do when a PolicyException applies: the whole rule is skipped."""
+"""The effect of a PolicyException on most actions: the whole rule is skipped."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = ["Change", "ForeachChange", "MutateElements", "MutateExisting", "Mutat
 
 
 class Change(Protocol):
-    """What a mutate rule does to one object."""
+    """The change of one object by a mutate rule."""
 
     @property
     def nothing(self) -> str:

@@ -255,7 +255,7 @@ class ConstraintMatcher:
 
 @dataclass(frozen=True, slots=True)
 class _KindNames:
-    """How a kind looks to rules: its resource, other names of that resource, and its scope (None = unknown)."""
+    """The names of a kind for rules: its resource, other names of that resource, and its scope (None = unknown)."""
 
     gvr: GVR
     others: tuple[GVR, ...]

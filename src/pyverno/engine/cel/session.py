@@ -1,4 +1,4 @@
-"""What CEL expressions of a policy see, and how they are run: bindings, lazy variables, budgets.
+"""The session of a policy's CEL expressions: bindings, lazy variables, budgets.
 
 One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it.
 Errors are typed; what they mean for the request is the action's business.

@@ -1,4 +1,4 @@
-"""Which values of a rule are named and not held: those of the cluster, of registries, of services, and of Secrets.
+"""Values of a rule that are named and not held: those of the cluster, of registries, of services, and of Secrets.
 
 The answer is found in the texts of the rule, before it runs: an expression that mentions the name of such an entry, or
 whose text does not show what it reads, is taken to hold its value. This module must never look at a value to decide.
@@ -61,7 +61,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 class Confidence:
-    """What one rule may show. `names` maps variables that hold foreign values to where those come from."""
+    """The values that one rule may show. `names` maps variables that hold foreign values to where those come from."""
 
     __slots__ = ("_cel", "_hides_object", "_names", "_paths", "_texts_of")
 

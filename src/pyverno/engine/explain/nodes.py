@@ -230,14 +230,14 @@ class ExceptionNode:
 
 @dataclass(frozen=True, slots=True)
 class PatchNode:
-    """What a rule changed of the object, as JSON patch operations."""
+    """The change of the object by a rule, as JSON patch operations."""
 
     operations: tuple[JSONObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EffectNode:
-    """What a rule wants to be done to another object: `create`, `patch` or `delete`."""
+    """The effect of a rule on another object: `create`, `patch` or `delete`."""
 
     action: str
     target: str

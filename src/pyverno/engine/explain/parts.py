@@ -184,7 +184,7 @@ class RecordedExemption:
 
     @property
     def allowances(self) -> Mapping[str, JSON]:
-        """What expressions see as `exceptions`."""
+        """The variable `exceptions` of expressions."""
         return self._inner.allowances
 
     @property

@@ -1,4 +1,4 @@
-"""Which fields of the object an expression names, found in its text: where a change of the object could matter.
+"""The fields of the object that an expression names, where a change of the object could matter.
 
 The answer is a guess that the engine checks: a field too many costs a review, and one that is missed only makes an
 explanation poorer.

@@ -24,7 +24,7 @@ _VERSION: Final = 1
 
 
 class ImageStatus(StrEnum):
-    """What a rule found of an image."""
+    """The result of a rule for an image."""
 
     PASS = "pass"  # noqa: S105 - a status, not a password
     FAIL = "fail"

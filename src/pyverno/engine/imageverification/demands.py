@@ -1,4 +1,4 @@
-"""What one entry of verifyImages demands of an image: attestors of signatures, and attestations with theirs."""
+"""The demands of one entry of verifyImages: attestors of signatures, and attestations with theirs."""
 
 from __future__ import annotations
 

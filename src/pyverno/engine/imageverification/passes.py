@@ -17,7 +17,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class PassKey(NamedTuple):
-    """What passed: the image's repository and digest, and a hash of everything that was demanded."""
+    """The key of a passed check: the image's repository and digest, and a hash of everything that was demanded."""
 
     repository: str
     digest: str

@@ -22,7 +22,7 @@ __all__ = ["Attestor", "AttestorSet", "Identity", "TextMatch", "constraints_of",
 
 
 class Rule(StrEnum):
-    """How a text is compared."""
+    """The comparison of a text."""
 
     EXACT = "exact"
     WILDCARD = "wildcard"

@@ -144,7 +144,7 @@ class _Own:
 
 @dataclass(frozen=True, slots=True)
 class _Logs:
-    """Which logs and time stamps are demanded."""
+    """The demanded logs and time stamps."""
 
     log_required: bool
     log_keys: tuple[PublicKey, ...]

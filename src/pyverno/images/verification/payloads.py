@@ -1,4 +1,4 @@
-"""What is signed: the payload of cosign's simple signing, and in-toto statements in DSSE envelopes."""
+"""Signed payloads: that of cosign's simple signing, and in-toto statements in DSSE envelopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a registry holds about an image, as bytes that nothing has read yet."""
+"""Stored artifacts of an image, as bytes that nothing has read yet."""
 
 from __future__ import annotations
 

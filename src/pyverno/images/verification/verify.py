@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must be signed: the digest of the image (`sha256:…`), and a statement of which predicate type."""
+    """The content that must be signed: the digest of the image (`sha256:…`), and the type of the predicate."""
 
     digest: str
     predicate_type: str
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SetFinding:
-    """How many entries of a set have signed, and all that was tried."""
+    """The number of entries of a set that have signed, and all attempts."""
 
     path: str
     verified: int

@@ -136,7 +136,7 @@ class SchemaTree:
 
     @cached_property
     def list(self) -> ListType | None:
-        """How lists of the type merge; None when it allows none."""
+        """The merge rules of lists of the type; None when it allows none."""
         if self._type not in ("", "array") or self._name in _UNTYPED_NAMES:
             return None
         items = self._schema.get("items")
@@ -148,7 +148,7 @@ class SchemaTree:
 
     @cached_property
     def map(self) -> MapType | None:
-        """How maps of the type merge; None when it allows none."""
+        """The merge rules of maps of the type; None when it allows none."""
         if self._type not in ("", "object") or self._name in _UNTYPED_NAMES:
             return None
         properties = self._schema.get("properties")

@@ -290,7 +290,7 @@ def load_documents(
 
 
 def _read(source: _Source, file: str, unique_keys: bool) -> JSON:
-    """What libyaml reads, which most documents do not need."""
+    """Read a text with libyaml, which most documents do not need."""
     from pyverno.kube.yaml.events import Fault, build_value
 
     try:

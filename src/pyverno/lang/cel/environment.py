@@ -59,7 +59,7 @@ _TYPE_NAMES: dict[str, Type] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:
-    """What a tuple of libraries brings, put together: functions, macros, variables and constants by name."""
+    """The content of a tuple of libraries: functions, macros, variables and constants by name."""
 
     libraries: tuple[Library, ...]
     functions: Mapping[str, tuple[Overload, ...]]
@@ -83,7 +83,7 @@ def _join(libraries: tuple[Library, ...]) -> Joined:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Environment:
-    """What an expression may use, and how it is checked and charged.
+    """The names that an expression may use, and the rules of its checks and cost.
 
     `homogeneous` refuses list and map literals of mixed types; `literal_checks` adds Kubernetes' compile-time checks
     of duration, timestamp and regex literals, `format_checks` those of `format` before strings version 4;

@@ -30,7 +30,7 @@ __all__ = ["EvaluationSettings", "Program", "SubExpression"]
 
 
 class EvaluationSettings(Protocol):
-    """What a program keeps of its environment."""
+    """The settings that a program keeps of its environment."""
 
     @property
     def structs(self) -> StructProvider:
@@ -39,7 +39,7 @@ class EvaluationSettings(Protocol):
 
     @property
     def cost_rules(self) -> CostRules:
-        """How cost is counted."""
+        """The rules for counting cost."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""What calls take: the steps that a function needs for its operands, declared beside its signatures.
+"""The work of calls: the steps that a function needs for its operands, declared beside its signatures.
 
 A step takes roughly a microsecond of one processor. The call site charges the steps to the budget of the review before
 the call; they are not part of the cost that cel-go counts. A call of more than `LONGEST_CALL` steps is rejected,

@@ -1,4 +1,4 @@
-"""What a call of a function costs: a price for reading its arguments, and limits for what cannot be interrupted.
+"""The cost of calling a function: a price for reading its arguments, and limits for what cannot be interrupted.
 
 Every function declares its cost where it is registered; the call is charged before the function sees an argument.
 """

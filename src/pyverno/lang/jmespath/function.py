@@ -1,4 +1,4 @@
-"""What a JMESPath function is: name, signature, note, implementation, and the check of its arguments.
+"""A JMESPath function: name, signature, note, implementation, and the check of its arguments.
 
 Each function is one registration: a decorated Python function whose docstring explains it and shows examples, each a
 line ``>>> expression`` followed by its result as JSON (or by ``error: text``).

@@ -1,4 +1,4 @@
-"""What the closures and the functions know about values: the missing key, truth, types and sizes."""
+"""Values as closures and functions see them: the missing key, truth, types and sizes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Observer(Protocol):
 
 
 class _Build(NamedTuple):
-    """How closures are made: numbers as floats (anyPattern), and the observer if there is one."""
+    """Settings for making closures: numbers as floats (anyPattern), and the observer if there is one."""
 
     floats: bool
     observer: Observer | None = None

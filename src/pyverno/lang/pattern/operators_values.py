@@ -1,4 +1,4 @@
-"""What texts of conditions may stand for: durations, quantities, numbers. Parsed as Go does, never raising."""
+"""Values that texts of conditions stand for: durations, quantities, numbers. Parsed as Go does, never raising."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Outcome:
 
     @property
     def message(self) -> str:
-        """What is wrong, or why the pattern does not apply; raises ExpressionError when that is nested too deeply."""
+        """The fault, or the reason why the pattern does not apply; raises ExpressionError for too deep nesting."""
         try:
             return self.problem.describe() if self.problem is not None else ""
         except RecursionError:

@@ -1,4 +1,4 @@
-"""What a condition costs beyond reading its sides once: wildcards that meet every item of the other side.
+"""The cost of a condition beyond reading its sides once: wildcards that meet every item of the other side.
 
 Membership compares items without wildcards by a set, so only items with wildcards cost a comparison each.
 """

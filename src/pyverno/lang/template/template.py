@@ -52,7 +52,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class TemplateProblem:
-    """What is wrong with a template: the steps to the text at fault, and the offset of the character in it.
+    """A fault of a template: the steps to the text at fault, and the offset of the character in it.
 
     `offset` is None where the whole document is at fault; `in_key` means that the text is the last step itself.
     """

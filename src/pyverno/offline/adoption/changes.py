@@ -1,4 +1,4 @@
-"""What changed since a commit: the documents of files that git sees changed, compared with those of the commit.
+"""Changes since a commit: the documents of files that git sees changed, compared with those of the commit.
 
 The git program does the work, in the working folder, without hooks and without programs that a repository configures.
 """

@@ -55,7 +55,7 @@ __all__ = [
 
 
 class ParameterNotFoundAction(StrEnum):
-    """What a binding without any parameter does."""
+    """The behaviour of a binding without any parameter."""
 
     ALLOW = "Allow"
     DENY = "Deny"
@@ -83,7 +83,7 @@ class ParamRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionSpec:
-    """What the specs of both policy kinds have in common."""
+    """The common part of the specs of both policy kinds."""
 
     match_constraints: MatchConstraints | None = None
     match_conditions: tuple[NamedExpression, ...] = ()

@@ -39,7 +39,7 @@ __all__ = [
 
 
 class EvaluationMode(StrEnum):
-    """What kind of input a policy judges."""
+    """The kind of input that a policy judges."""
 
     KUBERNETES = "Kubernetes"
     JSON = "JSON"
@@ -48,7 +48,7 @@ class EvaluationMode(StrEnum):
 
 
 class ValidationAction(StrEnum):
-    """What a failed validation does to a request."""
+    """The effect of a failed validation on a request."""
 
     DENY = "Deny"
     AUDIT = "Audit"
@@ -56,7 +56,7 @@ class ValidationAction(StrEnum):
 
 
 class PatchType(StrEnum):
-    """How a mutation is written."""
+    """The form of a mutation."""
 
     APPLY_CONFIGURATION = "ApplyConfiguration"
     JSON_PATCH = "JSONPatch"
@@ -94,7 +94,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Autogen:
-    """What is made out of a policy: copies for pod controllers (None = all of them), an admission policy."""
+    """Objects made from a policy: copies for pod controllers (None = all of them), an admission policy."""
 
     pod_controllers: tuple[str, ...] | None = None
     admission_policy: bool = False

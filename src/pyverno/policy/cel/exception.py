@@ -43,7 +43,7 @@ class PolicyReference:
 
 @dataclass(frozen=True, slots=True)
 class CelExceptionSpec:
-    """Which policies let which resources through, until when, and how that is reported.
+    """The exempted policies and resources, the end of the exemption, and its report.
 
     With `images` or `allowed_values` the policies still run, and their expressions see these lists.
     """

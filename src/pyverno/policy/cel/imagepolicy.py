@@ -151,7 +151,7 @@ class Tuf:
 
 @dataclass(frozen=True, slots=True)
 class Cosign:
-    """How signatures made with cosign are verified."""
+    """The verification of signatures made with cosign."""
 
     key: Key | None = None
     keyless: Keyless | None = None
@@ -165,7 +165,7 @@ class Cosign:
 
 @dataclass(frozen=True, slots=True)
 class Notary:
-    """How signatures made with notation are verified."""
+    """The verification of signatures made with notation."""
 
     certs: Given | None = None
     tsa_certs: Given | None = None
@@ -193,7 +193,7 @@ class Attestation:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How registries are logged in to."""
+    """Credentials for registries."""
 
     allow_insecure_registry: bool = False
     providers: tuple[CredentialProvider, ...] = ()
@@ -226,7 +226,7 @@ class ImageValidatingSpec(CelSpec):
 
     @property
     def actions(self) -> tuple[ValidationAction, ...]:
-        """What a failed validation does, Deny when nothing is written."""
+        """The effects of a failed validation; the default is Deny."""
         return self.validation_actions or (ValidationAction.DENY,)
 
     def expressions(self) -> Iterator[Expression]:

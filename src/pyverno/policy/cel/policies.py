@@ -68,7 +68,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TargetConstraints:
-    """Which existing resources are mutated: constraints, or an expression that returns them."""
+    """The existing resources to mutate: constraints, or an expression that returns them."""
 
     constraints: MatchConstraints = field(default_factory=MatchConstraints)
     expression: Expression | None = None
@@ -91,7 +91,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CelSpec:
-    """What the specs of the CEL kinds have in common."""
+    """The common part of the specs of the CEL kinds."""
 
     match_constraints: MatchConstraints | None = None
     match_conditions: tuple[NamedExpression, ...] = ()
@@ -118,7 +118,7 @@ class ValidatingSpec(CelSpec):
 
     @property
     def actions(self) -> tuple[ValidationAction, ...]:
-        """What a failed validation does, Deny when nothing is written."""
+        """The effects of a failed validation; the default is Deny."""
         return self.validation_actions or (ValidationAction.DENY,)
 
     def expressions(self) -> Iterator[Expression]:

@@ -1,4 +1,4 @@
-"""What a person may look at by their own Kubernetes rights: the namespaces whose reports they may list.
+"""Rights of a user in Kubernetes: the namespaces whose reports the user may list.
 
 The API server decides, by SubjectAccessReviews with the user name and groups of the login. An answer is used again for
 a minute; without an answer nothing is shown. A login never counts for the names that Kubernetes reserves

@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What surrounds a cursor: the path of the value or key, and the text of its line or block up to the cursor.
+    """The surroundings of a cursor: the path of the value or key, and the text of its line or block up to the cursor.
 
     With `is_key`, `path` is that of the mapping, and `before` the part of the key that is written; `column` is where it
     begins. `siblings` are the other keys of the mapping.

@@ -1,4 +1,4 @@
-"""What an editor offers: completions at a cursor, and documentation of the word under it."""
+"""Suggestions for editors: completions at a cursor, and documentation of the word under it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of notices, for `/metrics` and the page of targets."""
+"""Counts of notices, for `/metrics` and the page of targets."""
 
 from __future__ import annotations
 

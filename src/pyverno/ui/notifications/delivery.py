@@ -48,7 +48,7 @@ class DeliveryError(HostError):
 
 
 class Target(Protocol):
-    """What sends deliveries; made anew, with secrets as they are then, after each failure."""
+    """Sender of deliveries; made anew, with current secrets, after each failure."""
 
     async def send(self, delivery: Delivery) -> None:
         """Send a delivery; raises DeliveryError, whose text holds neither a secret nor what the receiver answered."""

@@ -1,4 +1,4 @@
-"""Which changes a target gets: the filter grammar of the pages (`where`), and the keys of Policy Reporter (`filter`).
+"""Filters of a target: the grammar of the pages (`where`), and the keys of Policy Reporter (`filter`).
 
 A result of the cluster itself passes Policy Reporter's `namespaces`, as there; `where: namespace=team-*` excludes it.
 """

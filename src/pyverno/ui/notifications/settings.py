@@ -71,7 +71,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Keepalive:
-    """What a webhook is sent every so many seconds, whether results change or not."""
+    """A message that a webhook gets at intervals, whether results change or not."""
 
     seconds: int
     params: Mapping[str, JSON] = field(repr=False)

@@ -1,4 +1,4 @@
-"""What an API server of one Kubernetes version does to objects before policies see them.
+"""The defaults and changes that an API server of one Kubernetes version makes before policies see an object.
 
 Kinds that it does not serve are refused, fields that it does not know are dropped with a warning, and its defaults are
 filled in. Custom kinds are those of the visitor's definitions, with the fields and defaults of their schemas.

@@ -73,7 +73,7 @@ async def _to_folder(request: web.Request) -> web.StreamResponse:
 
 
 class _OwnRoutes:
-    """What every page needs: configuration, health, live updates, views."""
+    """Routes of every page: configuration, health, live updates, views."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class StoreUnavailableError(HostError):
 
 
 class Role(StrEnum):
-    """What a connection is for; a writer's is never replaced silently, since its lock ends with it."""
+    """The purpose of a connection; a writer's is never replaced silently, since its lock ends with it."""
 
     READER = "reader"
     WRITER = "writer"
@@ -47,7 +47,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the databases write differently.
+    """Differences between the SQL of databases.
 
     `glob` makes a condition of a column and a pattern (`*`, `?`, `[x]`), `like` is the operator that ignores case,
     `property_of` makes the text at a key of a column that may hold a JSON object, with the value for its `?`, and
@@ -79,7 +79,7 @@ class Connection(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """What statements have to heed."""
+        """The dialect of statements."""
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:

@@ -31,7 +31,7 @@ _NONE: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What results to select; fields without patterns select everything.
+    """A selection of results; fields without patterns select everything.
 
     `fields` holds patterns by field, `properties` and `labels` by key; `since` and `until` bound the last change
     (seconds since 1970). `excluded_kinds` are left out of the results of single sources.

@@ -1,4 +1,4 @@
-"""What a filter selects within a scope: how many results, and how the database reaches them.
+"""Selection by a filter within a scope: how many results, and how the database reaches them.
 
 Where series alone decide, they give the number. Else the narrowest part of the filter that an index answers gives the
 results; above a bound, they are counted no further.

@@ -1,3 +1,3 @@
-"""What goes with policies of rules: cleanup policies, exceptions, suites, and the table of names that these follow."""
+"""Documents beside policies of rules: cleanup policies, exceptions, suites, and the table of their new names."""
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ __all__ = ["Companion", "convert_companion"]
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """What became of a document, and the policies without which neither side of it can be judged."""
+    """The conversion of a document, and the policies without which neither side of it can be judged."""
 
     conversion: PolicyConversion
     old: tuple[JSONObject, ...] = ()

@@ -1,4 +1,4 @@
-"""Which policies take the place of which rules: what exceptions, suites and reports are rewritten by."""
+"""The table of rules and the policies that replace them, by which exceptions, suites and reports are rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the names of JMESPath are read in CEL: `request.object`, `element`, entries of the context."""
+"""Translation of the names of JMESPath to CEL: `request.object`, `element`, entries of the context."""
 
 from __future__ import annotations
 

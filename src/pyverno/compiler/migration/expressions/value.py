@@ -1,4 +1,4 @@
-"""What a JMESPath expression becomes on its way to CEL: a value with its type, and the test whether it is null.
+"""A JMESPath expression on its way to CEL: a value with its type, and the test whether it is null.
 
 JMESPath has one nothing, null, and reads a missing field as null; CEL has errors, nulls and optionals. A `Value` keeps
 the CEL text that gives the value where there is one apart from the condition under which there is one, so that each
@@ -105,7 +105,7 @@ class Value:
 
     @property
     def shape(self) -> Shape:
-        """What kind of value it is when it is not null."""
+        """The shape of the value when it is not null."""
         return self.schema.shape
 
     @property

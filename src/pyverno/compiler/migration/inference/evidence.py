@@ -1,4 +1,4 @@
-"""What rules show about one value, and the schema that follows from it."""
+"""Evidence of rules about one value, and the schema that follows from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def type_of(value: JSON) -> str:
 
 
 class Evidence:
-    """What rules show about one value: its types, its fields, its entries, its elements.
+    """Evidence of rules about one value: its types, its fields, its entries, its elements.
 
     >>> found = Evidence()
     >>> found.field("replicas").show("integer")

@@ -1,4 +1,4 @@
-"""What patterns, and patches of the same form, show about the fields that they name."""
+"""Evidence of patterns, and of patches of the same form, about the fields that they name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JMESPath expressions show about the fields that they read."""
+"""Evidence of JMESPath expressions about the fields that they read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["NOTHING", "Places", "place_of", "read_query"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """What an expression gives: places of the object, a list that it makes of others, or a map of named values.
+    """The result of an expression: places of the object, a list that it makes of others, or a map of named values.
 
     `is_mixed` marks a list whose elements were written one by one, so that they need not be of one type.
     """

@@ -30,7 +30,7 @@ _NAME: Final = regex(r"\{\{-?\s*element[0-9]*\.name\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """What all loops of a rule share: the object, tests of conditions, notes."""
+    """The common part of all loops of a rule: the object, tests of conditions, notes."""
 
     root: Place
     holds: Holds

@@ -36,7 +36,7 @@ Holds = Callable[[JSON, Place, str], Cel]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a part of an overlay changes, and the conditions under which the patch that it belongs to applies."""
+    """The changes of a part of an overlay, and the conditions under which the patch that it belongs to applies."""
 
     changes: tuple[Change, ...] = ()
     gates: tuple[Cel, ...] = ()

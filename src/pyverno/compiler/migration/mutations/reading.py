@@ -20,7 +20,7 @@ Conditions = Callable[[JSON, Names, str], Cel]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleExpressions:
-    """What expressions of a rule are in CEL, under the names that they may use."""
+    """The expressions of a rule in CEL, under the names that they may use."""
 
     names: Names
     preconditions: Conditions

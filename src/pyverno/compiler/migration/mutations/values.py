@@ -13,7 +13,7 @@ __all__ = ["Expressions", "has_variable", "write_text", "write_value"]
 
 
 class Expressions(Protocol):
-    """What the variables and conditions of a rule are in CEL, at one place of it."""
+    """The variables and conditions of a rule in CEL, at one place of it."""
 
     def value(self, text: str, path: str) -> Cel:
         """Return the value of a text with variables; raises UnconvertibleError."""

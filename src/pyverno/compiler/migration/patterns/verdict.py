@@ -39,7 +39,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """How patterns are read: numbers as floats (anyPattern), the types of fields without a schema, variables in use."""
+    """The context of patterns: numbers as floats (anyPattern), types of fields without a schema, used variables."""
 
     floats: bool = False
     assumes_types: bool = False

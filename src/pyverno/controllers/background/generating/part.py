@@ -44,7 +44,7 @@ _MAX_MISSED: Final = 10_000
 
 
 class _Shard:
-    """What keeps the generated objects of a shard in step, and what was missed while another replica held it."""
+    """The synchronization of a shard's generated objects, and changes missed while another replica held it."""
 
     __slots__ = ("keep", "missed")
 

@@ -1,4 +1,4 @@
-"""What the life of generated objects depends on, read from policies as written: one value for each generating rule."""
+"""Facts about generating rules that generated objects depend on, read from policies as written."""
 
 from __future__ import annotations
 

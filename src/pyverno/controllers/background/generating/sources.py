@@ -1,4 +1,4 @@
-"""What generated objects are made from: copied objects, followed by watches of their own, and served from memory.
+"""Sources of generated objects: copied objects, followed by watches of their own, and served from memory.
 
 A rule that copies an object follows it from then on, one watch for each object or list; a change wakes the rules that
 read it. An evaluation gets a followed object from memory, because whatever it misses wakes the rule again.

@@ -15,7 +15,7 @@ __all__ = ["GenerationKey", "Work", "rule_key"]
 
 @dataclass(frozen=True, slots=True)
 class GenerationKey:
-    """What generated objects are kept in step for: a rule ("" for a policy in CEL) and its trigger."""
+    """The key of generated objects: a rule ("" for a policy in CEL) and its trigger."""
 
     policy: Identity
     rule: str

@@ -37,7 +37,7 @@ Evaluate = Callable[[int], Awaitable[Review | None]]
 
 
 class Place(NamedTuple):
-    """What is written: for a rule and its trigger, an object or its subresource."""
+    """The place of a write: for a rule and its trigger, an object or its subresource."""
 
     rule: str
     target: ResourceRef

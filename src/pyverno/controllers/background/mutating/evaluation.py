@@ -1,4 +1,4 @@
-"""What works on requests to change existing objects: the policy, its evaluation on triggers and on what exists."""
+"""Evaluation of requests to change existing objects: the policy, its evaluation on triggers and on what exists."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Ask = Callable[[Subject], Request]
 
 @dataclass(slots=True)
 class _Attempts:
-    """What earlier attempts at a request left: the last error, and what they wrote, which is not written again."""
+    """Results of earlier attempts at a request: the last error, and what they wrote, which is not written again."""
 
     message: str = ""
     done: set[Place] = field(default_factory=set)
@@ -56,7 +56,7 @@ class _Attempts:
 
 
 class MutatingHandler:
-    """What both handlers share: the policy of a request, its trigger, and the objects of the cluster."""
+    """The common part of both handlers: the policy of a request, its trigger, and the objects of the cluster."""
 
     def __init__(self, context: BackgroundContext) -> None:
         """Take what the controller works with."""

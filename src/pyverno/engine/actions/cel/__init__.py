@@ -1,1 +1,1 @@
-"""What rules written in CEL do: one module per action."""
+"""The actions of rules written in CEL: one module per action."""

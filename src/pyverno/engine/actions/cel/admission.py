@@ -49,7 +49,7 @@ _BAD = (Status.FAIL, Status.ERROR)
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """Which parameters a policy gets: their kind, and a name or selector (no `name` and no `selector` = null)."""
+    """The parameters of a policy: their kind, and a name or selector (no `name` and no `selector` = null)."""
 
     api_version: str = ""
     kind: str = ""

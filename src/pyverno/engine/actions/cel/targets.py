@@ -34,7 +34,7 @@ _FAILED = "failed to evaluate policy: "
 
 @dataclass(frozen=True, slots=True)
 class CelTargets:
-    """Which existing objects: those that `matcher` selects, or what `expression` returns (an object, or a list object).
+    """The objects to change: those that `matcher` selects, or what `expression` returns (an object, or a list object).
 
     `conditions` are evaluated for each of them; one that does not hold leaves the object out.
     """

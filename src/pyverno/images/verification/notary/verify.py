@@ -34,7 +34,7 @@ _MAX_SHOWN: Final = 120
 
 
 class Level(StrEnum):
-    """How much of a signature must hold; Kyverno always demands `STRICT`."""
+    """The strictness of a verification; Kyverno always demands `STRICT`."""
 
     STRICT = "strict"
     PERMISSIVE = "permissive"
@@ -69,7 +69,7 @@ class NotaryAttestor:
 
 @dataclass(frozen=True, slots=True)
 class NotaryTarget:
-    """What must be signed: the descriptor of the image, as the registry resolved it, and the present time."""
+    """The target of a signature: the descriptor of the image, as the registry resolved it, and the present time."""
 
     digest: str
     size: int

@@ -1,4 +1,4 @@
-"""What the checker finds out about an expression: the type, reference and overload of every node."""
+"""The result of the checker for an expression: the type, reference and overload of every node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Checked", "Reference", "Resolution"]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What an identifier means: a local variable, a variable of the environment, or a constant."""
+    """The meaning of an identifier: a local variable, a variable of the environment, or a constant."""
 
     name: str
     local: bool = False
@@ -27,7 +27,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a call means: the function's full name, the overloads that may apply, and whether the target is gone."""
+    """The meaning of a call: the function's full name, the overloads that may apply, and whether the target is gone."""
 
     function: str
     overloads: tuple[Overload, ...]

@@ -38,7 +38,7 @@ class Unit:
 
     @property
     def fixed(self) -> int:
-        """What the unit costs at most without its loops."""
+        """The highest cost of the unit without its loops."""
         return self.frames[0]
 
     def charge(self, cost: int) -> None:

@@ -166,7 +166,7 @@ def errored(answer: Answer) -> bool:
 
 @function("error", f"{Answer.cel_type}.() -> string", work=instant)
 def error_(answer: Answer) -> str:
-    """How the authorizer failed, or an empty text."""
+    """The authorizer's error, or an empty text."""
     return answer.decision.error
 
 

@@ -26,7 +26,7 @@ _THIN: Final = "\u202f"
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """How one version of the library prints each clause."""
+    """The printers of one version of the library for each clause."""
 
     text: Callable[[Value], str]
     decimal: Callable[[Value], str]

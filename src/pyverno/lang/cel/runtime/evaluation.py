@@ -60,7 +60,7 @@ class CostMeter:
 
     @property
     def left(self) -> int:
-        """What may still be spent."""
+        """The budget that is left."""
         return self.limit - self.spent
 
 

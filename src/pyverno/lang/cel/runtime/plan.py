@@ -40,7 +40,7 @@ _CONVERSIONS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CostRules:
-    """How cost is counted: Kubernetes folds constants for free and does not charge `has()`."""
+    """Rules for counting cost: Kubernetes folds constants for free and does not charge `has()`."""
 
     folds_constants: bool = True
     presence_is_free: bool = True

@@ -1,4 +1,4 @@
-"""How a scalar becomes text when a function takes texts and numbers alike."""
+"""Conversion of scalars to text when a function takes texts and numbers alike."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class _Slot:
-    """What all patterns together ask of one key of a map."""
+    """The requirements of all patterns for one key of a map."""
 
     required: list[_Node] = field(default_factory=list)
     optional: list[_Node] = field(default_factory=list)

@@ -415,14 +415,14 @@ NAMESPACED_GENERATOR: Final = Library(
 
 @function("verifyImageSignatures", "(string, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_image_signatures(evaluation: Evaluation, image: str, attestors: Value) -> int:
-    """How many of the attestors verify the image's signature."""
+    """The number of attestors that verify the image's signature."""
     with _host_errors("failed to verify image", image, attestors):
         return evaluation.host.verify_image(image, list(attestors), None)
 
 
 @function("verifyAttestationSignatures", "(string, dyn, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_attestation_signatures(evaluation: Evaluation, image: str, attestation: Value, attestors: Value) -> int:
-    """How many of the attestors verify an attestation of the image."""
+    """The number of attestors that verify an attestation of the image."""
     with _host_errors("failed to verify attestation", image, attestation, attestors):
         return evaluation.host.verify_image(image, list(attestors), to_json(attestation))
 
