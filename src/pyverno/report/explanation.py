@@ -6,7 +6,7 @@ Lines are ASCII but for what policies and objects hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyverno.engine.explain.nodes import (
     BlockNode,
@@ -38,7 +38,7 @@ from pyverno.kube.json import JSON, encode
 if TYPE_CHECKING:
     from pyverno.engine.explain.change import Change
 
-__all__ = ["Line", "Places", "change_lines", "rule_lines"]
+__all__ = ["NO_PLACES", "Line", "Places", "change_lines", "rule_lines"]
 
 _ROOM = 100
 _MANY = 12
@@ -59,6 +59,10 @@ class Places(NamedTuple):
 
     of_object: Callable[[FieldPath], Location | None]
     of_rule: Callable[[RuleTrace, FieldPath], Location | None]
+
+
+NO_PLACES: Final = Places(lambda _: None, lambda *_: None)
+"""For objects and policies that stand in no file."""
 
 
 def rule_lines(trace: RuleTrace, places: Places) -> Iterator[Line]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import orjson
 
 from pyverno.cli.equivalent.admission import admission_of
-from pyverno.cli.migrate.certificate import raw_differences
+from pyverno.cli.migrate.certificate import host_of, raw_differences
 from pyverno.cli.progress import tracked
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.case import Case
@@ -33,12 +33,14 @@ from pyverno.offline.host import OfflineHost
 from pyverno.offline.manifests import load_manifests
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import read_objects
+from pyverno.report.explanation import NO_PLACES, rule_lines
 from pyverno.value import dataclass, replace
 from pyverno.version import __version__
 
 __all__ = ["EquivalentOptions", "run_equivalent"]
 
 _MOST_MISSED: Final = 5
+_MOST_RULES: Final = 3
 _SAME, _DIFFERENT, _BLIND, _UNUSABLE = 0, 1, 2, 3
 _OPERATIONS: Final = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
 
@@ -87,11 +89,14 @@ def run_equivalent(options: EquivalentOptions) -> int:
         documents = (*first.documents, *second.documents)
         definitions = known_definitions(documents, [each.value for each in _seeds(options.crds)], seeds)
         material = _material(options, documents, definitions)
+        admit = admission_of(options.kube_version, definitions)
+        host = host_of(documents, material, admit, seeds)
+        first, second = (replace(side, engine=Engine(side.engine.policies, host)) for side in (first, second))
     except PyvernoError as error:
         sys.stderr.write(f"Error: {error}\n")
         return _UNUSABLE
     comparison = compare(
-        Pair(first.engine, second.engine, admission_of(options.kube_version, definitions)),
+        Pair(first.engine, second.engine, admit),
         material,
         seeds=seeds,
         count=options.objects,
@@ -268,12 +273,20 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
         lines += ["by a request with", dump_yaml(sender).rstrip()]
     for name, side, outcome in (("old", first, found.first), ("new", second, found.second)):
         lines.append(f"{name} ({side.source}): {outcome.word}")
-        lines += [f"  {text}" for text in outcome.messages]
+        lines += [*_explain(side, found.case)] or [f"  {text}" for text in outcome.messages]
         if found.difference == "mutation" and not equal(outcome.exact, found.resource):
             lines.append("  leaves " + encode(outcome.exact))
         if found.difference == "effects":
             lines += [f"  {text}" for text in outcome.effects] or ["  nothing"]
     return "\n".join(lines) + "\n"
+
+
+def _explain(side: _Side, case: Case) -> Iterator[str]:
+    """Yield why a side decides as it does: what its rules looked at, or why none of them is for the request."""
+    traces = side.engine.explain(case.request()).rules
+    chosen = [trace for trace in traces if trace.results] or list(traces[:_MOST_RULES])
+    for trace in chosen:
+        yield from (f"  {'  ' * line.depth}{line.text}" for line in rule_lines(trace, NO_PLACES))
 
 
 def _check(options: EquivalentOptions, first: _Side, second: _Side) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from pyverno.compiler import compile_documents
+from pyverno.compiler.equivalence.cluster import cluster_objects, cluster_reads
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
 from pyverno.compiler.equivalence.coverage import BranchCoverage, branch_coverage
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
@@ -17,10 +18,21 @@ from pyverno.errors import raise_all
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.host import OfflineHost
+from pyverno.offline.objects import ObjectStore
 from pyverno.value import dataclass
 from pyverno.version import __version__
 
-__all__ = ["CERTIFICATE", "Settings", "Verification", "certified", "digest", "raw_differences", "record_of", "verify"]
+__all__ = [
+    "CERTIFICATE",
+    "Settings",
+    "Verification",
+    "certified",
+    "digest",
+    "host_of",
+    "raw_differences",
+    "record_of",
+    "verify",
+]
 
 CERTIFICATE: Final = "policies.pyverno.io/certificate"
 _OPERATIONS: Final = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
@@ -42,28 +54,31 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A comparison, and the branches of each side that its requests took."""
+    """A comparison, the branches of each side that its requests took, and the number of objects in its cluster."""
 
     comparison: Comparison
     old: BranchCoverage
     new: BranchCoverage
+    cluster: int = 0
 
 
 def verify(
     old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings, *, judges_deleted: bool = True
 ) -> Verification:
     """Judge generated objects by both sides; raises PyvernoError when a side does not compile."""
-    pair = Pair(_engine(old), _engine(new), settings.admit)
+    material = material_of((*old, *new), settings.definitions)
+    host = host_of((*old, *new), material, settings.admit, settings.seeds)
+    pair = Pair(_engine(old, host), _engine(new, host), settings.admit)
     found = compare(
         pair,
-        material_of((*old, *new), settings.definitions),
+        material,
         seeds=settings.seeds,
         count=settings.objects,
         seed=settings.seed,
         operations=_operations(new) if judges_deleted else _OPERATIONS[:2],
     )
-    sides = (branch_coverage(*side, found.sample) for side in ((pair.first, old), (pair.second, new)))
-    return Verification(found, *sides)
+    first, second = branch_coverage(pair.first, old, found.sample), branch_coverage(pair.second, new, found.sample)
+    return Verification(found, first, second, 0 if host.objects is None else len(host.objects))
 
 
 def _operations(new: Sequence[JSONObject]) -> tuple[Operation, ...]:
@@ -72,10 +87,21 @@ def _operations(new: Sequence[JSONObject]) -> tuple[Operation, ...]:
     return _OPERATIONS[:2] if generates else _OPERATIONS
 
 
-def _engine(documents: Sequence[JSONObject]) -> Engine:
+def host_of(
+    documents: Sequence[JSONObject], material: Material, admit: Admit, given: Sequence[JSONObject]
+) -> OfflineHost:
+    """Return a host with the cluster that the policies read: given objects, and generated ones of the same kinds."""
+    reads = cluster_reads(documents)
+    if not reads:
+        return OfflineHost()
+    store = ObjectStore(cluster_objects(reads, material, admit, given))
+    return OfflineHost(objects=store, targets=store)
+
+
+def _engine(documents: Sequence[JSONObject], host: OfflineHost) -> Engine:
     compilation = compile_documents(Document(body, "-", index) for index, body in enumerate(documents))
     raise_all(compilation.errors)
-    return Engine(PolicySet(compilation.policies, compilation.exceptions, asks_all=True), OfflineHost())
+    return Engine(PolicySet(compilation.policies, compilation.exceptions, asks_all=True), host)
 
 
 def digest(documents: Sequence[JSONObject]) -> str:
@@ -136,6 +162,7 @@ def record_of(
         "kubeVersion": settings.kube_version,
         "domain": "objects as an API server admits them: decoded, with defaults, valid",
         "inputs": dict(comparison.inputs),
+        **({"clusterObjects": verification.cluster} if verification.cluster else {}),
         "requests": dict(sorted(comparison.requests.items())),
         "refusedByTheSchema": comparison.refused,
         **raw_differences(comparison),

@@ -30,9 +30,9 @@ _MOST_RAW: Final = 200
 _SUBRESOURCE_SHARE: Final = 10
 """One request of so many is for a subresource that has a kind of its own, where one is matched."""
 
-_MOST_CASES: Final = 240
-_ALIKE: Final = 12
-"""Cases of one kind with the same verdicts that are kept as a sample."""
+_MOST_CASES: Final = 400
+_ALIKE: Final = 6
+"""Cases of one kind with the same verdicts and messages that are kept as a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class _Search:
         self.requests[case.name] += 1
         for side, outcome in zip(self.sides, outcomes, strict=True):
             _count(side, outcome, case.resource)
-        sort = (case.name, *(word for each in outcomes for word in (each.word, *each.statuses)))
+        sort = (case.name, *(word for each in outcomes for word in (each.word, *each.statuses, *each.messages)))
         self.alike[sort] += 1
         if self.alike[sort] <= _ALIKE and len(self.sample) < _MOST_CASES:
             self.sample.append(case)

@@ -61,6 +61,15 @@ def test_a_forgotten_list_is_found(cli: Run) -> None:
 
 
 @pytest.mark.usefixtures("sides")
+def test_a_difference_is_explained_on_both_sides(cli: Run) -> None:
+    """The field that one side refuses, and the expression that the other one found true."""
+    ran = cli("equivalent", "old.yaml", "forgetful.yaml", "--kind", "Pod")
+    old, _, new = ran.out.partition("new (forgetful.yaml): allow\n")
+    assert "    pattern: fail\n      spec.initContainers[0].image: wanted" in old
+    assert "spec.validations[0].expression: object.spec.containers.all(c, !c.image.endsWith(':latest')): true" in new
+
+
+@pytest.mark.usefixtures("sides")
 def test_the_same_seed_finds_the_same(cli: Run) -> None:
     """Word for word."""
     words = ("equivalent", "old.yaml", "forgetful.yaml", "--kind", "Pod", "--seed", "7")
