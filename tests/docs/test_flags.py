@@ -26,9 +26,9 @@ def test_flags_of_a_page_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     lines = [code for code in _INLINE.findall(_FENCE.sub("", text)) if code.startswith(("--", "pyverno "))]
     for language, body in _FENCE.findall(text):
-        if language in ("sh", "console"):
+        if language in ("", "sh", "console"):
             written = body.replace("\\\n", " ").splitlines()
-            lines += [line.removeprefix("$ ") for line in written if language == "sh" or line.startswith("$ ")]
+            lines += [line.removeprefix("$ ") for line in written if language != "console" or line.startswith("$ ")]
     assert [] == [line for line in lines if _unknown_flags(line)]
 
 
