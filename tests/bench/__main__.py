@@ -107,6 +107,7 @@ BENCHMARKS = (
     Benchmark("B22", "worst review of 64 KiB by the whole library / the median", worst.worst_ratio, 50),
     Benchmark("B23", "processor seconds to convert and test the slowest of 30 policies", migrating.one_seconds, 3.0),
     Benchmark("B23.many", "minutes for 300 policies with two workers", migrating.many_minutes, 5.0),
+    Benchmark("B23.analyze", "processor seconds to analyze 300 policies", migrating.analysis_seconds, 60),
     Benchmark("B17", "bytes for each of 10,000 objects with a time to live", cleanup.bytes_for_each_object, 2048),
     Benchmark("B17.late", "most seconds that a deletion comes after it is due", cleanup.worst_lateness, 2.0),
     Benchmark("B14.start", "sandbox started and stopped / python -c pass", sandbox.start_ratio),

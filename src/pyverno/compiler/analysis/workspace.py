@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import Final
 
 from pyverno.compiler.analysis.finding import Witness
 from pyverno.compiler.analysis.population import Population
 from pyverno.compiler.compile import Compilation
+from pyverno.compiler.equivalence.case import Case
+from pyverno.compiler.equivalence.circumstances import circumstances_of
 from pyverno.compiler.equivalence.shrinking import smallest
 from pyverno.engine.engine import Engine
 from pyverno.engine.explain.nodes import FieldPath
 from pyverno.engine.host import Host
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.request import Request, User
+from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.result import Status
 from pyverno.engine.rule import CompiledPolicy, CompiledRule, RuleInfo, Stage
 from pyverno.kube.json import JSONObject, equal
@@ -33,7 +36,11 @@ USER: Final = User(username="alice", groups=("system:authenticated",))
 RuleKey = tuple[str, str, str]
 """Kind and key of the policy, name of the rule."""
 
+Situation = tuple[User, Mapping[str, str]]
+"""A user, and the labels of a namespace."""
+
 _MOST_CHANGED: Final = 40
+_MOST_SITUATIONS: Final = 24
 _MOST_WAYS: Final = 3
 
 HostOf = Callable[[Sequence[JSONObject]], Host]
@@ -139,10 +146,10 @@ class Workspace:
                     verdicts.failed |= (status is Status.FAIL) << number
         return found
 
-    def statuses(self, engine: Engine, body: JSONObject) -> Mapping[RuleKey, Status]:
+    def statuses(self, engine: Engine, body: JSONObject, request: Request | None = None) -> Mapping[RuleKey, Status]:
         """Return the status of each validating rule on an object: the worst of its results."""
         found: dict[RuleKey, Status] = {}
-        for result in engine.review(_request(body), VALIDATING).results:
+        for result in engine.review(request or _request(body), VALIDATING).results:
             key = key_of(result.rule)
             found[key] = max(found.get(key, result.status), result.status, key=_SEVERITY.__getitem__)
         return found
@@ -161,6 +168,25 @@ class Workspace:
     def status(self, rule: CompiledRule, body: JSONObject) -> Status | None:
         """Return the status of one validating rule on an object, None when it does not match."""
         return self.statuses(self.engine_of(rule), body).get(key_of(rule.info))
+
+    @cached_property
+    def situations(self) -> tuple[Situation, ...]:
+        """Users and labels of namespaces that the policies distinguish, without the plain ones of other requests."""
+        found = circumstances_of(item.document.value for item in self.compilation.items if not item.errors)
+        by_others = [(user, found.namespaces[0]) for user in found.users[1:]]
+        elsewhere = [(found.users[0], labels) for labels in found.namespaces[1:]]
+        return (*by_others, *elsewhere)[:_MOST_SITUATIONS]
+
+    def status_pairs(
+        self, one: CompiledRule, other: CompiledRule, bodies: Sequence[JSONObject]
+    ) -> Iterator[tuple[Status | None, Status | None]]:
+        """Yield the statuses of two rules on objects for all situations; objects have neither users nor namespaces."""
+        for body, (user, labels) in product(bodies, self.situations):
+            request = Case(body, Operation.CREATE, user=user, labels=labels).request()
+            first, second = (
+                self.statuses(self.engine_of(rule), body, request).get(key_of(rule.info)) for rule in (one, other)
+            )
+            yield first, second
 
     def satisfied(self, rule: CompiledRule, body: JSONObject) -> Iterator[JSONObject]:
         """Yield an object that fails a rule, changed as little as makes it pass, each time in other fields."""

@@ -30,6 +30,7 @@ from pyverno.kube.json import JSONObject
 __all__ = ["check"]
 
 _FEWEST: Final = 4
+_FEW: Final = 4
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:
@@ -53,6 +54,12 @@ def _duplicate(
         tried += more
         if found is not None:
             return None
+    bodies = [*workspace.some(failed, _FEW), *workspace.some(passed, _FEW)]
+    if any(
+        (first is Status.FAIL) != (second is Status.FAIL)
+        for first, second in workspace.status_pairs(one, other, bodies)
+    ):
+        return None  # for some users or namespaces only
     both = (one, other)
     titles = tuple(title_of(rule.info) for rule in both)
 

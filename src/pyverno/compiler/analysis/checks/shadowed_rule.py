@@ -29,6 +29,7 @@ from pyverno.kube.json import JSONObject
 __all__ = ["check"]
 
 _FEWEST: Final = 2
+_FEW: Final = 4
 _SATISFIED: Final = 8
 """Objects that are changed to satisfy the stricter rule."""
 
@@ -66,6 +67,9 @@ def _shadow(workspace: Workspace, one: CompiledRule, other: CompiledRule) -> Obs
     found, tried = workspace.search(first.failed, second.passed, escapes)
     if found is not None:
         return None
+    pairs = workspace.status_pairs(one, other, workspace.some(first.failed, _FEW))
+    if any(mine is Status.FAIL and its is not Status.FAIL for mine, its in pairs):
+        return None  # for some users or namespaces only
     both = (one, other)
 
     def fails_both(body: JSONObject) -> bool:

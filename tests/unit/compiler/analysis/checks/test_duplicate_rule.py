@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.analysis import found, policy
 
 
@@ -29,4 +31,27 @@ def test_rules_for_other_kinds_are_no_duplicates() -> None:
       match: {any: [{resources: {kinds: [Secret]}}]}
       validate: {message: m, pattern: {metadata: {labels: {app: "?*"}}}}
     """)
+    assert [] == found(text, "PA201")
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "exclude: {any: [{subjects: [{kind: Group, name: admins}]}]}",
+        "exclude: {any: [{subjects: [{kind: ServiceAccount, namespace: ci, name: robot}]}]}",
+        "exclude: {any: [{resources: {namespaceSelector: {matchLabels: {env: test}}}}]}",
+    ],
+)
+def test_a_rule_that_leaves_some_requests_out_is_no_duplicate(scope: str) -> None:
+    """The user of all other requests, and namespaces without labels, do not tell them apart."""
+    text = policy(f"""
+    - name: all
+      match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}
+      validate: {{message: m, pattern: {{metadata: {{labels: {{team: "?*"}}}}}}}}
+    - name: some
+      match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}
+      {scope}
+      validate: {{message: m, pattern: {{metadata: {{labels: {{team: "?*"}}}}}}}}
+    """)
+    assert found(text.replace(scope, "skipBackgroundRequests: true"), "PA201")
     assert [] == found(text, "PA201")

@@ -57,3 +57,18 @@ def test_rules_with_one_way_out_in_common_do_not_shadow_each_other() -> None:
       validate: {message: m, anyPattern: [{data: {os: windows}}, {data: {escalate: never, root: never, mode: "7"}}]}
     """)
     assert [] == found(text, "PA202")
+
+
+def test_a_rule_for_all_users_is_not_shadowed_by_one_for_some() -> None:
+    """The second rule is stricter, but not for admins."""
+    text = policy("""
+    - name: weak
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {metadata: {labels: {team: "?*"}}}}
+    - name: strict
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      exclude: {any: [{subjects: [{kind: Group, name: admins}]}]}
+      validate: {message: m, pattern: {metadata: {labels: {team: "a?*"}}}}
+    """)
+    assert found(text.replace("exclude: {any: [{subjects: [{kind: Group, name: admins}]}]}", ""), "PA202")
+    assert [] == found(text, "PA202")
