@@ -16,6 +16,7 @@ from pyverno.value import dataclass
 if TYPE_CHECKING:
     from pyverno.engine.effects import Effect
     from pyverno.engine.rule import RuleInfo
+    from pyverno.images.verification.ledger import Ledger
 
 __all__ = [
     "AdmissionDetail",
@@ -112,11 +113,14 @@ class CelDetail(NamedTuple):
     """Detail of a CEL validation that failed: its position among the validations (-1: none of them was to blame).
 
     For a ValidatingAdmissionPolicy also the name of the binding and its validation actions, which then decide alone.
+    For an ImageValidatingPolicy that was evaluated, `checks` are the ledgers of all its verifications, with the image
+    and the attestor of each.
     """
 
     position: int = -1
     binding: str = ""
     actions: tuple[str, ...] = ()
+    checks: tuple[tuple[str, Ledger], ...] = ()
 
     @property
     def only_audits(self) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
-from pyverno.compiler import compile_documents
+from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.actions.verify_images import ImageBlock, VerifyImages
 from pyverno.engine.imageverification.demands import AttestationDemand, Demands
 from pyverno.engine.rule import CompiledPolicy, Family
@@ -16,53 +17,79 @@ from pyverno.registry.verification import DemandVerdict, ImageChecks
 
 __all__ = ["check_policies"]
 
-_ELSEWHERE = "use `pyverno apply --registry`"
+Review = Callable[[Compilation, str, str], Iterable[DemandVerdict]]
+"""Returns what a review decides by a policy, or by one of its rules, among the compiled policies."""
 
 
-def check_policies(path: str, content: bytes, image: str, checks: ImageChecks) -> Iterator[DemandVerdict]:
+class _NeedsReviewError(Exception):
+    """A rule depends on more than signatures: variables, or conditions on attestations."""
+
+
+def check_policies(
+    path: str, content: bytes, image: str, checks: ImageChecks, review: Review
+) -> Iterator[DemandVerdict]:
     """Yield what each demand of a file found; raises UsageError unless its policies demand something of the image.
 
-    Errors of the policies are raised, and so is UsageError for a demand that only a review can judge.
+    Policies in CEL, and rules whose demands depend on more than signatures, are judged by `review`. Errors of the
+    policies are raised.
     """
     compilation = compile_documents(load_documents(content, file=path))
     raise_all(compilation.errors)
     named = parse_image(image)
     is_demanded = False
     for policy in compilation.policies:
-        if policy.info.family is Family.IMAGES:
-            raise UsageError(f"{path}: {policy.info.kind} {policy.info.key} decides in CEL: {_ELSEWHERE}")
-        for rule, block in _blocks(policy, named):
-            for verdict in _check_block(f"{path}: rule {rule}", block, checks):
-                is_demanded = True
-                yield verdict
+        for verdict in _check_policy(path, policy, named, checks, partial(review, compilation, policy.info.key)):
+            is_demanded = True
+            yield verdict
     if not is_demanded:
-        raise UsageError(f"{path}: no verifyImages entry demands anything of {named.reference}")
+        raise UsageError(f"{path}: no policy demands a verification of {named.reference}")
 
 
-def _blocks(policy: CompiledPolicy, image: ImageInfo) -> Iterator[tuple[str, ImageBlock]]:
-    """Yield the entries that apply to an image, with their rules; rules made for pod controllers repeat them."""
+def _check_policy(
+    path: str,
+    policy: CompiledPolicy,
+    image: ImageInfo,
+    checks: ImageChecks,
+    review: Callable[[str], Iterable[DemandVerdict]],
+) -> Iterator[DemandVerdict]:
+    if policy.info.family is Family.IMAGES:
+        yield from review("")
+        return
+    for rule, blocks in _rules(policy, image):
+        try:
+            demands = [(block, _demands(block)) for block in blocks]
+        except _NeedsReviewError:
+            yield from review(rule)
+            continue
+        for block, found in demands:
+            yield from _check_block(f"{path}: rule {rule}", block, found, checks)
+
+
+def _rules(policy: CompiledPolicy, image: ImageInfo) -> Iterator[tuple[str, Sequence[ImageBlock]]]:
+    """Yield rules with their entries that apply to an image; rules made for pod controllers repeat them."""
     for rule in policy.rules:
         if isinstance(rule.action, VerifyImages) and not rule.info.origin:
-            for block in rule.action.blocks:
-                if block.selects(image) and not block.skips(image):
-                    yield rule.info.name, block
+            blocks = [each for each in rule.action.blocks if each.selects(image) and not each.skips(image)]
+            if blocks:
+                yield rule.info.name, blocks
 
 
-def _check_block(title: str, block: ImageBlock, checks: ImageChecks) -> Iterator[DemandVerdict]:
-    demands = _demands(title, block)
+def _check_block(title: str, block: ImageBlock, demands: Demands, checks: ImageChecks) -> Iterator[DemandVerdict]:
     for each in demands.attestors:
         yield checks.check(title, each, forms=(block.signatures,))
     for attestation in demands.attestations:
         yield from _check_attestation(title, block, attestation, checks)
 
 
-def _demands(title: str, block: ImageBlock) -> Demands:
-    if block.demands is None:
-        raise UsageError(f"{title} has variables, which only a review knows: {_ELSEWHERE}")
-    if block.deny is not None or any(each is not None for each in block.conditions):
-        raise UsageError(f"{title} has conditions on attestations: {_ELSEWHERE}")
-    if block.demands.attestations and block.attestations is SignatureForm.NOTARY:
-        raise UsageError(f"{title} has attestations of the type Notary: {_ELSEWHERE}")
+def _demands(block: ImageBlock) -> Demands:
+    """Return the demands of an entry; raises _NeedsReviewError for one that depends on more than signatures."""
+    if (
+        block.demands is None
+        or block.deny is not None
+        or any(each is not None for each in block.conditions)
+        or (block.demands.attestations and block.attestations is SignatureForm.NOTARY)
+    ):
+        raise _NeedsReviewError
     return block.demands
 
 

@@ -125,8 +125,9 @@ class ImageChecks:
             return found
 
         result = verify_set(attestors.resolve(self._trust), signatures, expected)
-        checks = tuple((each.attestor.path, each.ledger) for each in result.findings)
-        return DemandVerdict(title, result.passes, () if result.passes else (*result.problems, *problems), checks)
+        return DemandVerdict(
+            title, result.passes, () if result.passes else (*result.problems, *problems), result.checks
+        )
 
     def check_notary(self, title: str, certificates: str) -> DemandVerdict:
         """Return whether a Notary signature of the image leads to certificates (PEM)."""
@@ -137,16 +138,14 @@ class ImageChecks:
         return DemandVerdict(title, not tries.problems, tries.problems, checks)
 
     def _check_notary_set(self, title: str, attestors: UnresolvedSet) -> DemandVerdict:
-        checks: list[tuple[str, Ledger]] = []
         found = check_notary(
             attestors.resolve(self._trust),
             lambda entry: self._fetch_stored(SignatureForm.NOTARY, entry.repository),
             self._notary_target(),
             lambda: None,
             self._source.revocation,
-            record=lambda path, ledger: checks.append((path, ledger)),
         )
-        return DemandVerdict(title, found.passes, () if found.passes else found.problems, tuple(checks))
+        return DemandVerdict(title, found.passes, () if found.passes else found.problems, found.checks)
 
     def _notary_target(self) -> NotaryTarget:
         return NotaryTarget(self.image.digest, self.image.size, self._now, self.image.media_type)

@@ -11,9 +11,10 @@ __all__ = ["verify"]
 
 _HELP = """Verify the signatures or attestations of an image, and show every check.
 
-The signers are those of --key, --certificate-identity, --notary-certificate, or of the verifyImages rules of --policy
-that select the image; all of them must have signed. Credentials come from the configuration of docker or podman. The
-exit code is 1 unless everything is verified.
+The signers are those of --key, --certificate-identity, --notary-certificate, or of the policies of --policy that
+select the image; all of them must have signed. Policies in CEL, variables and conditions are evaluated for a Pod that
+runs the image in the namespace `default`. Credentials come from the configuration of docker or podman. The exit code is
+1 unless everything is verified.
 """
 
 _SECTIONS = {
@@ -28,7 +29,7 @@ _SECTIONS = {
         ),
         repeated(
             "--policy",
-            help="File with policies whose verifyImages rules name the attestors.",
+            help="File with ImageValidatingPolicies, or with policies that have verifyImages rules.",
             metavar="FILE",
             key="policies",
         ),

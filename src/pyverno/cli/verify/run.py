@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from pyverno.cli.errors import Exit
+from pyverno.cli.verify.reviews import PodReviews
 from pyverno.errors import UsageError
 from pyverno.images.verification.payloads import predicate_type_of
 from pyverno.images.verification.trust import read_trust_root
@@ -45,9 +47,11 @@ def run_verify(options: VerifyOptions) -> None:
     """Verify an image and print what was checked; ends with exit code 1 unless everything is verified."""
     root = read_trust_root(_read(options.trust_root)) if options.trust_root else None
     settings = RegistrySettings(allows_http=options.allows_http)
-    with OwnRegistryImages(own_credentials(), settings=settings) as own:
+    trusted = None if root is None else (lambda: root)
+    with OwnRegistryImages(own_credentials(), trust_root=trusted, settings=settings) as own:
         checks = ImageChecks(options.image, own.source, root, _MISSING_ROOT)
-        found = tuple(_check_demands(options, checks))
+        pinned = options.image if "@" in options.image else f"{options.image}@{checks.image.digest}"
+        found = tuple(_check_demands(options, checks, PodReviews(own.source, pinned)))
     if not found:
         raise UsageError("no attestor is given: use --key, --certificate-identity or --policy")
     verdict = ImageVerdict(options.image, checks.image.digest, found)
@@ -63,7 +67,7 @@ def _read(path: str) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _check_demands(options: VerifyOptions, checks: ImageChecks) -> Iterator[DemandVerdict]:
+def _check_demands(options: VerifyOptions, checks: ImageChecks, reviews: PodReviews) -> Iterator[DemandVerdict]:
     """Yield what each demand of the flags found."""
     predicate = predicate_type_of(options.attestation)
     for path in options.keys:
@@ -76,7 +80,7 @@ def _check_demands(options: VerifyOptions, checks: ImageChecks) -> Iterator[Dema
         certificates = _read(options.store).decode("utf-8", "replace")
         yield checks.check_notary(f"--notary-certificate {options.store}", certificates)
     for path in options.policies:
-        yield from check_policies(path, _read(path), options.image, checks)
+        yield from check_policies(path, _read(path), options.image, checks, partial(reviews.verdicts, path))
 
 
 def _print(options: VerifyOptions, verdict: ImageVerdict) -> None:

@@ -67,12 +67,14 @@ class FollowedRoot:
     async def _update(self, folder: Path) -> str:
         """Fetch once; return why that failed, the empty text otherwise."""
         try:
-            self._root = read_trust_root(await _run_in_thread(lambda: self._fetch(folder)))
+            found = read_trust_root(await _run_in_thread(lambda: self._fetch(folder)))
         except (HostError, VerificationError) as error:
             self._problem = error.message
             fields = {"mirror": self._repository.mirror, "error": error.message}
             log.warning("the trusted root cannot be fetched", extra={"fields": fields})
             return self._problem
+        if found != self._root:  # cached verifications count for the same object only
+            self._root = found
         self._problem = ""
         return ""
 

@@ -16,6 +16,7 @@ from pyverno.errors import EvaluationError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
+from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact
 from pyverno.images.verification.verify import SetFinding
 from pyverno.kube.json import JSON, JSONObject
@@ -67,7 +68,10 @@ def failed_checks(runtime: Runtime) -> set[int]:
 
 @dataclass(slots=True)
 class ImageHost(BrokerHost):
-    """Answers the calls of one policy about the images that it matched; `problems` lists failed verifications."""
+    """Answers the calls of one policy about the images that it matched.
+
+    `problems` lists failed verifications, `checks` the ledgers of all with image and attestor.
+    """
 
     runtime: Runtime = field(default_factory=Runtime)
     images: Mapping[str, ImageInfo] = field(default_factory=dict)
@@ -76,6 +80,7 @@ class ImageHost(BrokerHost):
     credentials: JSONObject | None = None
     evaluate: Callable[[], Evaluate | None] | None = None
     problems: list[str] = field(default_factory=list)
+    checks: list[tuple[str, Ledger]] = field(default_factory=list)
     payloads: dict[tuple[str, str], JSON | StoredArtifact] = field(default_factory=dict)
     built: dict[str, Attestor] = field(default_factory=dict)
 
@@ -129,18 +134,16 @@ class ImageHost(BrokerHost):
         if self.attestors[name].is_notary:
             problems = self._notary(work, image, attestors, attestation)
         elif attestation is None:
-            problems = self._check_signatures(work, attestors)
+            problems = self._check_signatures(work, image, attestors)
         else:
             problems = self._check_statements(work, image, attestors, attestation)
         self.problems.extend(f"{image}: {each}" for each in problems or ())
         return problems is None
 
-    @staticmethod
-    def _check_signatures(work: ImageAtWork, attestors: AttestorSet) -> Problems:
+    def _check_signatures(self, work: ImageAtWork, image: str, attestors: AttestorSet) -> Problems:
         # Kyverno looks at layers only where there are no bundles; an added signature must not hide the others
-        return _first_pass(
-            work.check_signatures(attestors, form) for form in (SignatureForm.BUNDLE, SignatureForm.SIGNATURE_TAG)
-        )
+        forms = (SignatureForm.BUNDLE, SignatureForm.SIGNATURE_TAG)
+        return self._first_pass(image, (work.check_signatures(attestors, form) for form in forms))
 
     def _check_statements(
         self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation
@@ -156,20 +159,31 @@ class ImageHost(BrokerHost):
                     self.payloads[image, demanded.name] = statements.verified[-1].payload.body
                 yield statements.found
 
-        return _first_pass(found())
+        return self._first_pass(image, found())
 
     def _notary(
         self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation | None
     ) -> Problems:
         if demanded is None:
-            return _first_pass((work.check_signatures(attestors, SignatureForm.NOTARY),))
+            return self._first_pass(image, (work.check_signatures(attestors, SignatureForm.NOTARY),))
         if not demanded.artifact_type:
             text = "notary verifier only supports oci 1.1 referrers as attestations"
             raise OperandError(text, text)
         artifacts = work.check_artifacts(attestors, demanded.artifact_type)
         if artifacts.verified:
             self.payloads[image, demanded.name] = artifacts.verified[-1]
-        return _first_pass((artifacts.found,))
+        return self._first_pass(image, (artifacts.found,))
+
+    def _first_pass(self, image: str, findings: Iterable[SetFinding]) -> Problems:
+        """Return None at the first finding that passes, else the most specific problems; every ledger is kept."""
+        problems: tuple[str, ...] = ()
+        for found in findings:
+            self.checks.extend((f"{image}: {path}", ledger) for path, ledger in found.checks)
+            if found.passes:
+                return None
+            if not problems or "no signatures found" not in " ".join(found.problems):
+                problems = found.problems
+        return problems
 
     def _attestation(self, value: JSON) -> ImageAttestation:
         found = self.attestations.get(value) if isinstance(value, str) else None
@@ -195,14 +209,3 @@ class ImageHost(BrokerHost):
                 text = f"attestors.{name}: {error.message}"
                 raise OperandError(text, text) from None  # it concerns the policy, and quotes nothing else
         return self.built[name]
-
-
-def _first_pass(findings: Iterable[SetFinding]) -> Problems:
-    """Return None at the first finding that passes, else the most specific problems."""
-    problems: tuple[str, ...] = ()
-    for found in findings:
-        if found.passes:
-            return None
-        if not problems or "no signatures found" not in " ".join(found.problems):
-            problems = found.problems
-    return problems

@@ -30,29 +30,27 @@ def check_notary(
     target: NotaryTarget,
     check_deadline: Callable[[], None],
     read_revocation: ReadRevocation = no_revocations,
-    *,
-    record: Callable[[str, Ledger], None] = lambda _path, _ledger: None,
 ) -> SetFinding:
     """Hold what is stored for each entry against its certificates, in order, until the count of the set is reached.
 
-    The same certificates in two entries count once. `record` gets each ledger with the path of its entry. Raises
-    VerificationError for an entry that Notary cannot fulfil.
+    The same certificates in two entries count once. Raises VerificationError for an entry that Notary cannot fulfil.
     """
     verified = 0
     problems: list[str] = []
+    checks: list[tuple[str, Ledger]] = []
     counted: set[frozenset[bytes]] = set()
     for entry in attestors.entries:
         check_deadline()
         if isinstance(entry, AttestorSet):
-            inner = check_notary(entry, stored, target, check_deadline, read_revocation, record=record)
+            inner = check_notary(entry, stored, target, check_deadline, read_revocation)
             problems.extend(inner.problems)
+            checks.extend(inner.checks)
             verified += inner.passes
         else:
             wanted = _notary_attestor(entry)
             store = frozenset(each.der for each in wanted.store)
             tries = try_notary(wanted, stored(entry), target, read_revocation, check_deadline)
-            for ledger in tries.ledgers:
-                record(entry.path, ledger)
+            checks.extend((entry.path, ledger) for ledger in tries.ledgers)
             if tries.problems:
                 problems.append(f"{entry.path}: {tries.problems[-1]}")
             elif store in counted:
@@ -62,7 +60,7 @@ def check_notary(
                 verified += 1
         if verified >= attestors.count:
             break
-    return SetFinding(attestors.path, verified, attestors.count, (), tuple(problems))
+    return SetFinding(attestors.path, verified, attestors.count, (), tuple(problems), tuple(checks))
 
 
 def _notary_attestor(entry: Attestor) -> NotaryAttestor:

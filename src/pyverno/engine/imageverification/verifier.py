@@ -17,6 +17,7 @@ from pyverno.errors import DocumentError, EvaluationError, HostError, Verificati
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
+from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.notary.verify import NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
 from pyverno.images.verification.signature import Signature, read_stored
@@ -119,9 +120,11 @@ class ImageAtWork:
         best = SetFinding(attestors.path, 0, attestors.count, (), (f"no attestation of type `{artifact_type}` found",))
         verified: list[StoredArtifact] = []
         problems: list[str] = []
+        checks: list[tuple[str, Ledger]] = []
         for each in stored:
             self.runtime.budget.check_deadline()
             found = self._check_notary(attestors, ResolvedImage(each.digest, each.media_type, each.size))
+            checks.extend(found.checks)
             if found.passes:
                 verified.append(each)
                 best = found
@@ -129,6 +132,7 @@ class ImageAtWork:
                 problems.extend(f"{each.digest}: {problem}" for problem in found.problems)
         if not verified and problems:
             best = SetFinding(attestors.path, 0, attestors.count, (), tuple(problems))
+        best = replace(best, checks=tuple(checks))
         return ArtifactFinding(best, tuple(verified), len(stored))
 
     def artifact_json(self, artifact: StoredArtifact) -> JSON:
@@ -187,7 +191,7 @@ class ImageAtWork:
         if found.passes or not problems:
             return found
         distinct = dict.fromkeys((*found.problems, *problems))
-        return SetFinding(found.path, found.verified, found.required, found.findings, tuple(distinct))
+        return replace(found, problems=tuple(distinct))
 
     def _read(self, form: SignatureForm, entry: Attestor) -> _Read:
         """Return the signatures where an attestor has them, fetched and read once in a review."""

@@ -55,13 +55,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SetFinding:
-    """The number of entries of a set that have signed, and all attempts."""
+    """The number of entries of a set that have signed, and all attempts.
+
+    `checks` are the ledgers of the attempts, with the paths of their attestors.
+    """
 
     path: str
     verified: int
     required: int
     findings: tuple[Finding, ...] = ()
     problems: tuple[str, ...] = field(default=())
+    checks: tuple[tuple[str, Ledger], ...] = ()
 
     @property
     def passes(self) -> bool:
@@ -112,7 +116,8 @@ def verify_set(
                 verified += 1
         if verified >= attestors.count:
             break
-    return SetFinding(attestors.path, verified, attestors.count, tuple(findings), tuple(problems))
+    checks = tuple((each.attestor.path, each.ledger) for each in findings)
+    return SetFinding(attestors.path, verified, attestors.count, tuple(findings), tuple(problems), checks)
 
 
 def _signer_key(attestor: Attestor) -> object:

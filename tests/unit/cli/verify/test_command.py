@@ -131,10 +131,9 @@ def test_notary_signatures_are_held_against_the_policy(cli: Run, stage: ImageSta
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({"imageReferences": ["ghcr.io/*"]}, "policy.yaml: no verifyImages entry demands anything of "),
-        ({"skipImageReferences": ["*"]}, "policy.yaml: no verifyImages entry demands anything of "),
-        ({"attestors": []}, "policy.yaml: no verifyImages entry demands anything of "),
-        ({"validate": {"deny": {}}}, "policy.yaml: rule check has conditions on attestations: "),
+        ({"imageReferences": ["ghcr.io/*"]}, "policy.yaml: no policy demands a verification of "),
+        ({"skipImageReferences": ["*"]}, "policy.yaml: no policy demands a verification of "),
+        ({"attestors": []}, "policy.yaml: no policy demands a verification of "),
         ({"attestors": 3}, "policy.yaml:"),
     ],
 )
@@ -148,12 +147,42 @@ def test_a_policy_that_decides_nothing_here_is_an_error(
     assert f"Error: {problem}" in ran.err
 
 
-def test_a_policy_in_cel_names_the_command_that_judges_it(cli: Run, stage: ImageStage, folder: Path) -> None:
-    """Its expressions decide, which only a review evaluates."""
-    (folder / "policy.yaml").write_text(yaml.safe_dump(signed_images(stage.signer.public_pem)))
+def test_a_policy_in_cel_is_reviewed_and_its_checks_are_shown(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """A Pod with the image is reviewed; each signature that its expressions verified has its ledger."""
+    found = []
+    for key in (stage.signer.public_pem, stage.services.keyed().public_pem):
+        (folder / "policy.yaml").write_text(yaml.safe_dump(signed_images(key)))
+        ran = cli("verify", stage.image("v1"), "--policy", "policy.yaml", "--trust-root", "root.json", "-o", "json")
+        (demand,) = json.loads(ran.out)["demands"]
+        (check,) = demand["checks"]
+        states = {entry["constraint"]: entry["state"] for entry in check["entries"]}
+        found.append((ran.code, demand["demand"], demand["passes"], check["passes"], states["signature"]))
+        assert check["attestor"].endswith(": attestors.key")
+    name = "policy.yaml: policy signed"
+    assert [(0, name, True, True, "met"), (1, name, False, False, "broken")] == found
+
+
+def test_a_policy_in_cel_that_is_not_about_pods_is_an_error(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """Nothing would be verified."""
+    other = signed_images(stage.signer.public_pem)
+    other["spec"]["matchConstraints"]["resourceRules"][0]["resources"] = ["services"]
+    (folder / "policy.yaml").write_text(yaml.safe_dump(other))
     ran = cli("verify", stage.image("v1"), "--policy", "policy.yaml", "--trust-root", "root.json")
-    assert ran.code == 1
-    assert "ImageValidatingPolicy signed decides in CEL: use `pyverno apply --registry`" in ran.err
+    assert (ran.code, ran.out) == (1, "")
+    assert "Error: policy.yaml: signed does not apply to a Pod with " in ran.err
+
+
+@pytest.mark.parametrize(("namespace", "code"), [("default", 0), ("other", 1)])
+def test_rules_that_depend_on_more_than_signatures_are_reviewed(
+    cli: Run, stage: ImageStage, folder: Path, namespace: str, code: int
+) -> None:
+    """Conditions are evaluated with the object of the review, which is in the namespace `default`."""
+    wrong = {"key": "{{ request.namespace }}", "operator": "NotEquals", "value": namespace}
+    path = policy(folder, stage, validate={"message": "another namespace", "deny": {"conditions": {"any": [wrong]}}})
+    ran = cli("verify", stage.image("v1"), "--policy", path, "--trust-root", "root.json")
+    assert code == ran.code
+    assert ("problem: " in ran.out and "another namespace" in ran.out) is bool(code)
+    assert f"{'NOT verified' if code else 'verified'}: policy.yaml: rule check" in ran.out
 
 
 def test_fields_of_older_policies_count(cli: Run, stage: ImageStage, folder: Path) -> None:

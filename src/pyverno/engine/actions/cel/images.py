@@ -153,12 +153,12 @@ class ImageValidatingCheck:
                 if session.evaluate(validation.program) is not True:
                     failed_checks(run.runtime).add(id(self.selection))
                     text = _message(session, validation, index, host.problems)
-                    return (Verdict(Status.FAIL, text, CelDetail(index)),)
+                    return (Verdict(Status.FAIL, text, CelDetail(index, checks=tuple(host.checks))),)
             if self.annotations:
                 annotated(session, self.annotations)
         except (PyvernoError, ValueSyntaxError) as error:
             return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
-        return (Verdict(Status.PASS, "success"),)
+        return (Verdict(Status.PASS, "success", CelDetail(checks=tuple(host.checks))),)
 
     def properties(self, run: Run, verdict: Verdict) -> Mapping[str, str]:
         """Return the audit annotations of a request, none where it is exempt or left out."""
