@@ -33,8 +33,14 @@ VERIFICATION: Final = (
     guard(
         "I7",
         "verify: conditions are not left out",
-        f"{_COMMAND}::test_a_policy_that_decides_nothing_here_is_an_error",
-        ("registry/policydemands.py", "if block.deny is not None or any(", "if False and any("),
+        f"{_COMMAND}::test_rules_that_depend_on_more_than_signatures_are_reviewed",
+        ("registry/policydemands.py", "or block.deny is not None\n", "or False\n"),
+    ),
+    guard(
+        "I7",
+        "verify: a policy that judges no Pod verifies nothing",
+        f"{_COMMAND}::test_a_policy_in_cel_that_is_not_about_pods_is_an_error",
+        ("cli/verify/reviews.py", "if not judged:", "if False:"),
     ),
     guard(
         "I7",
