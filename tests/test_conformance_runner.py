@@ -336,7 +336,7 @@ def test_every_bucket_runs(corpus: Corpus, bucket: str, expected: tuple[int, int
     assert code == 0
 
 
-def test_what_is_not_run_says_why(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_runs_give_the_reason(corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     """Buckets that a corpus does not have are named with the reason."""
     code, report = run(corpus, "--bucket", "network")
     assert code == 0

@@ -242,7 +242,7 @@ def test_a_policy_is_shown_as_the_cluster_has_it(visit: Visit) -> None:
     assert [] == visit.problems()
 
 
-def test_exceptions_say_what_they_explain_and_when_they_end(visit: Visit) -> None:
+def test_exceptions_show_their_results_and_their_end(visit: Visit) -> None:
     """One explains a result, the other names a policy that is not there."""
     page = visit.open("exceptions")
     rows = page.locator("tbody tr")

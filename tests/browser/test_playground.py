@@ -66,7 +66,7 @@ def write(page: Page, title: str, text: str) -> None:
     page.get_by_role("textbox", name=title, exact=True).fill(text)
 
 
-def test_a_review_shows_the_denial_on_the_lines_it_is_about(visit: Visit) -> None:
+def test_a_review_shows_the_denial_on_its_lines(visit: Visit) -> None:
     """Result, message, and marks beside policy and resource."""
     page = visit.open("playground")
     write(page, "Policies", POLICY)
@@ -170,7 +170,7 @@ def test_the_smallest_change_is_found_on_request(visit: Visit) -> None:
     expect(page.get_by_text('set spec.containers[0].image to "nginx:v1"')).to_be_visible()
 
 
-def test_rules_that_do_not_match_say_why(visit: Visit) -> None:
+def test_rules_that_do_not_match_give_the_reason(visit: Visit) -> None:
     """The reasons are below the results."""
     page = visit.open("playground")
     write(page, "Policies", POLICY)

@@ -9,7 +9,7 @@ from tests.cases.snapshot import snapshot
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in all_cases()])
-def test_the_engine_says_what_the_case_expects(case: Case) -> None:
+def test_the_engine_gives_the_results_that_the_case_expects(case: Case) -> None:
     """Results, decision, patch and effects of the case are those that were reviewed."""
     expected = (case.folder / EXPECTED).read_text(encoding="utf-8")
     assert expected == snapshot(case)

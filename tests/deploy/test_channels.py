@@ -164,7 +164,7 @@ def test_the_template_of_gitlab_installs_only_what_it_is_given(tmp_path: Path) -
     ] == (tmp_path / "called").read_text().splitlines()
 
 
-def test_nobody_is_sent_to_a_package_index_or_a_repository_that_has_no_pyverno() -> None:
+def test_no_page_names_a_package_index_or_a_repository_without_pyverno() -> None:
     """Until something is published, texts install from a clone or a file."""
     texts = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").rglob("*.md")]
     texts += [*(ROOT / "deploy").rglob("*.y*ml"), *(ROOT / "src").rglob("*.py"), ROOT / "action.yml"]

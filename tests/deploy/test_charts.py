@@ -121,7 +121,7 @@ def test_values_without_a_meaning_are_refused_with_a_hint(values: dict[str, Any]
     assert text in refusal(values)
 
 
-def test_values_that_only_say_the_default_of_kyverno_are_accepted() -> None:
+def test_values_equal_to_the_default_of_kyverno_are_accepted() -> None:
     """Empty and switched-off values of keys that this chart does not have change nothing."""
     values = {"fullnameOverride": None, "openreports": {}, "admissionController": {"createSelfSignedCert": False}}
     assert render({}) == render(values)

@@ -47,7 +47,7 @@ def test_a_layer_depends_on_names_and_contents_alone(tmp_path: Path) -> None:
     assert layer(first, "x") == layer(second, "x")
 
 
-def test_files_of_a_layer_belong_to_root_and_can_be_written_by_nobody_else(tmp_path: Path) -> None:
+def test_files_of_a_layer_belong_to_root_and_are_writable_by_root_alone(tmp_path: Path) -> None:
     """Only /tmp is writable."""
     folder = tree(tmp_path / "root", ("tmp/x", "bin/run", "etc/a"))
     (folder / "bin/run").chmod(0o4777)

@@ -18,12 +18,12 @@ def test_the_stand_in_for_kubectl_knows_every_command(act: Act) -> None:
     assert not named or (ROOT / named).is_file()
 
 
-def test_the_stand_in_knows_nothing_else() -> None:
+def test_the_stand_in_refuses_other_commands() -> None:
     """A command that it cannot do ends it, instead of doing half of it."""
     with pytest.raises(SystemExit):
         parser().parse_args(["get", "deployments"])
 
 
-def test_every_refusal_says_what_it_must_print() -> None:
+def test_every_refusal_names_the_text_it_must_print() -> None:
     """A command that is to fail for one reason must not pass for having failed for another."""
     assert [] == [act for act in ACTS if not act.succeeds and not act.prints]

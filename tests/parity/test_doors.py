@@ -18,7 +18,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("door", "case"), PAIRS)
-def test_a_door_says_what_the_library_says(door: str, case: Case, tmp_path: Path) -> None:
+def test_every_front_door_answers_as_the_library_does(door: str, case: Case, tmp_path: Path) -> None:
     """Results and effects of every object are those of the library, in the same order."""
     expected, actual = library(case), DOORS[door](case, tmp_path)
     if not case.compilation.policies:

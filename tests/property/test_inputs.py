@@ -32,7 +32,7 @@ def test_scalars_stay_within_their_limits_and_meet_them() -> None:
     assert {*"".join(_drawn(st.text(alphabet="ab", max_size=2)))} == {"a", "b"}
 
 
-def test_compounds_have_the_size_and_the_keys_that_were_asked_for() -> None:
+def test_compounds_have_the_requested_size_and_keys() -> None:
     """Unique items are unique, optional keys are sometimes there, filters hold."""
     assert {len(items) for items in _drawn(st.lists(LEAVES, min_size=1, max_size=3))} == {1, 2, 3}
     assert all(len({*items}) == len(items) for items in _drawn(st.lists(LEAVES, unique=True)))
@@ -55,7 +55,7 @@ def _leaves(tree: Any) -> int:
     return sum(map(_leaves, tree)) if isinstance(tree, (list, tuple)) else 1
 
 
-def test_a_law_looks_at_as_many_inputs_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_tries_the_number_of_inputs_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few by hypothesis, and by night as many more as the profile sets; the failure names the broken input."""
     monkeypatch.setenv("PYVERNO_NIGHTLY", "1")
     monkeypatch.setenv("PYVERNO_SEED", "1")

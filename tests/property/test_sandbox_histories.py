@@ -202,7 +202,7 @@ class History:
 
 
 @law(st.lists(STEPS, max_size=25), few=60)
-def test_every_watcher_converges_on_what_the_model_says(steps: list[Step]) -> None:
+def test_every_watcher_converges_on_the_model(steps: list[Step]) -> None:
     """This holds for any history, with finalizers, stale writes, selectors and late watchers."""
     server = api_server(Store())
 

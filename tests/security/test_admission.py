@@ -108,7 +108,7 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
 @pytest.mark.parametrize("path", ["/validate/fail", "/mutate/fail", "/policyvalidate"])
-def test_a_review_that_is_none_is_refused_and_disturbs_nobody(body: bytes, path: str) -> None:
+def test_an_invalid_review_is_refused_and_disturbs_no_other(body: bytes, path: str) -> None:
     """`fcd8adf0`, I11: 4xx with a Status, never 5xx and never 3xx (CVE-2020-8561); the next request is judged.
 
     Register: CVE-2022-31074, CVE-2025-59531, CVE-2025-59537, CVE-2025-59538.
@@ -230,7 +230,7 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None
     play(NEEDS_LABEL, scene, limits=Limits(connections=3))
 
 
-def test_connections_that_asked_once_make_room_for_new_ones() -> None:
+def test_idle_connections_make_room_for_new_ones() -> None:
     """L6: the longest idle connection is closed, so that idle clients cannot lock the API server out."""
 
     async def scene(caller: Caller, _: WebhookServer) -> None:
@@ -288,7 +288,7 @@ def test_who_begins_with_tls_and_does_not_go_on_is_sent_away() -> None:
     play(NEEDS_LABEL, scene, limits=Limits(handshake_seconds=1))
 
 
-def test_only_the_api_server_is_answered_when_that_is_asked_for() -> None:
+def test_only_the_api_server_is_answered_with_the_flag() -> None:
     """1F, CVE-2025-1974: with no certificate, or one of another authority or name, only health checks are answered.
 
     The kubelet checks health and has no certificate.
@@ -411,7 +411,7 @@ def test_a_namespaced_policy_can_not_make_the_webhook_read_elsewhere(path: str) 
         _with_cluster(text, twin, observer)
 
 
-def test_what_a_broken_api_server_says_is_not_shown() -> None:
+def test_the_answer_of_a_broken_api_server_is_not_shown() -> None:
     """I4, GHSA-fmqp: neither the text of its answer nor our credential reaches the denial; the request is denied."""
     text = found("apiCall:\n  urlPath: /api/v1/namespaces/team/configmaps\n  jmesPath: kind")
     observer = Recorded()

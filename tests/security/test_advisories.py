@@ -269,7 +269,7 @@ def test_a_policy_of_a_namespace_generates_nothing_outside_of_one(kind: str) -> 
     assert () == compiled(policy(own, kind="Policy")).errors
 
 
-def test_every_kind_is_asked_for_by_its_plural() -> None:
+def test_every_kind_is_requested_by_its_plural() -> None:
     """Capsule CVE-2026-55636: a webhook rule for `ingresss` would match no request; the two tables of plurals agree."""
     served = {GVK(each.group, each.version, each.kind): each for each in builtin_table("1.35")}
     known = {kind: BUILTIN_KINDS.find(kind) for kind in served}

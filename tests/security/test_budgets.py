@@ -85,7 +85,7 @@ def test_gzip_does_not_grow_without_end() -> None:
         size(10_000 * MAX_RATIO // 25)
 
 
-def test_the_server_takes_what_the_reference_says() -> None:
+def test_the_server_accepts_what_the_reference_lists() -> None:
     """7 MiB of a body and 64 MiB in work, 10 s for heads, bodies and reviews, 2,000 connections."""
     limits = Limits()
     assert (7 << 20, 64 << 20) == (limits.body_bytes, limits.bytes_in_work)

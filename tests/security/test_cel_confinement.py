@@ -96,7 +96,7 @@ def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list
 
 @pytest.mark.parametrize("what", BEYOND)
 @pytest.mark.parametrize("position", POSITIONS)
-def test_a_library_asks_nothing_beyond_the_namespace(position: str, what: str) -> None:
+def test_a_library_reads_nothing_beyond_the_namespace(position: str, what: str) -> None:
     """The policy does not compile, or its rule errs; either way no call reaches the host.
 
     Register: CVE-2026-4789, CVE-2026-54523, CVE-2026-100703; Kubewarden CVE-2025-24784, CVE-2026-29773.
@@ -158,7 +158,7 @@ def test_nothing_is_generated_beyond_the_namespace(target: str) -> None:
     "question",
     ["group('').resource('pods').namespace('other')", "group('').resource('nodes')", "path('/healthz')"],
 )
-def test_the_authorizer_is_not_asked_about_others(question: str) -> None:
+def test_the_authorizer_is_refused_for_other_namespaces(question: str) -> None:
     """Kubewarden CVE-2026-42541: a tenant's policy must not learn the permissions in other namespaces."""
     expression = f"authorizer.{question}.check('get').allowed()"
     rule = {

@@ -81,7 +81,7 @@ def test_an_exception_for_one_image_is_not_for_its_neighbour() -> None:
     assert not allowed(BASELINE, for_nginx, resource={**POD, "spec": {"containers": [exempt, neighbour]}})
 
 
-def test_an_exception_with_an_empty_match_exempts_nobody() -> None:
+def test_an_exception_with_an_empty_match_exempts_nothing() -> None:
     """B21.1: an empty match never matches."""
     compilation = compiled(exception("empty", "{any: []}"))
     if not compilation.errors:

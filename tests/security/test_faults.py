@@ -613,7 +613,7 @@ def test_a_bug_in_one_target_leaves_the_others() -> None:
     assert ["fault-missing"] == [fault.code for _, fault in review.faults]
 
 
-def test_a_host_with_a_bug_is_an_error_of_who_asks_it() -> None:
+def test_a_bug_of_a_host_is_an_error_of_the_calling_rule() -> None:
     """F4: an exception that a Host raises becomes an error of the calling rule alone, and its text appears nowhere."""
     text = found("configMap:\n  name: a\n  namespace: team").replace("{{ found }}", "{{ found.data.a }}")
     review = ask(text + "---\n" + BYSTANDERS.removesuffix("---\n"), host=Unwell())

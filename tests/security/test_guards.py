@@ -37,7 +37,7 @@ def test_every_security_test_has_a_guard() -> None:
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-def test_a_guard_is_where_it_says(guard: Guard) -> None:
+def test_a_guard_is_in_the_module_it_names(guard: Guard) -> None:
     """The text of each guard is in the source exactly once; a change that moves a guard must move its entry."""
     assert [] == missing_edits(guard)
 

@@ -95,7 +95,7 @@ def test_every_field_of_an_identity_counts(stage: ImageStage, field: str) -> Non
     assert [True, False] == found
 
 
-def test_a_rule_goes_on_after_an_image_that_it_is_not_about(stage: ImageStage) -> None:
+def test_a_rule_continues_after_an_image_that_it_does_not_match(stage: ImageStage) -> None:
     """An image that no reference selects does not excuse the ones after it (5cb31abd)."""
     digest = stage.push()
     stage.sign(digest)
@@ -106,7 +106,7 @@ def test_a_rule_goes_on_after_an_image_that_it_is_not_about(stage: ImageStage) -
     assert [True, False] == found
 
 
-def test_an_image_policy_goes_on_after_an_image_that_it_is_not_about(stage: ImageStage) -> None:
+def test_an_image_policy_continues_after_an_image_that_it_does_not_match(stage: ImageStage) -> None:
     """The same for `matchImageReferences` of an ImageValidatingPolicy (5cb31abd)."""
     signed = _sign_keyless(stage)
     unsigned = f"{stage.image('unsigned')}@{stage.push('unsigned')}"

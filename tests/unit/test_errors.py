@@ -9,7 +9,7 @@ import pytest
 from pyverno.errors import CombinedError, Location, PolicyError, UsageError, raise_all
 
 
-def test_a_late_place_is_looked_for_once_and_only_when_asked() -> None:
+def test_a_late_place_is_searched_once_and_only_on_use() -> None:
     """Line and column come from one search; the file needs none."""
     searches: list[int] = []
 

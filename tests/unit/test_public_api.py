@@ -132,7 +132,7 @@ def test_policies_come_from_text_and_objects() -> None:
     assert len(from_text) == len(from_object) == 1
 
 
-def test_all_problems_of_all_policies_are_told() -> None:
+def test_all_problems_of_all_policies_are_reported() -> None:
     """The error's text has one line per problem, with places."""
     with pytest.raises(pyverno.PolicyError) as caught:
         pyverno.load_policies(f"{POLICY.replace('failureAction', 'failAction')}---\n{POLICY.replace('rules', 'rule')}")

@@ -288,7 +288,7 @@ class Sent:
     items: tuple[int, ...] = ()
 
 
-def test_values_travel() -> None:
+def test_values_survive_pickling_and_copying() -> None:
     """Pickled, copied and deeply copied values are equal, also when the class never made one itself."""
     sent = Sent("x", (1,))
     assert sent == pickle.loads(pickle.dumps(sent))  # noqa: S301  # our own bytes

@@ -212,7 +212,7 @@ def test_what_rules_ask_is_answered_alike_in_a_cluster_and_from_files(tmp_path: 
     assert in_cluster == _on_the_command_line(tmp_path)
 
 
-def test_a_service_that_is_not_on_the_allow_list_is_not_asked() -> None:
+def test_a_service_that_is_not_on_the_allow_list_is_not_called() -> None:
     """The rule ends in an error, and an error of a rule that enforces denies."""
 
     async def play() -> None:

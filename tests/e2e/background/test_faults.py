@@ -271,7 +271,7 @@ def test_an_api_server_that_is_away_delays_the_work() -> None:
 
 
 @pytest.mark.parametrize("seed", range(50 if IS_FULL else 2))
-def test_what_is_generated_in_a_storm_is_what_the_policy_says(seed: int) -> None:
+def test_objects_generated_in_a_storm_agree_with_the_policy(seed: int) -> None:
     """A fifth of all requests is refused, or performed without an answer, and watches expire."""
     names = [f"question-{number}" for number in range(300 if IS_FULL else 40)]
 

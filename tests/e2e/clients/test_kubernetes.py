@@ -146,7 +146,7 @@ def test_evictions_take_pods_away(api: typed.ApiClient, namespace: str) -> None:
     assert (429, "DisruptionBudget") == (caught.value.status, body["details"]["causes"][0]["reason"])
 
 
-def test_tokens_are_who_they_say(sandbox: Sandbox, api: typed.ApiClient, namespace: str) -> None:
+def test_tokens_authenticate_their_account(sandbox: Sandbox, api: typed.ApiClient, namespace: str) -> None:
     """A token of a service account lets it in as that account."""
     core = typed.CoreV1Api(api)
     core.create_namespaced_service_account(namespace, {"metadata": {"name": "robot"}})
@@ -163,7 +163,7 @@ def test_tokens_are_who_they_say(sandbox: Sandbox, api: typed.ApiClient, namespa
         assert 403 == caught.value.status
 
 
-def test_a_watch_goes_on_where_it_ended(api: typed.ApiClient, namespace: str) -> None:
+def test_a_watch_continues_where_it_ended(api: typed.ApiClient, namespace: str) -> None:
     """The second stream begins after what the first one has seen."""
     core = typed.CoreV1Api(api)
     start = core.list_namespaced_config_map(namespace).metadata.resource_version

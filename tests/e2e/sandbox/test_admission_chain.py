@@ -125,7 +125,7 @@ def status_of(found: Answer) -> tuple[int, str, str]:
         ("teapot", 418, "", ": short and stout"),
     ],
 )
-def test_denials(
+def test_a_denial_carries_code_and_reason_of_the_webhook(
     client: Client, namespace: str, configure: Configure, kind: str, path: str, code: int, reason: str, text: str
 ) -> None:
     """The webhook's code and reason, and its text behind its name."""
@@ -202,7 +202,9 @@ def test_calls_that_fail(client: Client, namespace: str, configure: Configure, w
 
 
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
-def test_dry_runs(client: Client, namespace: str, configure: Configure, webhooks: Served, kind: str) -> None:
+def test_a_dry_run_calls_only_webhooks_without_side_effects(
+    client: Client, namespace: str, configure: Configure, webhooks: Served, kind: str
+) -> None:
     """Webhooks without side effects see `dryRun: true`; a configuration with side effects is rejected."""
     configure(kind, "allow", sideEffects="NoneOnDryRun")
     assert 201 == create(client, namespace, query="?dryRun=All").status
@@ -217,7 +219,9 @@ def test_dry_runs(client: Client, namespace: str, configure: Configure, webhooks
 
 
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
-def test_match_conditions(client: Client, namespace: str, configure: Configure, webhooks: Served, kind: str) -> None:
+def test_match_conditions_decide_whether_a_webhook_is_called(
+    client: Client, namespace: str, configure: Configure, webhooks: Served, kind: str
+) -> None:
     """A false one passes the webhook over; one that fails refuses with Fail, and passes it over with Ignore."""
     failing = {"name": "data", "expression": "object.data.x == '1'"}
     configure(kind, "deny", matchConditions=[{"name": "named", "expression": "object.metadata.name == 'other'"}])

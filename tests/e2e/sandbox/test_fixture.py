@@ -115,7 +115,7 @@ def test_settings_are_given_whole_or_one_by_one() -> None:
         Sandbox(Settings(), port=1)
 
 
-def test_beyond_this_machine_nobody_is_anonymous() -> None:
+def test_beyond_this_machine_no_user_is_anonymous() -> None:
     """Health is the only exception a cluster makes, and only with RBAC."""
     with Sandbox(address="0.0.0.0", controllers=False) as sandbox:  # noqa: S104  # that is what is tested
         stranger = Client(sandbox.kubeconfig, is_anonymous=True)

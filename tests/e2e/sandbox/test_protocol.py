@@ -97,7 +97,7 @@ def test_forms_that_can_not_be_written_are_refused(
         assert "NotAcceptable" == answer.body["reason"]
 
 
-def test_kinds_on_their_way_out_say_so(client: Client, namespace: str) -> None:
+def test_deprecated_kinds_give_a_warning(client: Client, namespace: str) -> None:
     """With every request, also those that are refused, and by watches."""
     text = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     for path in ("endpoints", "endpoints/nothing", "endpoints?watch=1&timeoutSeconds=1"):

@@ -16,7 +16,7 @@ ADMISSION: Final = (
         ("engine/cel/session.py", '"namespaceObject": _namespace_object(request),', '"namespaceObject": None,'),
     ),
     guard(
-        "1F", "only the API server is answered", "admission::test_only_the_api_server_is_answered_when_that_is_asked_for",
+        "1F", "only the API server is answered", "admission::test_only_the_api_server_is_answered_with_the_flag",
         ("webhook/tls.py", "return self._clients.admit(certificate)", "return True"),
     ),
     guard(

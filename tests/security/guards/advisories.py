@@ -69,7 +69,7 @@ ADVISORIES: Final = (
          'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
     ),
     guard(
-        "1D", "kinds are asked for by their plural", "advisories::test_every_kind_is_asked_for_by_its_plural",
+        "1D", "kinds are asked for by their plural", "advisories::test_every_kind_is_requested_by_its_plural",
         ("kube/kinds.py", "return GVR(self.group, self.version, self.plural)",
          "return GVR(self.group, self.version, self.kind.lower())"),
     ),

@@ -57,7 +57,7 @@ CONFINEMENT: Final = (
     guard(
         "I1", "HTTP of expressions needs the flag",
         "egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened"
-        " cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        " cel_confinement::test_a_library_reads_nothing_beyond_the_namespace",
         (_BROKER,
          "if self.namespace and not (isinstance(self.host, NamespacedHttpHost) and self.host.allows_http_in_namespaces):",
          "if False:"),
@@ -76,7 +76,7 @@ CONFINEMENT: Final = (
     ),
     guard(
         "I1", "CEL: the global context is closed to namespaced policies",
-        "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        "cel_confinement::test_a_library_reads_nothing_beyond_the_namespace",
         (_CEL_HOST, 'if self.broker.namespace:\n            raise EvaluationError(f"a policy of namespace '
          '`{self.broker.namespace}` may not read the global context")', "if False:\n            pass"),
     ),
@@ -87,13 +87,13 @@ CONFINEMENT: Final = (
     ),
     guard(
         "I1", "CEL: kinds of the whole cluster are refused",
-        "cel_confinement::test_a_library_asks_nothing_beyond_the_namespace",
+        "cel_confinement::test_a_library_reads_nothing_beyond_the_namespace",
         (_CEL_HOST, "if known is not None and not known.namespaced:", "if False:"),
         (_BROKER, "if path.namespace != self.namespace or path.is_namespace_object:", "if False:"),
     ),
     guard(
         "I1", "CEL: the authorizer tells nothing of other namespaces",
-        "cel_confinement::test_the_authorizer_is_not_asked_about_others",
+        "cel_confinement::test_the_authorizer_is_refused_for_other_namespaces",
         (_CEL_HOST, "self._confine_authorization(check)", "pass"),
     ),
     guard(

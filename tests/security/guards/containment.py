@@ -32,7 +32,7 @@ CONTAINMENT: Final = (
     ),
     guard(
         "F4", "a bug is an error of its rule",
-        "faults::test_a_bug_never_leaves_its_rule faults::test_a_host_with_a_bug_is_an_error_of_who_asks_it"
+        "faults::test_a_bug_never_leaves_its_rule faults::test_a_bug_of_a_host_is_an_error_of_the_calling_rule"
         " faults::test_the_failure_policy_judges_a_bug",
         (_ENGINE, "except Exception as error:\n            return (error_verdict(error),)",
          "except PyvernoError as error:\n            return (error_verdict(error),)"),
@@ -76,7 +76,7 @@ CONTAINMENT: Final = (
     ),
     guard(
         "I11", "reviews that are none are refused",
-        "admission::test_a_review_that_is_none_is_refused_and_disturbs_nobody",
+        "admission::test_an_invalid_review_is_refused_and_disturbs_no_other",
         (_QUESTION, "        _check(request)\n", "        pass\n"),
     ),
     guard(

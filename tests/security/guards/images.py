@@ -109,8 +109,8 @@ VERIFICATION: Final = (
     guard(
         "I7",
         "an image that a rule is not about does not end it",
-        "images::test_a_rule_goes_on_after_an_image_that_it_is_not_about"
-        " images::test_an_image_policy_goes_on_after_an_image_that_it_is_not_about",
+        "images::test_a_rule_continues_after_an_image_that_it_does_not_match"
+        " images::test_an_image_policy_continues_after_an_image_that_it_does_not_match",
         (
             "engine/actions/verify_images.py",
             "                if not block.selects(image):\n                    continue",
@@ -171,7 +171,7 @@ VERIFICATION: Final = (
     guard(
         "I7",
         "a threshold can be reached and is no zero",
-        f"{_UNIT}::test_a_threshold_that_no_signature_or_nobody_can_reach_is_refused",
+        f"{_UNIT}::test_a_threshold_of_zero_or_out_of_reach_is_refused",
         (
             "images/verification/attestors.py",
             "if not 0 < self.count <= len(self.entries):",

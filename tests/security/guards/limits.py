@@ -119,7 +119,7 @@ LIMITS: Final = (
          "if False:"),
     ),
     guard(
-        "I9", "idle connections make room", "admission::test_connections_that_asked_once_make_room_for_new_ones",
+        "I9", "idle connections make room", "admission::test_idle_connections_make_room_for_new_ones",
         ("webhook/connections.py", " and not self._close_longest_idle():", ":"),
     ),
     guard(
@@ -188,7 +188,7 @@ LIMITS: Final = (
         ("lang/cel/libraries/kyverno/data.py", "min(MAX_DECOMPRESSED, max(len(data) * MAX_RATIO, 4096))", "MAX_DECOMPRESSED"),
     ),
     guard(
-        "I9", "limits of the server are those of the reference", "budgets::test_the_server_takes_what_the_reference_says",
+        "I9", "limits of the server are those of the reference", "budgets::test_the_server_accepts_what_the_reference_lists",
         (_SERVER, "body_bytes: int = 7 * 1024 * 1024", "body_bytes: int = 1 << 40"),
     ),
     guard(

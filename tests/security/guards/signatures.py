@@ -15,8 +15,8 @@ __all__ = ["SIGNATURES"]
 _VERIFY, _NOTARY = "images/verification/test_verify.py", "images/verification/notary/test_verify.py"
 _WRONG: Final = f"tests/unit/{_VERIFY}::test_a_wrong_signature_fails_with_its_reason"
 _ENTRY: Final = f"tests/unit/{_VERIFY}::test_a_log_entry_needs_the_signature_of_the_log"
-_WRONG_NOTARY: Final = f"tests/unit/{_NOTARY}::test_a_wrong_signature_says_what_is_wrong"
-_CERTIFICATE: Final = f"tests/unit/{_NOTARY}::test_a_wrong_certificate_says_what_is_wrong"
+_WRONG_NOTARY: Final = f"tests/unit/{_NOTARY}::test_the_error_of_a_wrong_signature_names_the_fault"
+_CERTIFICATE: Final = f"tests/unit/{_NOTARY}::test_the_error_of_a_wrong_certificate_names_the_fault"
 _STAMP: Final = f"tests/unit/{_NOTARY}::test_a_demanded_time_stamp_must_be_there_and_be_of_this_signature"
 _OBJECT: Final = (
     "tests/unit/engine/actions/test_verify_manifests.py::test_an_object_that_was_not_signed_like_this_fails"

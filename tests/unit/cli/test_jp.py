@@ -37,7 +37,7 @@ def test_query_reads_expressions_from_files(cli: Run, folder: Path) -> None:
     assert '# metadata.name\n"good"\n# kind\n\n"Pod"\n# apiVersion\n"v1"\n' == ran.out
 
 
-def test_query_asks_for_what_is_missing(cli: Run) -> None:
+def test_query_prompts_for_what_is_missing(cli: Run) -> None:
     """On stdout, also in a pipe."""
     asked = "Reading from terminal input.\nEnter {} and hit Ctrl+D.\n"
     ran = cli("jp", "query", "a", stdin='{"a": "<"}')

@@ -46,7 +46,7 @@ def test_a_text_is_read_as_a_document() -> None:
     assert {"a": 1} == as_document("a: 1").value
 
 
-def test_what_the_product_refuses_is_told_in_its_own_words() -> None:
+def test_refusals_of_the_product_have_its_own_texts() -> None:
     """A kind that is recognised but cannot be used is left out; a document that is merely bad is not."""
     text = "kind `A` (b/v1) is not supported yet"
     unsupported = Compiled(as_document("a: b"), errors=(PolicyError(text, code="unsupported-kind"),))

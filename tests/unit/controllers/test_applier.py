@@ -136,7 +136,7 @@ def test_an_object_that_exists_is_left_alone_without_synchronize() -> None:
     run(scenario)
 
 
-def test_with_synchronize_an_object_is_what_the_rule_says() -> None:
+def test_with_synchronize_an_object_agrees_with_the_rule() -> None:
     """Data are replaced as a whole; labels, annotations, owners and finalizers of others stay."""
 
     async def scenario(stage: Stage) -> None:

@@ -83,7 +83,7 @@ def test_targets_that_an_expression_returns_need_a_request():
     assert [None] == [in_place(rule) for rule in found.rules]
 
 
-def test_an_exception_is_about_the_object():
+def test_an_exception_matches_the_object():
     """It exempts the existing object that its conditions describe."""
     let = exception(kind="MutatingPolicy", matchConditions=conditions("object.metadata.name == 'settings'"))
     found = review(policy(), let)

@@ -24,7 +24,7 @@ REVIEW = {
 }
 
 
-def test_a_manifest_and_a_review_of_it_ask_the_same():
+def test_a_manifest_and_a_review_of_it_give_equal_requests():
     """Kind, name, namespace and object are equal; the review adds user, resource and dry run."""
     offline, online = Request.from_manifest(POD), Request.from_admission_review(REVIEW)
     for name in ("operation", "object", "old", "gvk", "name", "namespace", "subresource"):

@@ -135,7 +135,7 @@ DELETE = asked("DELETE", None, config_map(level="gold"))
         (mutate("CREATE"), DELETE, []),
     ],
 )
-def test_a_rule_is_set_in_motion_by_what_it_is_about(rule, request_, expected):
+def test_a_rule_is_triggered_by_objects_that_it_matches(rule, request_, expected):
     """By match and conditions when an object comes; deletions only for rules that name them or keep in step."""
     assert expected == said([legacy(rule)], request_)
 
@@ -237,7 +237,7 @@ def test_an_object_that_a_rule_made_is_kept_in_step_unless_it_sets_the_rule_in_m
     assert not found.keeps_in_step("ClusterPolicy", "work", "gone", change)
 
 
-def test_the_account_that_does_the_work_is_passed_over_unless_a_rule_says_otherwise():
+def test_requests_of_the_background_account_trigger_only_rules_that_opt_in():
     """By default its own changes set nothing in motion."""
     found = triggers(
         legacy(generate(), {**mutate(), "skipBackgroundRequests": False}),
@@ -249,7 +249,7 @@ def test_the_account_that_does_the_work_is_passed_over_unless_a_rule_says_otherw
     )
 
 
-def test_the_same_request_through_an_unknown_resource_concerns_nobody():
+def test_a_request_through_an_unknown_resource_triggers_nothing():
     """Most requests are over before anything is evaluated."""
     found = triggers(legacy(generate()), generating("CREATE"))
     other = Request.from_manifest(

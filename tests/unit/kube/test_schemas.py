@@ -72,7 +72,7 @@ def test_every_field_of_kubernetes_1_35_is_in_the_table() -> None:
     assert [] == [name for name in missing if ".v1alpha1." not in name and ".v1beta1." not in name]
 
 
-def test_marks_tell_pointers_from_values() -> None:
+def test_marks_distinguish_pointers_from_values() -> None:
     """A pointer keeps its zero, a value does not."""
     container = go_fields("io.k8s.api.core.v1.Container")
     marks = {name: container[name].mark for name in ("name", "image", "resources", "livenessProbe")}

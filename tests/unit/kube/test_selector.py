@@ -78,7 +78,7 @@ def test_unresolved_wildcards_become_zero():
         ("n>3", {"n": "x"}, False),
     ],
 )
-def test_textual_selectors(text, labels, expected):
+def test_selectors_are_read_from_texts(text, labels, expected):
     """The form of URLs and command lines."""
     assert expected is parse_selector_text(text)(labels)
 

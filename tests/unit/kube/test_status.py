@@ -63,7 +63,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("error", "code", "reason", "text"), TEXTS)
-def test_errors_say_what_an_api_server_says(error: StatusError, code: int, reason: str, text: str) -> None:
+def test_errors_have_the_texts_of_an_api_server(error: StatusError, code: int, reason: str, text: str) -> None:
     """Code, reason and message, which kubectl prints and clients match."""
     assert (code, reason, text) == (error.status, error.reason, str(error))
 

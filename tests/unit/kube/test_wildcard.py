@@ -60,7 +60,7 @@ def test_many_stars_take_no_exponential_time():
     assert not match("*a" * 200 + "b", "a" * 20_000)
 
 
-def test_small_tools():
+def test_wildcards_are_compared_searched_and_split():
     """Either direction, first pair, split."""
     assert match_either("a1", "a*")
     assert ("b*", "b1") == first_match(["a*", "b*"], ["b1"])

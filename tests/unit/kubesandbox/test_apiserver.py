@@ -171,7 +171,7 @@ def test_dry_run_answers_and_stores_nothing() -> None:
     assert stored(server, MAPS, "a") is before
 
 
-def test_unknown_fields_are_refused_told_or_passed_over() -> None:
+def test_unknown_fields_are_refused_reported_or_ignored() -> None:
     """Strict, Warn and Ignore; duplicates of the body count as well."""
     server = api_server()
     body = read_json(b'{"metadata": {"name": "x", "name": "x"}, "dat": {}}')
@@ -481,7 +481,7 @@ def test_a_definition_takes_its_objects_with_it() -> None:
     assert () == server.table.versions_of(WIDGETS)
 
 
-def test_a_deletion_that_was_cut_short_goes_on_at_the_next_start() -> None:
+def test_an_interrupted_deletion_continues_at_the_next_start() -> None:
     """The process ended after the definition was marked and before its objects were gone."""
     first = api_server()
     create(first, CRDS, definition(), "")

@@ -14,7 +14,7 @@ def test_a_changed_object_makes_another_request():
     assert first.user is second.user
 
 
-def test_a_warning_is_told_once():
+def test_a_warning_is_given_once():
     """Notes belong to one request and keep their order."""
     notes = Notes()
     for text in ("a", "b", "a"):

@@ -33,7 +33,7 @@ NOBODY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("moves", [False, True], ids=["same-port", "other-port"])
-def test_a_webhook_that_nobody_answers_does_not_keep_a_sandbox_from_starting(tmp_path: Path, moves: bool) -> None:
+def test_a_webhook_without_a_server_does_not_keep_a_sandbox_from_starting(tmp_path: Path, moves: bool) -> None:
     """As with an API server, objects that cannot be written at the start are reported in the log."""
 
     async def run() -> None:

@@ -80,7 +80,7 @@ def test_people_learn_what_they_may():
     assert {"allowed": True, "reason": reason} == asked("SelfSubjectAccessReview", path)["status"]
 
 
-def test_others_can_be_asked_about():
+def test_access_of_others_can_be_reviewed():
     """The user and groups of the spec count, not those of the client."""
     spec = {"user": "x", "groups": ["kubeadm:cluster-admins"], "resourceAttributes": {"verb": "*", "resource": "nodes"}}
     assert asked("SubjectAccessReview", spec)["status"]["allowed"]
@@ -101,7 +101,7 @@ def test_questions_must_ask_one_thing(spec, why):
     assert why in error.message
 
 
-def test_a_question_about_somebody_names_somebody():
+def test_an_access_review_names_a_user():
     """A spec without user and groups is refused."""
     error = refusal(lambda: asked("SubjectAccessReview", {"resourceAttributes": {"verb": "get"}}))
     assert 'spec.user: Invalid value: "": at least one of user or group must be specified' in error.message
@@ -158,7 +158,7 @@ def test_tokens_are_made_and_recognised():
     } == status["user"]
 
 
-def test_bad_tokens_are_told_why():
+def test_bad_tokens_are_refused_with_the_reason():
     """The status holds the error of a token that is not accepted."""
     found = asked("TokenReview", {"token": "abc"}, group="authentication.k8s.io")
     assert {"user": {}, "error": "invalid bearer token"} == found["status"]
@@ -166,7 +166,7 @@ def test_bad_tokens_are_told_why():
     assert (400, "token is required for TokenReview in authentication") == (error.status, error.message)
 
 
-def test_tokens_of_pods_hold_longer_than_they_say():
+def test_tokens_of_pods_hold_longer_than_requested():
     """Kubernetes gives clients that never read their token again a year."""
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "p", "uid": "u-2"}
     made = reviews().token("ci", "builder", {"spec": {"expirationSeconds": 3607, "boundObjectRef": bound}})

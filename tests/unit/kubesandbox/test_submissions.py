@@ -42,7 +42,7 @@ def shown(tmp_path, use, **replies):
     return asyncio.run(main())
 
 
-def test_those_who_change_an_update_see_what_the_client_sent(tmp_path):
+def test_mutating_admission_sees_the_object_of_the_client(tmp_path):
     """Validating admission sees it with the server's own fields."""
 
     async def use(server):
@@ -83,7 +83,7 @@ def test_a_namespace_that_gets_its_name_is_in_none(tmp_path):
     assert {"kubernetes.io/metadata.name": name} == validating["object"]["metadata"]["labels"]
 
 
-def test_deletions_tell_what_they_mean(tmp_path):
+def test_reviews_of_deletions_hold_the_options(tmp_path):
     """A review of a deletion holds the options as sent; that of a collection has no name."""
 
     async def use(server):
@@ -223,7 +223,7 @@ def test_connections_are_shown_with_their_options(tmp_path, key, subresource, qu
         shown(tmp_path, use, validating=lambda review: answer(review, allowed=False))
 
 
-def test_what_the_server_says_comes_between_changing_and_judging(tmp_path):
+def test_fields_of_the_server_are_set_between_mutation_and_validation(tmp_path):
     """A TokenRequest has its name when it is validated; a foreign namespace is refused before admission."""
     kind = GVK("authentication.k8s.io", "v1", "TokenRequest")
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 700}}
@@ -239,7 +239,7 @@ def test_what_the_server_says_comes_between_changing_and_judging(tmp_path):
     assert {"audiences": ["me"]} == validating["object"]["spec"]
 
 
-def test_a_dry_run_is_told(tmp_path):
+def test_a_dry_run_is_marked(tmp_path):
     """Both the request and its options show the dry run."""
 
     async def use(server):

@@ -75,7 +75,7 @@ def test_what_is_wrong_is_an_error_with_its_place(text: str, error: str) -> None
         ("apiVersion: cli.kyverno.io/v1alpha1\n", True),
     ],
 )
-def test_the_deprecated_schema_is_told_apart(text: str, deprecated: bool) -> None:
+def test_the_deprecated_schema_is_distinguished(text: str, deprecated: bool) -> None:
     """A file without apiVersion or kind, or with a name at the top level, has the deprecated schema."""
     assert deprecated == is_deprecated(load_documents(text)[0])
 

@@ -60,7 +60,7 @@ def test_an_allowed_pod_has_the_passing_message():
     assert message("r", outcome, level="restricted", version="latest") == "Validation rule 'r' passed."
 
 
-def test_the_privileged_level_asks_as_much_as_restricted():
+def test_the_privileged_level_requires_as_much_as_restricted():
     """Only baseline narrows the list of checks."""
     pod = {"spec": {"containers": [{"name": "a"}]}}
     by_level = {
@@ -82,7 +82,7 @@ def test_violations_come_in_the_order_of_kubernetes():
     ]
 
 
-def test_an_exception_is_asked_only_about_what_the_rule_refuses():
+def test_an_exception_is_consulted_only_for_what_the_rule_refuses():
     """A pod that the rule allows counts as allowed, even when an exception would match it."""
     check = compile_pod_security({"level": "baseline", "exclude": [{"controlName": "AppArmor"}]})
     extra = compile_excludes([{"controlName": "Host Namespaces"}])

@@ -19,7 +19,7 @@ def said(policy, rule, status=Status.PASS):
     return RuleResult(info, FailureAction.AUDIT, status, "text")
 
 
-def test_a_report_is_found_by_what_it_is_about():
+def test_a_report_is_found_by_its_object():
     """Labels hold uid, kind and resource of the object, and every policy with its version."""
     found = admission_report(POD, [said("b", "x"), said("a", "y")], 5, version_of=lambda policy: policy.name * 2)
     assert {

@@ -43,7 +43,7 @@ def test_the_first_of_equally_old_results_stays() -> None:
     assert [first] == merge_results((), (), [first, second])
 
 
-def test_a_result_that_says_the_same_keeps_its_time() -> None:
+def test_an_unchanged_result_keeps_its_time() -> None:
     """The report is rewritten only when a result changes."""
     assert [item(seconds=3)] == merge_results([item(seconds=3)], [item(seconds=9)], ())
     assert [item(seconds=3)] == merge_results([item(seconds=3)], (), [item(seconds=9)])

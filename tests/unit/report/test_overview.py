@@ -20,14 +20,14 @@ def test_groups_with_failures_come_first() -> None:
     assert [("p", "high", 1), ("q", "", 0)] == [(each.name, each.severity, each.problems) for each in overview.groups]
 
 
-def test_results_can_be_grouped_by_everything_that_they_say() -> None:
+def test_results_can_be_grouped_by_all_of_their_fields() -> None:
     """Each grouping keeps every result."""
     for grouping in GROUPINGS:
         overview = overview_of(read_report(report(PASS, FAIL)), grouping)
         assert 2 == sum(sum(group.counts.values()) for group in overview.groups)
 
 
-def test_new_and_resolved_problems_are_told_from_known_ones() -> None:
+def test_new_and_resolved_problems_are_separated_from_known_ones() -> None:
     """Results are compared with an earlier collection; a pass is neither new nor resolved."""
     before = list(read_report(report(FAIL, {**FAIL, "policy": "old"}, PASS)))
     now = list(read_report(report(FAIL, {**FAIL, "policy": "fresh"})))
@@ -56,7 +56,7 @@ def test_a_page_has_no_markup_of_its_results() -> None:
     assert "default-src 'none'" in page
 
 
-def test_a_page_says_what_could_not_be_read() -> None:
+def test_a_page_names_what_could_not_be_read() -> None:
     """A page without all reports must not look like a clean result."""
     page = html_page(overview_of([], problems=["policyreports cannot be read: forbidden"]))
     assert "Not complete:</strong> policyreports cannot be read: forbidden" in page

@@ -51,7 +51,7 @@ def test_an_exposure_of_a_wrong_form_is_a_problem(text: str) -> None:
         (Namespaces(include=("a",)), "-", True),
     ],
 )
-def test_exclusions_win(settings: Namespaces, namespace: str, expected: bool) -> None:
+def test_excluded_namespaces_are_not_counted(settings: Namespaces, namespace: str, expected: bool) -> None:
     """Cluster-scoped resources are always counted."""
     assert expected == settings.counts(namespace)
 

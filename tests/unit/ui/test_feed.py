@@ -77,7 +77,7 @@ def test_reports_of_a_cluster_are_followed(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_cluster_without_reports_says_so(tmp_path: Path) -> None:
+def test_a_cluster_without_reports_is_an_error(tmp_path: Path) -> None:
     """An empty page would look like a clean cluster."""
     path = str(tmp_path / "results.db")
     create_tables(path)

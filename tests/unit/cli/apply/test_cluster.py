@@ -137,7 +137,7 @@ def test_a_namespace_can_be_chosen(kubeconfig: str, tmp_path: Path, capsys: pyte
     assert {"two"} == {place.partition("/")[0] for place in found}
 
 
-def test_cluster_scoped_objects_are_left_out_with_a_namespace_unless_asked(
+def test_a_namespace_leaves_out_cluster_scoped_objects_unless_requested(
     kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a namespace everything is reviewed."""

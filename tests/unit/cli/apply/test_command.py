@@ -47,7 +47,7 @@ def test_a_failing_resource_ends_with_1_and_upstreams_violation_block(cli: Run) 
 
 
 @pytest.mark.parametrize("name", ["scanned", "in-cel"])
-def test_a_policy_for_background_scans_only_is_asked(cli: Run, folder: Path, name: str) -> None:
+def test_a_policy_for_background_scans_only_is_evaluated(cli: Run, folder: Path, name: str) -> None:
     """`apply` evaluates policies with admission disabled too, because background scans would report the resource."""
     scanned = LATEST.replace("spec:", "spec:\n  admission: false", 1)
     cel = """\
@@ -458,7 +458,7 @@ def test_table_shows_every_result(cli: Run) -> None:
     assert "no latest" in cli("apply", "latest.yaml", "-r", "bad.yaml", "--table", "--detailed-results").out
 
 
-def test_exceptions_excuse(cli: Run) -> None:
+def test_an_exception_turns_a_failure_into_a_skip(cli: Run) -> None:
     """The header counts them and the result is a skip."""
     for flag in ("-e", "--exception", "--exceptions"):
         ran = cli("apply", "latest.yaml", "-r", "bad.yaml", flag, "exception.yaml")
@@ -466,7 +466,7 @@ def test_exceptions_excuse(cli: Run) -> None:
         assert "with 1 exception(s)..." in ran.out
 
 
-def test_exceptions_are_taken_from_resources_and_policies_only_when_asked(cli: Run, folder: Path) -> None:
+def test_exceptions_are_taken_from_resources_and_policies_only_with_the_flag(cli: Run, folder: Path) -> None:
     """Otherwise they are ordinary documents."""
     (folder / "both.yaml").write_text(f"{LATEST}---\n{EXCEPTION}")
     assert 1 == cli("apply", "both.yaml", "-r", "bad.yaml").code
@@ -545,7 +545,7 @@ spec:
 """
 
 
-def test_crds_tell_the_scope_of_kinds(cli: Run, folder: Path) -> None:
+def test_crds_give_the_scope_of_kinds(cli: Run, folder: Path) -> None:
     """An object of a cluster-scoped kind gets no namespace."""
     (folder / "crd.yaml").write_text(CRD)
     (folder / "fleet.yaml").write_text("apiVersion: example.org/v1\nkind: Fleet\nmetadata: {name: a}\n")
@@ -702,7 +702,7 @@ def test_a_value_that_a_flag_cannot_have_is_an_error(cli: Run, arguments: list[s
     assert (1, True) == (ran.code, ran.err.endswith(f"{error}\n"))
 
 
-def test_continue_on_fail_goes_on_after_an_error_on_one_resource(cli: Run, folder: Path) -> None:
+def test_continue_on_fail_continues_after_an_error_on_one_resource(cli: Run, folder: Path) -> None:
     """Without it the run ends there."""
     (folder / "values.yaml").write_text(
         "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\n"
@@ -857,7 +857,7 @@ def test_parts_of_the_object_that_stand_in_a_values_file_are_matched(cli: Run, f
     assert {"pass": 0, "fail": 1, "warn": 0, "error": 0, "skip": 0} == summary(ran.out)
 
 
-def test_a_kubernetes_policy_without_operations_is_about_all_of_them(cli: Run, folder: Path) -> None:
+def test_a_kubernetes_policy_without_operations_matches_all_of_them(cli: Run, folder: Path) -> None:
     """The API server would refuse it; it must not be about nothing here."""
     (folder / "vap.yaml").write_text(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: anything}\n"

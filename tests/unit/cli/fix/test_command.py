@@ -93,7 +93,7 @@ def test_fields_for_existing_objects_move_into_the_rules() -> None:
     assert ["rules"] == list(fixed["spec"])
 
 
-def test_fix_policy_writes_only_when_asked_and_verdicts_stay(cli: Run, folder: Path) -> None:
+def test_fix_policy_writes_only_with_the_flag_and_verdicts_stay(cli: Run, folder: Path) -> None:
     """The old file stays beside the new one, which keeps its comments and quotes."""
     path = folder / "old.yaml"
     path.write_text(OLD)

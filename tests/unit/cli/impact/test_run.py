@@ -117,7 +117,7 @@ def test_objects_that_no_rule_applies_to_are_named_as_such(cli: Run, folder: Pat
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize(("threshold", "code"), [("0", 0), ("2", 1), ("3", 0)])
-def test_the_exit_code_tells_whether_the_threshold_is_reached(cli: Run, threshold: str, code: int) -> None:
+def test_the_exit_code_shows_whether_the_threshold_is_reached(cli: Run, threshold: str, code: int) -> None:
     """Objects that would newly be refused count."""
     words = ("--from", "audit.yaml", "--to", "enforce.yaml", "-r", "objects.yaml", "-r", "owned.yaml")
     assert code == cli("impact", *words, "--fail-on", threshold).code

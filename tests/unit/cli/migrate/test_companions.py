@@ -115,7 +115,7 @@ def test_kinds_of_kubernetes_come_with_a_binding(cli: Run, folder: Path, text: s
 
 
 @pytest.mark.parametrize("text", [GENERATE, MUTATE], ids=["generate", "mutate"])
-def test_what_kubernetes_cannot_say_stays(cli: Run, folder: Path, text: str) -> None:
+def test_what_kubernetes_cannot_express_stays(cli: Run, folder: Path, text: str) -> None:
     """The report names the kind that there is none for."""
     (folder / "policy.yaml").write_text(text)
     ran = cli("migrate", "policy.yaml", "--to", "vap", "--objects", "200")

@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_fails(tmp_path: Path, capsys
     assert "bad.yaml" in captured.err
 
 
-def test_a_cluster_without_reports_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_without_reports_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """No definitions of reports is not the same as no results."""
     with Sandbox() as sandbox:
         assert 0 != run(["report", "--kubeconfig", sandbox.kubeconfig])

@@ -142,7 +142,7 @@ def test_strict_refuses_a_suite_without_results(cli: Run, folder: Path) -> None:
     assert "kyverno-test.yaml: the test has no results" in cli("test", ".", "--strict").out
 
 
-def test_strict_has_nothing_to_say_about_a_good_suite(cli: Run, folder: Path) -> None:
+def test_strict_accepts_a_good_suite(cli: Run, folder: Path) -> None:
     """The output is the same with and without."""
     suite(folder, PASSING)
     assert cli("test", ".") == cli("test", ".", "--strict")
@@ -415,7 +415,7 @@ def test_workers_do_not_change_the_output(cli: Run, folder: Path) -> None:
     assert "--workers must be at least 1" in cli("test", ".", "--workers", "0").err
 
 
-def test_operations_are_asked_per_row(cli: Run, folder: Path) -> None:
+def test_each_row_has_its_own_operation(cli: Run, folder: Path) -> None:
     """An update of an object that failed before is skipped; another word is refused."""
     suite(folder, FILES + "results:\n" + row("bad", "skip", more=", operation: UPDATE"))
     assert 0 == cli("test", ".").code

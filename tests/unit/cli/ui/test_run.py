@@ -37,7 +37,7 @@ def test_what_cannot_work_is_one_error(words: list[str], reason: str, capsys: py
     assert "Traceback" not in printed
 
 
-def test_reports_of_files_are_served_until_the_end_is_asked_for(tmp_path: Path) -> None:
+def test_reports_of_files_are_served_until_a_signal_ends_the_server(tmp_path: Path) -> None:
     """The address is printed; SIGTERM ends the process with 0; the store keeps what it knows."""
     file, store = tmp_path / "report.yaml", tmp_path / "results.db"
     file.write_text(yaml.safe_dump(report({"policy": "p", "rule": "r", "result": "fail", "severity": "high"})))

@@ -48,7 +48,7 @@ def test_a_target_that_fails_is_named_with_its_reason(tmp_path: Path) -> None:
     assert (1, True, False) == (code, "answers 403" in printed, "S3CRET" in printed)
 
 
-def test_this_machine_is_no_target_unless_the_file_says_so(tmp_path: Path) -> None:
+def test_this_machine_is_no_target_unless_the_file_allows_it(tmp_path: Path) -> None:
     """As for calls of policies."""
     code, printed, asked = command(tmp_path, "test-target", "a", egress="")
     assert (1, 0, True) == (code, asked, "is blocked: it is in the blocked range 127.0.0.0/8" in printed)

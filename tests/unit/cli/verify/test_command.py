@@ -55,7 +55,7 @@ def test_an_unsigned_image_and_a_foreign_key_are_not_verified(cli: Run, stage: I
     assert "broken signature: the signature was not made by this key\n" in foreign.out
 
 
-def test_a_policy_says_who_must_have_signed(cli: Run, stage: ImageStage) -> None:
+def test_a_policy_names_the_required_signers(cli: Run, stage: ImageStage) -> None:
     """The rules that select the image count."""
     codes = [
         cli("verify", stage.image(tag), "--policy", "signed.yaml", "--trust-root", "root.json").code

@@ -125,7 +125,7 @@ def test_constraints_that_match_nothing_are_none():
     assert constraints_for((POD_CONTROLLERS["jobs"],), idle) is None
 
 
-def test_an_empty_object_selector_asks_for_nothing():
+def test_an_empty_object_selector_requires_nothing():
     """It is what the API server writes as a default."""
     assert names(validating(constraints="    objectSelector: {}\n")) == ["defaults", "cronjobs"]
 

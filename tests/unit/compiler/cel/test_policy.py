@@ -58,7 +58,7 @@ def test_each_kind_has_its_stage(scope, kind, spec, stage, rule_type, name):
         (["Warn", "Deny"], FailureAction.ENFORCE, True),
     ],
 )
-def test_validation_actions_say_what_a_failure_does(actions, action, warns):
+def test_validation_actions_decide_what_a_failure_does(actions, action, warns):
     """Deny is what nothing written means."""
     policy = lowered(kyverno(validations=VALID, **({} if actions is None else {"validationActions": actions})))
     assert (action, warns) == (policy.rules[0].failure_action, policy.info.emit_warning)

@@ -53,7 +53,7 @@ def test_labels_that_are_read_get_the_values_beside_the_constant() -> None:
     assert values >= {"1Gi", "0Gi", "2Gi", "1024Mi", "", "x"}
 
 
-def test_a_value_of_a_container_stands_in_every_list_of_containers() -> None:
+def test_a_value_of_a_container_is_in_every_list_of_containers() -> None:
     """First and second container, init containers, ephemeral containers."""
     found = objects(material_of([policy("{{ request.object.spec.containers[].image }}", "nginx")]))
     places = (

@@ -18,7 +18,7 @@ from pyverno.compiler.equivalence.variations import numbers_near, texts_near
         ("", set()),
     ],
 )
-def test_a_text_has_the_neighbours_that_tell_conditions_apart(text: str, expected: set[str]) -> None:
+def test_a_text_has_the_neighbours_that_distinguish_conditions(text: str, expected: set[str]) -> None:
     """Both sides of a boundary, equal amounts, wildcards, other case."""
     assert expected <= {*texts_near(text)}
 

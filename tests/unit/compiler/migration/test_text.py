@@ -59,7 +59,7 @@ def test_references_are_optional_from_the_first_field_that_can_be_missing() -> N
     assert "object.spec.containers" == str(POD.field("spec").field("containers").or_empty())
 
 
-def test_what_can_be_null_is_asked_for_null() -> None:
+def test_values_that_can_be_null_are_tested_for_null() -> None:
     """`rules` of a ClusterRole has no `omitempty`: null reaches admission."""
     rules = Reference("object", BOOK.of("rbac.authorization.k8s.io", "v1", "ClusterRole")).field("rules")
     assert "has(object.rules) && object.rules != null ? object.rules : []" == str(rules.or_empty())

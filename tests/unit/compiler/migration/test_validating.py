@@ -109,7 +109,7 @@ def test_messages_with_variables_become_expressions() -> None:
         ({"pattern": {"kind": "Pod"}}, "autogen-field"),
     ],
 )
-def test_what_cel_cannot_say_is_refused(check: JSONObject, code: str) -> None:
+def test_what_cel_cannot_express_is_refused(check: JSONObject, code: str) -> None:
     """With a code that the documentation explains."""
     refused = convert(policy(_with(check))).rules[0].refused
     assert refused is not None

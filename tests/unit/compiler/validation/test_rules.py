@@ -382,7 +382,7 @@ def test_targets_may_not_decide_about_themselves():
     )
 
 
-def test_all_problems_come_at_once_and_copies_say_nothing_twice():
+def test_all_problems_come_at_once_and_copies_repeat_none():
     """Upstream stops at the first problem; pyverno reports each problem once despite autogen copies."""
     text = rule(
         action="      validate: {pattern: {+(a): b}}\n", extra="      context:\n        - {name: a, variable: {}}\n"

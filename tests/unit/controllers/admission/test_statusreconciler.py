@@ -28,7 +28,7 @@ async def until_ready(client: Client) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_a_status_that_somebody_else_changed_is_written_again() -> None:
+def test_a_status_that_another_writer_changed_is_restored() -> None:
     """The restored status does not wait for a change of the policy or for a resync."""
 
     async def run() -> None:

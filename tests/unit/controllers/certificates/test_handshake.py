@@ -67,7 +67,7 @@ def test_a_chain_that_holds_and_one_that_does_not(caplog: pytest.LogCaptureFixtu
     assert 1 == caplog.text.count("the API server would not trust this replica")
 
 
-def test_a_certificate_for_another_name() -> None:
+def test_a_certificate_for_another_name_is_refused() -> None:
     """The chain verifies, but the API server connects to another service name."""
 
     async def scene(handshake: OwnHandshake, bundle: list[bytes], tls: ServerTls, port: int) -> None:

@@ -57,7 +57,7 @@ def test_filtered_results_are_not_reported() -> None:
     assert ([], b"", True) == (statuses(none), none.outcome.digest, none.outcome.is_empty)
 
 
-def test_a_scan_evaluates_the_creation_of_an_object_by_nobody() -> None:
+def test_a_scan_evaluates_a_creation_without_a_user() -> None:
     """Rules see the operation CREATE, an empty old object and no user, but the namespace of the object."""
     seen = (
         "request.operation == 'CREATE' && oldObject == {} && request.userInfo.username == ''"

@@ -93,7 +93,7 @@ def test_a_new_leader_writes_the_state_that_it_knew_before() -> None:
     play(scene)
 
 
-def test_a_status_that_somebody_else_changed_is_written_again() -> None:
+def test_a_status_that_another_writer_changed_is_restored() -> None:
     """No event of the entry is needed."""
 
     async def scene(client: Client) -> None:

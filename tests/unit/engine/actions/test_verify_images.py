@@ -500,7 +500,7 @@ def test_log_entries_of_other_logs_do_not_count(stage: ImageStage) -> None:
     assert ("fail", "pass") == (found.status.value, relaxed.status.value)
 
 
-def test_signatures_as_referrers_count_where_the_policy_says_so(stage: ImageStage) -> None:
+def test_signatures_as_referrers_count_where_the_policy_allows_them(stage: ImageStage) -> None:
     """`cosignOCI11` reads them beside the tag; one that refers to another image is an error."""
     digest = stage.push()
     layer = stage.signer.sign_layer(digest)

@@ -24,7 +24,7 @@ def answers(*documents, payload=GET, mode="HTTP"):
     return said(Engine(compilation.policy_set()).review(check_request(payload, mode=mode), ADMISSION))
 
 
-def test_a_policy_of_a_mode_is_about_its_requests_only():
+def test_a_policy_of_a_mode_judges_its_requests_only():
     """Admission requests and requests of the other mode get no result."""
     assert [("pass", "request allowed")] == answers(policy())
     assert [] == answers(policy(), payload={}, mode="Envoy")

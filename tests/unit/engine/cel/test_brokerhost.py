@@ -52,7 +52,7 @@ def asked(expression, *, kind="ValidatingPolicy", annotations=None, host=None):
         "globalContext.Get('none') == null",
     ],
 )
-def test_a_cluster_policy_reads_where_it_says(expression):
+def test_a_cluster_policy_reads_the_namespace_it_names(expression):
     """Objects by name, lists by label; what does not exist is null."""
     assert ("pass", "success") == asked(expression)
 
@@ -78,7 +78,7 @@ def test_a_namespaced_policy_reads_its_own_namespace(expression):
         ("http.Get('https://example.com') == 1", "http.* is not allowed in namespaced policies"),
     ],
 )
-def test_a_namespaced_policy_that_asks_for_more_does_not_compile(expression, problem):
+def test_a_namespaced_policy_that_reads_more_does_not_compile(expression, problem):
     """The functions for other namespaces are not declared at all."""
     errors = compiled(kyverno("NamespacedValidatingPolicy", validations=validations(expression))).errors
     assert problem in str(errors[0])
@@ -179,7 +179,7 @@ def authorized(kind, question, host):
         "serviceAccount('other', 'robot').group('').resource('pods').namespace('team')",
     ],
 )
-def test_a_namespaced_policy_asks_the_authorizer_about_its_namespace_only(question):
+def test_a_namespaced_policy_checks_access_in_its_namespace_only(question):
     """It cannot check other namespaces or their service accounts; a cluster policy can."""
     host = Permissive()
     status, message = authorized("Policy", question, host)

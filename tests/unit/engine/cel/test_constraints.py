@@ -154,7 +154,7 @@ def test_the_resource_follows_from_the_kind(kind, api_version, resource):
     assert matches(matcher, request(manifest(kind, api_version)))
 
 
-def test_custom_kinds_are_called_as_their_definition_says():
+def test_custom_kinds_have_the_names_of_their_definition():
     """The table may come from a cluster or from CRDs."""
     crd = {
         "spec": {
@@ -191,7 +191,7 @@ def test_excludes_win():
         (manifest("Namespace", namespace="", labels={"env": "prod"}), {"env": "test"}, False),
     ],
 )
-def test_the_namespace_selector(value, labels, expected):
+def test_the_namespace_selector_fits_cluster_wide_objects(value, labels, expected):
     """Cluster-wide objects always fit; a Namespace is judged by the labels that it is going to have."""
     selector = compile_selector({"matchLabels": {"env": "test"}})
     matcher = ConstraintMatcher(namespace_selector=selector)
@@ -239,7 +239,7 @@ def test_the_object_selector_looks_at_both_objects(new, old, operation, expected
         ("kyverno.io", "v2", "policyexceptions", "PolicyException", "policies.kyverno.io/v1", False),
     ],
 )
-def test_equivalent_resources(groups, versions, resource, kind, api_version, expected):
+def test_equivalent_resources_match_where_they_share_a_storage(groups, versions, resource, kind, api_version, expected):
     """Other served versions hold the same objects, other groups only where they share a storage."""
     only = rule(resource, groups=groups, versions=versions)
     asked = request(manifest(kind, api_version))
@@ -320,7 +320,7 @@ def test_a_request_without_object_is_not_matched():
     assert ConstraintMatcher().mismatch(asked, Resource({})) == "the request holds no object"
 
 
-def test_the_reason_names_what_was_asked():
+def test_the_reason_names_the_request():
     """The reason names the operation, resource or name that no rule matches."""
     asked = request(gvr=PODS, subresource="status")
     assert reason(ConstraintMatcher((rule(),)), asked) == "operation CREATE on v1/pods/status is not matched"

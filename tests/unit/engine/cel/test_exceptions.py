@@ -149,7 +149,7 @@ def test_results_of_deletions_have_the_name_of_the_policy_and_the_bare_error():
     assert [("error", "no such key: missing")] == said(ask(policy, unclear, deleting=True))
 
 
-def test_an_error_in_conditions_of_a_cleanup_policy_stands_alone():
+def test_an_error_in_conditions_of_a_cleanup_policy_is_the_only_result():
     """Nothing is deleted, and the text is that of the variable."""
     condition = {"key": "{{ target.missing }}", "operator": "Equals", "value": "x"}
     spec = {

@@ -42,7 +42,7 @@ DENY = "validate: {message: m, deny: {conditions: %s}}"
         ),
     ],
 )
-def test_the_smallest_change_of_one_field(body: str, expected: list | None):
+def test_the_smallest_change_is_an_edit_of_one_field(body: str, expected: list | None):
     """One edit of the blamed field is enough, and the engine has seen that the rule passes then."""
     change = change_of(body)
     found = None if change is None else [(each["op"], each["path"], each.get("value")) for each in change.patch]

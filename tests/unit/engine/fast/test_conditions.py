@@ -39,7 +39,7 @@ def policy(operator: str, value: JSON) -> JSONObject:
 
 
 @pytest.mark.parametrize("operator", ["Equals", "Equal", "NotEquals", "NotEqual", "equals", "notEquals"])
-def test_a_comparison_with_a_fixed_value_says_what_the_closures_say(operator: str) -> None:
+def test_a_comparison_with_a_fixed_value_agrees_with_the_closures(operator: str) -> None:
     """Texts, quantities, durations, wildcards and booleans, against keys of every type and length."""
     for value in VALUES:
         policies = compile_documents([Document(policy(operator, value), "")]).policy_set()

@@ -86,7 +86,7 @@ def test_the_first_decided_rule_ends_a_policy_that_applies_one(labels: tuple[str
 
 
 @pytest.mark.parametrize("labels", [("x",), ("y",), (), ("x", "y")])
-def test_a_plan_says_what_its_policies_say_alone(labels: tuple[str, ...]) -> None:
+def test_a_plan_gives_the_results_of_its_policies_alone(labels: tuple[str, ...]) -> None:
     """Fused or not, in one step or in many."""
     forms = [(_PATTERN, "x"), (_PATTERN, "y"), (_ANY, "x"), (_DENY, "y")]
     policies = [_policy(f"p{number}", form) for number, form in enumerate(forms)]

@@ -74,7 +74,7 @@ def test_conditions_are_met_in_all_their_forms(conditions, expected):
     assert expected is check(conditions).met
 
 
-def test_empty_maps_in_a_list_are_blocks_only_when_asked():
+def test_empty_maps_in_a_list_are_blocks_only_with_the_option():
     """Otherwise they are conditions without an operator."""
     assert check([{}], blocks=True).met
     with pytest.raises(EvaluationError):

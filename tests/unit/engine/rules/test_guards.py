@@ -33,7 +33,7 @@ def test_conditions_on_the_operation_are_settled_by_the_key() -> None:
         "{{ element || '' }}",
     ],
 )
-def test_a_default_never_stands_in_for_what_is_not_known_yet(key: str) -> None:
+def test_a_default_never_replaces_what_is_not_known_yet(key: str) -> None:
     """`||` replaces an error of the expression, but the object is only not there yet."""
     for value in ("", 0):
         assert not holds(key, value)

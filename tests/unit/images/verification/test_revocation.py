@@ -260,7 +260,7 @@ def test_a_certificate_beside_the_one_that_stamped_proves_nothing() -> None:
     assert problem == verify_notary(attestor, envelope, NotaryTarget(DIGEST, 7, NOW)).problem
 
 
-def test_an_answer_is_kept_until_it_says() -> None:
+def test_an_answer_is_kept_until_its_expiry() -> None:
     """Lists and answers of responders have an end; what cannot be read is not kept."""
     assert [NOW - 60 + 86_400, NOW - 60 + 86_400, 0, 0] == [
         current_until(revocation_list(LISTED), b""),

@@ -310,7 +310,7 @@ def test_a_log_entry_needs_the_signature_of_the_log() -> None:
     ]
 
 
-def test_a_proof_without_a_promise_says_nothing_of_time() -> None:
+def test_a_proof_without_a_promise_proves_no_time() -> None:
     """The time beside an entry is signed only in the promise."""
     signature = _bundle(DEVELOPER)
     (entry,) = signature.log_entries
@@ -394,7 +394,7 @@ def test_an_empty_ledger_does_not_pass() -> None:
     assert not Ledger(()).passes
 
 
-def test_an_attestor_names_one_way_to_tell_the_signer() -> None:
+def test_an_attestor_identifies_its_signer_in_one_way() -> None:
     """A policy whose attestor has no signer, or two, is ambiguous and therefore refused."""
     key = read_key(KEYED.public_pem.encode())
     for wrong in ({}, {"key": key, "authorities": ROOT.authorities}):
@@ -440,7 +440,7 @@ def test_a_nested_set_counts_as_one_entry() -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, 2])
-def test_a_threshold_that_no_signature_or_nobody_can_reach_is_refused(count: int) -> None:
+def test_a_threshold_of_zero_or_out_of_reach_is_refused(count: int) -> None:
     """Zero would pass without a signature."""
     with pytest.raises(VerificationError, match="of 1 attestors"):
         _set(_key(), count=count)

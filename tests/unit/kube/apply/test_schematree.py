@@ -43,7 +43,7 @@ def test_lists_of_a_pod_merge_as_in_a_cluster(path: tuple[str, ...], is_atomic: 
     assert (is_atomic, keys) == (found.is_atomic, found.keys)
 
 
-def test_a_port_is_tcp_unless_it_says_otherwise() -> None:
+def test_a_port_is_tcp_by_default() -> None:
     """The key of a port that names no protocol."""
     found = at(POD, "spec", "containers", "*", "ports").list
     assert found is not None
@@ -105,7 +105,7 @@ WIDGET = schema_tree_of(
 )
 
 
-def test_a_definition_says_how_its_lists_merge() -> None:
+def test_a_definition_declares_how_its_lists_merge() -> None:
     """Without a word they are one value; keys have the defaults of the schema."""
     plain, keyed = at(WIDGET, "spec", "plain").list, at(WIDGET, "spec", "keyed").list
     assert plain is not None

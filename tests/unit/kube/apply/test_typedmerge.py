@@ -152,7 +152,7 @@ def test_an_object_with_items_of_a_wrong_type_can_not_be_merged(old, message):
     assert f"failed to convert original object to typed object: {message}" == str(caught.value)
 
 
-def test_lists_of_custom_kinds_merge_as_their_schemas_say():
+def test_lists_of_custom_kinds_merge_by_their_schemas():
     """An item without any of its keys has no identity where no default stands for it."""
     items = {"type": "object", "properties": {"type": {"type": "string"}}}
     conditions = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}

@@ -42,7 +42,7 @@ STRICT: dict[str, tuple[list[Op], Any]] = {
 
 
 @pytest.mark.parametrize("name", STRICT)
-def test_operations_apply(name: str) -> None:
+def test_operations_change_a_copy(name: str) -> None:
     """Operations change a copy; the input stays as it was."""
     operations, expected = STRICT[name]
     before = copy.deepcopy(BASE)
@@ -72,7 +72,7 @@ LENIENT: dict[str, tuple[Any, Op, Any]] = {
 
 
 @pytest.mark.parametrize("name", LENIENT)
-def test_leniency_of_kyverno(name: str) -> None:
+def test_options_of_kyverno_tolerate_missing_paths(name: str) -> None:
     """Missing parents are created, removing what is missing succeeds; without the options both fail."""
     document, operation, expected = LENIENT[name]
     assert expected == apply_patch(document, [operation], allow_missing_remove=True, create_parents=True)

@@ -76,7 +76,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_pod_merges(name: str) -> None:
+def test_a_patch_of_a_pod_gives_the_result_of_kustomize(name: str) -> None:
     """A patch on a Pod's spec gives kustomize's result and changes neither input."""
     before, changes, expected = CASES[name]
     document, patch = pod(**copy.deepcopy(before)), {"spec": copy.deepcopy(changes)}

@@ -43,7 +43,7 @@ def test_an_element_is_deleted_by_its_merge_key() -> None:
     assert ["b"] == containers(after)
 
 
-def test_a_list_is_replaced_by_an_element_that_says_so() -> None:
+def test_a_list_is_replaced_by_an_element_with_the_directive() -> None:
     """All other elements of the patch are the new list."""
     after = patched(pod("a", "b"), {"spec": {"containers": [{"$patch": "replace"}, {"name": "z"}]}})
     assert ["z"] == containers(after)

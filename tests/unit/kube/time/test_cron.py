@@ -21,7 +21,7 @@ START = "2024-01-31T23:59:59Z"
         ("0 0 31 2 *", None),
     ],
 )
-def test_standard_lines(line, expected):
+def test_standard_lines_give_their_due_times(line, expected):
     """Day of month and day of week are alternatives when both are restricted."""
     found = parse_standard(line).next(parse_rfc3339(START))
     assert expected == (str(found) if found else None)
@@ -41,7 +41,7 @@ def test_standard_lines(line, expected):
         ("@weekly", "2024-02-04T00:00:00Z"),
     ],
 )
-def test_cronexpr_lines(line, expected):
+def test_cronexpr_lines_give_their_due_times(line, expected):
     """Seconds, years, last days, workdays and numbered weekdays."""
     found = parse_cronexpr(line).next(parse_rfc3339(START))
     assert expected == (str(found) if found else None)

@@ -85,7 +85,7 @@ def test_problem_is_one_error_with_its_place(name: str) -> None:
     assert expected == str(caught.value)
 
 
-def test_last_duplicate_wins_when_asked() -> None:
+def test_the_last_duplicate_wins_with_the_option() -> None:
     """`duplicate_keys="last"` reads as Go's lenient decoder."""
     assert [{"a": 3}] == values("a: 1\na: 3", duplicate_keys="last")
     assert [{"a": 3}] == values('{"a": 1, "a": 3}', duplicate_keys="last")
@@ -140,7 +140,7 @@ def test_lists_expand_with_positions() -> None:
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("- ", ""), ('{"a":', "}")])
-def test_depth_limit(opening: str, closing: str) -> None:
+def test_a_document_has_at_most_10000_levels(opening: str, closing: str) -> None:
     """10,000 levels are read, one more is an error, and neither is a crash."""
     inner = "" if opening == "[" else "1"
     assert 1 == len(load_documents(opening * 10_000 + inner + closing * 10_000))

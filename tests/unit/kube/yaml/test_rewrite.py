@@ -158,7 +158,7 @@ def _mutate(value: Any, random: Random) -> Any:
     return "changed"
 
 
-def test_a_rewritten_text_reads_as_the_new_value_and_says_what_it_said() -> None:
+def test_a_rewritten_text_reads_as_the_new_value_and_keeps_the_rest() -> None:
     """Over many texts and changes; comments that are apart from what changed are all there."""
     done = 0
     for seed in range(300):

@@ -22,7 +22,7 @@ PLAIN: dict[str, object] = {
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_plain_scalar(text: str) -> None:
+def test_plain_scalars_get_the_types_of_json(text: str) -> None:
     """Plain text resolves to the value and the Python type that JSON would carry."""
     assert (PLAIN[text], type(PLAIN[text])) == (resolve_plain(text), type(resolve_plain(text)))
 
@@ -42,7 +42,7 @@ def test_values_that_json_lacks_are_refused(text: str) -> None:
         ("binary", "/w==", "\ufffd"), ("set", "x", "x"),
     ],
 )  # fmt: skip
-def test_tagged_scalar(tag: str, text: str, expected: object) -> None:
+def test_core_tags_convert_scalars(tag: str, text: str, expected: object) -> None:
     """Core tags convert, others leave text."""
     assert expected == resolve_tagged(f"tag:yaml.org,2002:{tag}", text)
     assert text == resolve_tagged("!mine", text)
@@ -63,7 +63,7 @@ def test_tag_that_does_not_fit_is_refused(tag: str, text: str) -> None:
         ("1e-5", "1e-05"), (".inf", ".inf"), ("-.inf", "-.inf"), (".nan", ".nan"), ("1e300", ".inf"), ("0.1", "0.1"),
     ],
 )  # fmt: skip
-def test_key_text(text: str, expected: str) -> None:
+def test_keys_are_spelled_as_upstream_does(text: str, expected: str) -> None:
     """Keys that are not strings are spelled as sigs.k8s.io/yaml spells them (floats with 32 bits)."""
     assert expected == key_text(text, None, plain=True)
     assert text == key_text(text, None, plain=False)

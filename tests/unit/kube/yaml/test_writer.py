@@ -53,7 +53,7 @@ QUOTING = {
 
 
 @pytest.mark.parametrize("text", QUOTING)
-def test_quoting(text: str) -> None:
+def test_strings_are_quoted_only_where_needed(text: str) -> None:
     """A string is quoted exactly where it would read back as something else."""
     assert f"{QUOTING[text]}\n" == dump_yaml(text)
     assert text == load_documents(dump_yaml(text))[0].value

@@ -69,7 +69,7 @@ def test_pod_security_judges_what_webhooks_left(tmp_path):
         asyncio.run(main())
 
 
-def test_missing_namespaces_are_found_before_anybody_is_asked(tmp_path):
+def test_missing_namespaces_are_found_before_any_webhook_is_called(tmp_path):
     """No webhook receives a request that cannot succeed."""
 
     async def main():
@@ -84,7 +84,7 @@ def test_missing_namespaces_are_found_before_anybody_is_asked(tmp_path):
     asyncio.run(main())
 
 
-def test_roles_are_checked_for_rights_that_nobody_holds():
+def test_roles_are_checked_for_rights_that_the_writer_lacks():
     """Admission is where a role that gives too much is refused."""
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",

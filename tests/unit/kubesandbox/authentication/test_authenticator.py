@@ -85,7 +85,7 @@ def test_service_account_tokens_are_their_account():
     assert {"authentication.kubernetes.io/credential-id": ("JTI=j-1",)} == user.extra
 
 
-def test_tokens_that_are_bound_to_a_pod_say_so():
+def test_tokens_bound_to_a_pod_name_it():
     """The pod and its node are in the extra fields of the user."""
     pod = {"metadata": {"name": "p", "namespace": "ci", "uid": "u-2"}}
     node = {"metadata": {"name": "n", "uid": "u-3"}}
@@ -152,7 +152,7 @@ def test_secrets_hold_tokens_that_live_as_long_as_they_do():
         without.token_user(text)
 
 
-def test_nobody_is_anonymous_unless_that_is_forbidden():
+def test_users_are_anonymous_unless_that_is_forbidden():
     """Without credentials a request is anonymous, or 401."""
     assert ANONYMOUS == authenticator(Store()).authenticate({}, None)
     with pytest.raises(StatusError) as refused:
@@ -160,7 +160,7 @@ def test_nobody_is_anonymous_unless_that_is_forbidden():
     assert 401 == refused.value.status
 
 
-def test_impersonation_makes_somebody_else():
+def test_impersonation_replaces_the_user():
     """User, groups, uid and extra fields are taken over; the group of authenticated users is added."""
     headers = CIMultiDict(
         [

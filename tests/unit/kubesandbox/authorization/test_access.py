@@ -42,7 +42,7 @@ def test_reasons_follow_the_sentence():
     assert 'forbidden: User "jane" cannot get path "/x": <why>' == forbidden_access(attributes, "<why>").message
 
 
-def test_a_server_without_authorization_says_yes_and_shows_it():
+def test_a_server_without_authorization_allows_everything_and_shows_it():
     """SelfSubjectRulesReviews list a rule that allows everything."""
     found = EverythingAllowed()
     assert found.authorize(AccessAttributes(JANE, "delete", resource="nodes")).allowed

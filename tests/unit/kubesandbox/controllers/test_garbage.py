@@ -112,7 +112,7 @@ async def test_an_owner_of_an_unknown_kind_is_no_reason_to_delete(cluster: Clust
 
 
 @in_cluster
-async def test_an_owner_in_another_namespace_is_none_and_an_event_says_so(cluster: Cluster) -> None:
+async def test_an_owner_in_another_namespace_is_ignored_with_an_event(cluster: Cluster) -> None:
     """Ownership does not cross namespaces."""
     owner = await cluster.create("configmaps", config_map("owner", namespace="kube-system"))
     await cluster.create("configmaps", config_map("child", owner))

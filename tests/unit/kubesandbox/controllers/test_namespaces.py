@@ -33,7 +33,7 @@ async def test_everything_inside_goes_with_the_namespace(cluster: Cluster) -> No
 
 
 @in_cluster
-async def test_a_finalizer_inside_holds_the_namespace_and_its_conditions_say_so(cluster: Cluster) -> None:
+async def test_a_finalizer_inside_holds_the_namespace_and_its_conditions_show_it(cluster: Cluster) -> None:
     """When the finalizer is gone, so is the namespace."""
     await make_team(cluster)
     await cluster.create("configmaps", config_map("held", finalizers=["example.com/hold"]))
@@ -85,7 +85,7 @@ async def test_custom_objects_go_too(cluster: Cluster) -> None:
     assert ([], False) == (cluster.client.list("toys.example.com"), "team" in cluster.names("namespaces", ""))
 
 
-def test_conditions_tell_what_could_not_be_deleted() -> None:
+def test_conditions_name_what_could_not_be_deleted() -> None:
     """A refused deletion is a failure with its text."""
     found = deletion_conditions([], {}, [bad_request("no")], START)
     by_type = {item["type"]: (item["status"], item["reason"], item["message"]) for item in found}

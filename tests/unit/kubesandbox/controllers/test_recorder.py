@@ -45,7 +45,7 @@ async def test_the_same_again_raises_a_count(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_many_texts_of_one_sort_are_told_together(cluster: Cluster) -> None:
+async def test_many_texts_of_one_sort_are_reported_together(cluster: Cluster) -> None:
     """The eleventh different one and all after it share an event that shows the last."""
     found = await told(cluster, *(f"try {number}" for number in range(14)))
     assert 11 == len(found)
@@ -53,7 +53,7 @@ async def test_many_texts_of_one_sort_are_told_together(cluster: Cluster) -> Non
 
 
 @in_cluster
-async def test_an_event_that_is_refused_fails_nobody(cluster: Cluster) -> None:
+async def test_a_refused_event_fails_nothing(cluster: Cluster) -> None:
     """An event in a namespace that does not exist raises no error."""
     recorder = Recorder(cluster.client, cluster.clock, "test")
     recorder.normal({**ABOUT, "metadata": {"name": "web", "namespace": "nowhere"}}, "Lost", "x")

@@ -52,7 +52,7 @@ def test_ports_on_the_network_of_the_host_are_its_ports() -> None:
     assert [80, 81] == [port["hostPort"] for port in filled["containers"][0]["ports"]]
 
 
-def test_a_pod_asks_for_what_its_containers_ask_for() -> None:
+def test_a_pod_requests_the_sum_of_its_containers() -> None:
     """Where the Pod has limits of its own; init containers run alone, sidecars beside the others."""
     containers = [{"image": "x", "resources": {"requests": {"cpu": "1"}}}] * 2
     inits = [

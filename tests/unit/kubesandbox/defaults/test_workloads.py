@@ -20,7 +20,7 @@ DEFAULTS = BuiltinDefaults(schema_set("1.35"))
         ({"backoffLimitPerIndex": 1}, {"completions": 1, "parallelism": 1, "backoffLimit": 2**31 - 1}),
     ],
 )
-def test_a_job_runs_once_unless_it_says_more(spec: JSONObject, expected: JSONObject) -> None:
+def test_a_job_runs_once_by_default(spec: JSONObject, expected: JSONObject) -> None:
     """A Job with `parallelism` alone is a work queue, and gets no completions."""
     filled = DEFAULTS.fill("io.k8s.api.batch.v1.Job", {"spec": spec})["spec"]
     counted = {key: filled[key] for key in ("completions", "parallelism", "backoffLimit") if key in filled}

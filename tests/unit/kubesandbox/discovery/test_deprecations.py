@@ -25,7 +25,7 @@ def test_built_in_kinds_are_deprecated_from_a_version_on(version: str, is_old: b
         ({"deprecated": True, "deprecationWarning": "use v2"}, "use v2"),
     ],
 )
-def test_definitions_say_which_versions_are_old(entry: dict[str, object], expected: str) -> None:
+def test_definitions_mark_old_versions(entry: dict[str, object], expected: str) -> None:
     """The definition also holds the text of the warning."""
     definition = {"spec": {"versions": [{"name": "v0", "deprecated": True}, {"name": "v1", **entry}]}}
     assert expected == deprecation(WIDGETS, "1.35", definition)

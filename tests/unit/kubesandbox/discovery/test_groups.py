@@ -33,7 +33,7 @@ def entry(group_name: str, name: str, version: str = "v1"):
     return next(item for item in found["resources"] if item["name"] == name)
 
 
-def test_the_core_group_stands_under_api_alone() -> None:
+def test_the_core_group_is_served_under_api_alone() -> None:
     """The core group has no name and no place among the others."""
     assert ["v1"] == api_versions("127.0.0.1:6443")["versions"]
     names = [item["name"] for item in api_groups(TABLE)["groups"]]

@@ -49,7 +49,7 @@ def test_a_document_refers_to_nothing_that_it_does_not_hold(name: str) -> None:
     assert set() == references(found) - known
 
 
-def test_a_patch_says_what_kubectl_looks_for() -> None:
+def test_a_patch_has_the_fields_that_kubectl_reads() -> None:
     """The kind, that fields are validated, and which patches there are."""
     patch = document("apis/apps/v1")["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert {"group": "apps", "version": "v1", "kind": "Deployment"} == patch["x-kubernetes-group-version-kind"]

@@ -147,7 +147,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n\r\n"])
-def test_connections_without_a_whole_handshake_hold_up_nobody(sent: bytes) -> None:
+def test_connections_without_a_whole_handshake_delay_no_others(sent: bytes) -> None:
     """An unfinished handshake delays neither other clients nor the shutdown."""
     server, client = contexts()
 
@@ -198,7 +198,7 @@ def test_what_is_no_request_is_answered_by_a_text(sent: bytes, status: bytes) ->
 
 
 @pytest.mark.parametrize("method", ["FOO", "get", "BREW-COFFEE"])
-def test_methods_that_nobody_knows_are_refused(method: str) -> None:
+def test_unknown_methods_are_refused(method: str) -> None:
     """The answer is a Status, as for known methods that do not fit."""
 
     async def talk(_seen: Served, port: int) -> None:

@@ -20,13 +20,13 @@ def refusal(type: ResourceType, body: JSONObject) -> tuple[int, str]:
     return caught.value.status, caught.value.message
 
 
-def test_built_in_kinds_may_leave_out_what_the_path_says() -> None:
+def test_built_in_kinds_may_leave_out_what_the_path_contains() -> None:
     """Kind and version are filled in."""
     maps = TABLE.versions_of("configmaps")[0]
     assert {"apiVersion": "v1", "kind": "ConfigMap", "data": {}} == check_kind(maps, maps.gvk, {"data": {}}, TABLE)
 
 
-def test_another_version_of_the_kind_is_told_apart_from_another_kind() -> None:
+def test_another_version_of_the_kind_is_distinguished_from_another_kind() -> None:
     """Both are bad requests, with different messages."""
     scalers = TABLE.find("autoscaling", "v2", "horizontalpodautoscalers")
     assert scalers is not None
@@ -58,7 +58,7 @@ def test_another_version_of_the_kind_is_told_apart_from_another_kind() -> None:
         ),
     ],
 )
-def test_custom_kinds_must_say_what_they_are(body: JSONObject, status: int, message: str) -> None:
+def test_custom_kinds_must_have_kind_and_version(body: JSONObject, status: int, message: str) -> None:
     """The error has the text of the API server."""
     assert (status, message) == refusal(WIDGETS, body)
 

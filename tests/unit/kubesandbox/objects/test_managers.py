@@ -53,7 +53,7 @@ def test_each_door_has_its_own_entry() -> None:
     assert {"f:status": {"f:replicas": {}}} == entry["fieldsV1"]
 
 
-def test_lists_of_custom_resources_merge_as_their_definition_says() -> None:
+def test_lists_of_custom_resources_merge_by_their_definition() -> None:
     """A map keeps the elements of others."""
     server = api_server()
     run(server.create(write(server, CRDS, ""), listing("map")))
@@ -73,7 +73,7 @@ def test_a_changed_definition_changes_how_lists_merge() -> None:
     assert ["a", "b"] == [item["name"] for item in both["spec"]["items"]]
 
 
-def test_nobody_manages_what_a_new_object_has_of_itself() -> None:
+def test_no_manager_owns_the_empty_fields_of_a_new_object() -> None:
     """Fields that Go writes although they are empty count only with a value."""
     server = api_server()
     event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "namespace": "default"}, "reason": "R"}

@@ -48,7 +48,7 @@ def test_generated_names_have_room_for_their_letters() -> None:
         ),
     ],
 )
-def test_wrong_metadata_is_told_in_the_api_servers_words(metadata: JSONObject, begins: str) -> None:
+def test_wrong_metadata_has_the_error_texts_of_the_api_server(metadata: JSONObject, begins: str) -> None:
     """Each mistake gives one error."""
     (found,) = problems(**metadata)
     assert found.startswith(begins)
@@ -96,7 +96,7 @@ def test_lists_rely_on_the_first_fields() -> None:
     ("kind", "changed", "noted"),
     [("PodDisruptionBudget", 1, 1), ("LimitRange", 1, 2), ("Deployment", 2, 2), ("Widget", 2, 2), ("ConfigMap", 2, 3)],
 )
-def test_causes_of_updates_are_told_as_often_as_upstream_finds_them(kind: str, changed: int, noted: int) -> None:
+def test_causes_of_updates_are_reported_as_often_as_upstream_finds_them(kind: str, changed: int, noted: int) -> None:
     """It judges metadata several times, and clients see the list of causes."""
     old = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "uid": "1"}}
     new = {**old, "metadata": {"name": "a", "uid": "2", "labels": {"-": "x"}}}

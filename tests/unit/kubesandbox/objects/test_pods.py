@@ -90,7 +90,7 @@ def test_a_budget_that_is_spent_refuses() -> None:
     assert "deletionTimestamp" not in body["metadata"]
 
 
-def test_a_budget_that_nobody_has_looked_at_refuses() -> None:
+def test_a_budget_without_a_known_count_refuses() -> None:
     """Until the controller has set its status, a budget allows no disruption."""
     with pytest.raises(StatusError) as caught:
         evicted(running(1, observedGeneration=0))

@@ -23,11 +23,11 @@ FULL = {"cpu": "1", "memory": "1Gi"}
         ([{"limits": FULL}, {"limits": FULL, "requests": FULL}], "Guaranteed"),
     ],
 )
-def test_the_class_follows_from_what_is_asked_for(resources: list[JSONObject], expected: str) -> None:
+def test_the_class_follows_from_requests_and_limits(resources: list[JSONObject], expected: str) -> None:
     """Only CPU and memory count, compared by value."""
     assert expected == qos_class({"containers": [{"resources": each} for each in resources]})
 
 
-def test_what_the_pod_asks_for_counts_first() -> None:
+def test_the_requests_of_the_pod_count_first() -> None:
     """Resources of the pod itself precede those of its containers."""
     assert "Guaranteed" == qos_class({"resources": {"limits": FULL}, "containers": [{}]})

@@ -29,7 +29,7 @@ def test_json_and_yaml_are_read(data: bytes, content_type: str) -> None:
     assert {"kind": "ConfigMap"} == read_body(data, content_type, kind="ConfigMap").value
 
 
-def test_fields_that_are_named_twice_are_told_with_their_path() -> None:
+def test_duplicate_fields_are_reported_with_their_path() -> None:
     """The last value is used, and a warning has the path."""
     data = b'{"spec": {"y": 1, "list": [{"a": 1, "a": 2}], "y": 2}, "kind": "x", "kind": "z"}'
     body = read_body(data, "application/json", kind="Foo")
@@ -42,7 +42,7 @@ def test_texts_that_look_like_keys_are_no_duplicates() -> None:
     assert () == read_body(b'{"a": "\\":\\":\\":"}', "application/json", kind="Foo").duplicates
 
 
-def test_yaml_keys_that_are_named_twice_are_told() -> None:
+def test_duplicate_keys_of_yaml_are_reported() -> None:
     """The warning has the line, as that of the API server has."""
     body = read_body(b"a: 1\na: 2\n", "application/yaml", kind="Foo")
     assert {"a": 2} == body.value

@@ -75,7 +75,7 @@ def test_options_of_writes_that_can_not_be_are_invalid(query: dict[str, str], ki
     assert caught.value.message.startswith(f'{kind}.meta.k8s.io "" is invalid: {message}')
 
 
-def test_dry_runs_may_be_asked_for_twice() -> None:
+def test_dry_runs_may_be_requested_twice() -> None:
     """A repeated `dryRun=All` counts once."""
     assert WriteOptions.from_query(Query.parse("dryRun=All&dryRun=All"), "CreateOptions").dry_run
 

@@ -77,7 +77,7 @@ def test_a_wrong_type_is_a_bad_request(kind: str, body: JSONObject, text: str) -
     assert (400, expected) == (caught.value.status, str(caught.value))
 
 
-def test_unknown_fields_are_dropped_and_told() -> None:
+def test_unknown_fields_are_dropped_and_reported() -> None:
     """The warnings are in the order of the document."""
     body = {"metadata": {"name": "x", "a": 1, "ownerReferences": [{"b": 1}]}, "foo": {"a": {}}}
     found = decode("ConfigMap", body)

@@ -20,7 +20,7 @@ SCHEMA: JSONObject = {"items": {"x-kubernetes-embedded-resource": True}}
          ['x[0].apiVersion: Invalid value: "": must not be empty', "x[0].kind: Invalid value: 1: must be a string"]),
     ],
 )  # fmt: skip
-def test_an_object_inside_says_what_it_is(value: JSONObject, expected: list[str]) -> None:
+def test_an_embedded_object_has_kind_and_version(value: JSONObject, expected: list[str]) -> None:
     """An embedded resource needs apiVersion and kind as texts that are not empty."""
     check = compile_embedded(SCHEMA)
     assert check is not None

@@ -28,7 +28,7 @@ from kubesandbox.schema.formats import format_test
         ("k8s-short-name", "a-b", "a.b"),
     ],
 )
-def test_a_format_tells_good_from_bad(name: str, good: str, bad: str) -> None:
+def test_a_format_separates_good_from_bad(name: str, good: str, bad: str) -> None:
     """Each format has a valid and an invalid value."""
     test = format_test(name)
     assert test is not None

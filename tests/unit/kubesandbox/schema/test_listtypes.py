@@ -26,7 +26,7 @@ MAP: JSONObject = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys"
         ({"items": SET}, [[1, 1]], ["x[0][1]: Duplicate value: 1"]),
     ],
 )
-def test_nothing_stands_twice_in_a_set_or_map(schema: JSONObject, value: JSON, expected: list[str]) -> None:
+def test_nothing_occurs_twice_in_a_set_or_map(schema: JSONObject, value: JSON, expected: list[str]) -> None:
     """Only the second appearance is reported."""
     check = compile_list_types(schema)
     assert check is not None

@@ -88,7 +88,7 @@ def of(**properties: JSONObject) -> JSONObject:
         ),
     ],
 )
-def test_a_rule_that_fails_is_told(schema: JSONObject, value: JSON, expected: list[str]) -> None:
+def test_a_failing_rule_is_reported(schema: JSONObject, value: JSON, expected: list[str]) -> None:
     """The error has the rule's message and path; values of objects and lists are not shown."""
     assert expected == said(schema, value)
 

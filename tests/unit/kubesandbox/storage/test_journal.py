@@ -117,7 +117,7 @@ def test_room_of_removed_objects_is_given_back(tmp_path: Path) -> None:
     assert before > 5 * (tmp_path / "j").stat().st_size
 
 
-def test_a_server_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_server_continues_where_it_was(tmp_path: Path) -> None:
     """Uids and versions are the same as before the restart."""
     store, journal = opened(tmp_path / "j")
     server = api_server(store)

@@ -44,7 +44,7 @@ def names(page: Page) -> list[str]:
     return [f"{state.key.namespace}/{state.key.name}" for state in page.states]
 
 
-def test_selectors_choose() -> None:
+def test_selectors_narrow_a_list_together() -> None:
     """Label and field selectors must both match."""
     store = filled("x", "y", "z")
     assert ["a/x", "a/y", "b/x", "b/y"] == names(listed(store, label_selector="name in (x,y)"))
@@ -124,7 +124,7 @@ def test_a_token_outlives_its_version() -> None:
     assert (["a/p1", "a/p2", "a/q0", "a/q1", "a/q2"], store.revision) == (names(page), page.revision)
 
 
-def test_the_metadata_of_a_list_says_how_to_go_on() -> None:
+def test_the_metadata_of_a_list_has_the_token_to_continue() -> None:
     """The metadata holds version, token and the number of remaining items."""
     page = listed(filled("x", "y"), limit=1)
     assert {"resourceVersion": "5", "continue": page.token, "remainingItemCount": 3} == page.metadata

@@ -117,7 +117,7 @@ def test_a_watcher_waits_and_then_sees_everything_in_order() -> None:
     assert [("ADDED", "a", 3), ("ADDED", "b", 4), ("DELETED", "a", 5)] == asyncio.run(watch())
 
 
-def test_a_watcher_that_fell_behind_is_told() -> None:
+def test_a_watcher_that_fell_behind_gets_an_error() -> None:
     """It holds nothing up: the writer never waited."""
 
     async def watch() -> None:

@@ -58,7 +58,7 @@ def test_a_watch_without_a_version_begins_with_what_is_there() -> None:
     )
 
 
-def test_a_watch_from_a_version_tells_what_happened_since() -> None:
+def test_a_watch_from_a_version_gives_the_changes_since() -> None:
     """Earlier changes are not sent."""
     store = Store()
     store.put(A, pod(A))

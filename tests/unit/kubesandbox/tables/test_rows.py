@@ -42,7 +42,7 @@ def test_an_empty_object_has_a_row_of_every_kind(type: ResourceType) -> None:
     assert len(printer.columns) == len(list(printer.cells(body, NOW)))
 
 
-def test_a_finished_pod_says_so() -> None:
+def test_a_finished_pod_shows_its_end() -> None:
     """The row carries the condition by which clients dim finished pods."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"phase": "Succeeded"}}
     (row,) = to_table(type_of(pod), [pod], now=NOW)["rows"]

@@ -28,7 +28,7 @@ BODY = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid"
         ("None", None),
     ],
 )
-def test_a_row_carries_what_is_asked_for(include: str, expected: JSON) -> None:
+def test_a_row_carries_the_requested_object(include: str, expected: JSON) -> None:
     """`includeObject` selects the object, its metadata, or nothing."""
     assert MAPS is not None
     assert expected == to_table(MAPS, [BODY], now=NOW, include_object=include)["rows"][0]["object"]

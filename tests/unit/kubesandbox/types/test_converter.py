@@ -264,7 +264,7 @@ SINGLE = "conversion webhook for example.com/v1, Kind=Widget"
         ),
     ],
 )  # fmt: skip
-def test_answers_that_no_webhook_may_give_are_told(tmp_path, fields, change, text):
+def test_answers_that_no_webhook_may_give_are_reported(tmp_path, fields, change, text):
     """An invalid ConversionReview fails every read and write with Kubernetes' text and code 500."""
 
     async def use(server, _):
@@ -298,7 +298,7 @@ def test_other_metadata_is_that_of_the_original(tmp_path):
     served_by(tmp_path, use, lambda review: converted(review, meddled))
 
 
-def test_a_webhook_that_can_not_be_called_is_told_in_go_words(tmp_path):
+def test_a_failed_call_of_a_webhook_has_the_error_text_of_go(tmp_path):
     """The error has the address, the timeout and the cause."""
     server = api_server()
 
@@ -346,7 +346,7 @@ def test_defaults_of_the_storage_version_are_filled_in():
         ({"response": None}, "no response provided"),
     ],
 )
-def test_answers_that_are_no_reviews_are_told(tmp_path, change, text):
+def test_answers_that_are_no_reviews_are_reported(tmp_path, change, text):
     """The error comes before the objects are read."""
 
     async def use(server, _):

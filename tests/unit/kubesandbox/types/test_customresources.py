@@ -150,7 +150,7 @@ def test_an_established_definition_keeps_its_scope_and_kind() -> None:
         ),
     ],
 )
-def test_a_conversion_says_who_converts(conversion: JSONObject, expected: list[str]) -> None:
+def test_a_conversion_names_its_webhook(conversion: JSONObject, expected: list[str]) -> None:
     """Errors name the fields as in Kubernetes' internal type."""
     crd = widgets(version("v1", storage=True))
     crd = {**crd, "spec": {**crd["spec"], "conversion": conversion}}

@@ -21,7 +21,7 @@ def served() -> tuple[Store, Served]:
     return store, made
 
 
-def test_an_accepted_definition_is_served_and_says_so() -> None:
+def test_an_accepted_definition_is_served_and_its_conditions_show_it() -> None:
     """The conditions have the time at which they changed."""
     store, made = served()
     state = store.get(KEY)

@@ -69,7 +69,7 @@ def said(check: Check, value: JSON) -> list[str]:
         ),
     ],
 )
-def test_a_check_says_what_is_wrong(check: Check, value: JSON, expected: list[str]) -> None:
+def test_a_check_names_the_fault(check: Check, value: JSON, expected: list[str]) -> None:
     """A valid value gives no error."""
     assert expected == said(check, value)
 

@@ -47,7 +47,7 @@ def test_maps_keep_bools_and_numbers_apart() -> None:
         new_map([(1.5, "x")])
 
 
-def test_zero_values() -> None:
+def test_every_type_has_a_zero_value() -> None:
     """Each type has its zero value."""
     assert all(map(is_zero, (None, False, 0, Uint(0), 0.0, "", b"", [], {}, Duration(0), Optional())))
     assert not any(map(is_zero, (True, 1, "a", [0], Duration(1), Optional(1), Timestamp(0))))

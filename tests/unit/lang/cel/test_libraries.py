@@ -110,7 +110,7 @@ ADDRESS = "network address parse error during conversion from string: "
         ("http.get('https://x')", "request failed: HTTP calls are not available here"),
     ],
 )
-def test_library_errors_say_what_is_wrong(text: str, expected: str) -> None:
+def test_library_errors_name_the_fault(text: str, expected: str) -> None:
     """Errors have the words of cel-go, Kubernetes or Kyverno."""
     with pytest.raises(EvaluationError) as caught:
         KYVERNO.compile(text).evaluate({})

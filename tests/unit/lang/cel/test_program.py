@@ -250,7 +250,7 @@ def test_a_trace_shows_every_sub_expression() -> None:
     assert trace[-1] == (8, "bool", None, "no such key: b")
 
 
-def test_a_program_tells_what_it_uses() -> None:
+def test_a_program_lists_what_it_uses() -> None:
     """Variables, functions and paths are known without running it."""
     program = ENVIRONMENT.compile("x.a.b.startsWith('c') && has(x.d) && y == 1")
     assert program.variables == {"x", "y"}

@@ -36,7 +36,7 @@ def test_every_function_has_note_documentation_and_example(name):
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_the_table_of_topics_says_what_modules_register(topic):
+def test_the_table_of_topics_lists_what_modules_register(topic):
     """Otherwise a function would not be found, or under a name that loads nothing."""
     load, names = TOPICS[topic]
     assert names.split() == [each.name for each in load()]

@@ -140,7 +140,7 @@ def test_errors_have_the_texts_of_kyverno(document, message):
     assert message == raised.value.message
 
 
-def test_the_path_of_a_larger_document_stands_before_the_own_path():
+def test_the_path_of_a_larger_document_precedes_the_own_path():
     """Both at load and at rendering."""
     template = compile_template({"x": "{{ zz }}"}, path="/spec")
     with pytest.raises(SubstitutionError, match="at path /rule/spec/x: "):

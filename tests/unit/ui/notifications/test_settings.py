@@ -53,7 +53,7 @@ def test_every_form_of_a_target_is_read(text: str, expected: list[tuple[str, str
     assert expected == [(each.name, each.kind, each.filter.minimum_severity) for each in found]
 
 
-def test_a_channel_inherits_what_it_does_not_say() -> None:
+def test_a_channel_inherits_the_options_it_leaves_out() -> None:
     """Address and severity come from the target, channel and filter are its own."""
     found = settings(HELM)
     _, channel = found.targets

@@ -23,7 +23,7 @@ def test_every_line_of_an_explanation_has_its_place_in_the_texts() -> None:
     assert "policies" == places["pattern: fail"]["input"]
 
 
-def test_rules_that_do_not_match_say_why() -> None:
+def test_rules_that_do_not_match_give_the_reason() -> None:
     """The explanation names the condition that does not match, here the kind."""
     found = review_texts({**TEXTS, "explain": True})
     (rule,) = [each for each in found["reviews"][1]["rules"] if each["rule"] == "tag"]
@@ -31,7 +31,7 @@ def test_rules_that_do_not_match_say_why() -> None:
     assert any("kind" in line["text"] for line in rule["lines"])
 
 
-def test_nothing_is_explained_unasked() -> None:
+def test_nothing_is_explained_without_a_request() -> None:
     """A review without explanations costs less."""
     assert all("rules" not in each for each in review_texts(TEXTS)["reviews"])
 

@@ -41,7 +41,7 @@ spec:
     ],
     ids=["validate", "mutate", "update", "exception", "generate", "cel"],
 )
-def test_the_suite_passes_as_it_stands(
+def test_the_suite_passes_unchanged(
     request_: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It expects what was on the screen, and has a row for every result."""

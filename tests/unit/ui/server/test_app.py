@@ -202,7 +202,7 @@ def test_a_page_that_is_closed_is_no_fault(tmp_path: Path, caplog: pytest.LogCap
     assert [] == [record.getMessage() for record in caplog.records if record.name == "pyverno.ui"]
 
 
-def test_readiness_tells_why_results_may_be_old(tmp_path: Path) -> None:
+def test_readiness_gives_the_reason_why_results_may_be_old(tmp_path: Path) -> None:
     """The page shows the same reason."""
 
     async def play() -> None:

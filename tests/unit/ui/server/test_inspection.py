@@ -44,7 +44,7 @@ def test_a_cluster_that_is_away_is_a_problem_beside_the_answers_of_others(tmp_pa
     assert ["away: connection refused"] * 2 == [*exceptions["problems"], *policies["problems"]]
 
 
-def test_results_are_asked_of_their_own_cluster(tmp_path: Path) -> None:
+def test_results_are_read_from_their_own_cluster(tmp_path: Path) -> None:
     """A result from a file has no cluster."""
 
     async def play() -> None:

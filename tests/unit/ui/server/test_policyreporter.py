@@ -142,7 +142,7 @@ def test_kinds_of_a_source_are_left_out(tmp_path: Path) -> None:
     assert {"error": 1} == findings["perResult"]
 
 
-def test_results_are_sorted_as_asked(tmp_path: Path) -> None:
+def test_results_are_sorted_by_the_requested_field(tmp_path: Path) -> None:
     """Columns sort in either direction, across pages."""
     up, down, second = read(
         tmp_path,

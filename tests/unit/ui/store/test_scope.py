@@ -117,7 +117,7 @@ def test_counts_of_objects_of_another_namespace_are_empty(tmp_path: Path) -> Non
     assert (4, 1) == (sum(map(bool, everything.values())), sum(map(bool, own.values())))
 
 
-def test_every_question_is_asked_here() -> None:
+def test_every_query_is_tried_here() -> None:
     """A new method of the reader must be kept within the scope, too."""
     public = {name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")}
     assert public - {"close"} == set(ARGUMENTS)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.analysis import found, policy
 
 
-def test_rules_that_an_empty_value_tells_apart_are_no_duplicates() -> None:
+def test_rules_that_an_empty_value_distinguishes_are_no_duplicates() -> None:
     """`*` accepts the empty text, `?*` does not."""
     text = policy("""
     - name: some

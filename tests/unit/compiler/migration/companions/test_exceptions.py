@@ -136,7 +136,7 @@ def test_rules_that_stay_keep_the_old_exception() -> None:
     ],
     ids=["podSecurity", "background", "unused", "namespaceSelector", "condition"],
 )
-def test_what_an_exception_in_cel_cannot_say_is_refused(changes: JSONObject, code: str) -> None:
+def test_what_an_exception_in_cel_cannot_express_is_refused(changes: JSONObject, code: str) -> None:
     """With the code of the reason and a next step."""
     with pytest.raises(UnconvertibleError) as raised:
         converted(exception(**changes))

@@ -91,7 +91,7 @@ def test_in_a_denial_an_error_beside_true_needs_no_guard() -> None:
     assert expected == conditions(written, names_for("Pod"), "deny", strict=False).text
 
 
-def test_one_condition_stands_by_itself() -> None:
+def test_one_condition_is_written_by_itself() -> None:
     """`condition` returns the test of a single key, operator and value."""
     assert "request.operation == 'CREATE'" == condition(TRUE, names_for("Pod"), "").text
 

@@ -261,7 +261,7 @@ def rule(**cel):
         ),
     ],
 )  # fmt: skip
-def test_a_rule_says_one_thing_in_the_words_of_rules(cel, expected):
+def test_a_rule_has_one_result_in_the_words_of_rules(cel, expected):
     """Errors are failures, several parameters give one result, and a message may come from the rule."""
     assert [expected] == verdicts(rule(**cel), objects=(ONE, TWO))
 

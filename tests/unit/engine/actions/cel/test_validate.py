@@ -54,7 +54,7 @@ def test_the_first_validation_that_is_false_or_fails_decides(written, expected):
         ({"validationActions": ["Audit", "Deny"]}, False),
     ],
 )
-def test_a_policy_denies_unless_it_says_otherwise(spec, allowed):
+def test_a_policy_denies_by_default(spec, allowed):
     """No validationActions at all mean Deny; errors are denied like failures."""
     assert allowed is ask(kyverno(validations=validations("false"), **spec)).decision.allowed
     assert allowed is ask(kyverno(validations=validations(ERROR), **spec)).decision.allowed

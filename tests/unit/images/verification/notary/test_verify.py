@@ -172,7 +172,7 @@ WRONG: dict[str, tuple[Callable[[str], bytes], str]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_signature_says_what_is_wrong(case: str, form: str) -> None:
+def test_the_error_of_a_wrong_signature_names_the_fault(case: str, form: str) -> None:
     """Each way of being wrong breaks its own constraint (CVE-2024-23332)."""
     make, expected = WRONG[case]
     attestor = _attestor(RSA if case.startswith("RSA") else SIGNER)
@@ -214,7 +214,7 @@ SIGNERS: dict[str, tuple[NotarySigner, str]] = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("case", SIGNERS)
-def test_a_wrong_certificate_says_what_is_wrong(case: str, form: str) -> None:
+def test_the_error_of_a_wrong_certificate_names_the_fault(case: str, form: str) -> None:
     """Certificates are held to their period, their usage and their place in the chain."""
     signer, expected = SIGNERS[case]
     algorithm = "PS256" if case.startswith("a key") else ""

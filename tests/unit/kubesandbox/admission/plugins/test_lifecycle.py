@@ -65,7 +65,7 @@ def test_nothing_is_added_to_a_namespace_that_ends():
     check_namespace(request(config_map(), old=config_map(), operation=Operation.UPDATE), view)
 
 
-def test_questions_about_access_do_not_tell_which_namespaces_exist():
+def test_access_reviews_do_not_reveal_which_namespaces_exist():
     """A LocalSubjectAccessReview in a namespace that does not exist is answered like any other."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",

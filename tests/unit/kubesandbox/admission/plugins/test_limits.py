@@ -42,7 +42,7 @@ def test_defaults_fill_what_containers_leave_out():
     assert expected == found["metadata"]["annotations"]["kubernetes.io/limit-ranger"]
 
 
-def test_pods_that_say_everything_are_left_alone():
+def test_complete_pods_are_left_alone():
     """No annotation without a change."""
     _, view = cluster(limit_range({"type": "Container", "default": {"cpu": "1"}}))
     attributes = request(pod(container(limits={"cpu": "2"})))

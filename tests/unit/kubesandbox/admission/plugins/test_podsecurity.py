@@ -46,14 +46,14 @@ def test_enforced_levels_refuse_pods_in_kubernetes_words():
     assert ([], {"enforce-policy": "restricted:latest"}) == (warnings, annotations)
 
 
-def test_baseline_asks_less():
+def test_baseline_requires_less():
     """Checks are in the order of their names, and pods that keep the level pass."""
     assert ("", [], {"enforce-policy": "baseline:latest"}) == judged(pod(), labelled(enforce="baseline"))
     refusal, _, _ = judged(pod(**HOST), labelled(enforce="baseline"))
     assert 'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true, hostPID=true)' in refusal
 
 
-def test_versions_ask_what_they_asked_then():
+def test_each_version_requires_what_its_release_required():
     """The standards of v1.18 required neither seccomp profiles nor dropped capabilities."""
     refusal, _, _ = judged(pod(), labelled(enforce="restricted", enforce_version="v1.18"))
     expected = (

@@ -61,7 +61,7 @@ def test_requests_are_summed():
     allowed(sized("two", requests={"cpu": "400m"}, limits={"memory": "512Mi"}), hard, present)
 
 
-def test_containers_must_say_what_a_quota_counts():
+def test_containers_must_declare_what_a_quota_counts():
     """CPU and memory that are counted must be stated."""
     expected = "failed quota: q: must specify limits.memory for: a; requests.cpu for: a"
     assert expected == refusal(pod(), quota(requests_cpu="1", limits_memory="1Gi"))
@@ -93,7 +93,7 @@ def test_a_quota_with_scopes_counts_nothing():
     allowed(pod(), quota(scopes=["Terminating"], pods="0"))
 
 
-def test_used_amounts_can_be_asked_for():
+def test_used_amounts_can_be_requested():
     """What a controller writes into the status is the same count."""
     hard = quota(pods="9", requests_cpu="9", count__configmaps="9")
     _, view = cluster(hard, sized("one", requests={"cpu": "600m"}), config_map())

@@ -64,7 +64,7 @@ def test_signers_have_permissions_of_their_own(subresource, status, verb, why):
     check_signers(attributes, Allows(verb, "kubernetes.io/*"))
 
 
-def test_requests_say_who_really_asks():
+def test_requests_name_the_real_user():
     """The server replaces the user that a client writes into the request by the authenticated one."""
     body = signing()
     body["spec"] |= {"username": "root", "groups": ["system:masters"], "uid": "0"}
@@ -79,7 +79,7 @@ def test_other_parts_of_a_status_need_no_signer():
     check_signers(request(old, old=old, operation=Operation.UPDATE, subresource="status"), Allows())
 
 
-def test_nobody_asks_to_be_a_master():
+def test_system_masters_cannot_be_requested():
     """A client certificate with the group `system:masters` is refused for every user."""
     with pytest.raises(StatusError, match="signer with system:masters group is not allowed"):
         check_signers(request(signing("dev", "system:masters")), EverythingAllowed())

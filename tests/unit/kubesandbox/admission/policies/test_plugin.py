@@ -156,7 +156,7 @@ def test_warn_and_audit_let_requests_pass():
     )
 
 
-def test_every_false_validation_is_told():
+def test_every_false_validation_is_reported():
     """A warning for each of them, and a record of the first, or since 1.37 of all, as Go writes it."""
     checks = ({"expression": "false", "message": "<one>"}, {"expression": "1 == 2"})
     bodies = (policy(*checks), binding(actions=("Warn", "Audit")))
@@ -412,7 +412,7 @@ def test_what_policies_change_in_different_versions_does_not_add_up():
     assert {"b": "x.io/v1"} == found["spec"]
 
 
-def test_every_mutation_that_fails_is_told():
+def test_every_mutation_that_fails_is_reported():
     """Those after it still run; the first text is that of the refusal."""
     failing = mutation("Object{data: {'a': object.one}}", "Object{data: {'a': '1'}}", "Object{data: {'a': object.two}}")
     error = refusal(config_map(), failing, mutation_binding())
@@ -484,7 +484,7 @@ def test_webhooks_and_policies_see_what_the_others_changed(tmp_path):
     asyncio.run(main())
 
 
-def test_what_can_not_be_configured_is_told_first_and_gives_the_reason():
+def test_what_cannot_be_configured_is_reported_first_with_the_reason():
     """All refusals are listed; one about the configuration is no verdict of a policy."""
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     missing = {"name": "none", "namespace": "x", "parameterNotFoundAction": "Deny"}

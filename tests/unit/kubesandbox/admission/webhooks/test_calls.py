@@ -180,7 +180,7 @@ def test_defaults_are_filled_in_after_a_patch(tmp_path):
     run(main)
 
 
-def test_webhooks_that_want_it_are_asked_again_after_a_change(tmp_path):
+def test_reinvoked_webhooks_are_called_again_after_a_change(tmp_path):
     """With `IfNeeded` a webhook sees once more what others changed after it; with `Never` it does not."""
 
     async def main():
@@ -204,7 +204,7 @@ def test_webhooks_that_want_it_are_asked_again_after_a_change(tmp_path):
     run(main)
 
 
-def test_nobody_is_asked_again_when_nothing_changed_after_them(tmp_path):
+def test_no_webhook_is_called_again_without_a_later_change(tmp_path):
     """The last webhook that changed the object is not called for its own change."""
 
     async def main():
@@ -275,7 +275,7 @@ def test_answers_that_no_webhook_may_give_are_failures(tmp_path, response, why):
         ),
     ],
 )
-def test_broken_servers_are_told_apart(tmp_path, reply, why):
+def test_broken_servers_are_distinguished(tmp_path, reply, why):
     """Codes, empty bodies, other kinds and texts each have their sentence."""
 
     async def main():
@@ -359,7 +359,7 @@ def test_slow_webhooks_run_out_of_time(tmp_path):
     run(main)
 
 
-def test_a_certificate_of_somebody_else_is_not_trusted(tmp_path):
+def test_a_certificate_of_another_authority_is_not_trusted(tmp_path):
     """The bundle of the configuration is the only authority."""
 
     async def main():
@@ -409,7 +409,7 @@ def test_an_expired_certificate_is_not_trusted(tmp_path):
         ({"url": "https://127.0.0.1:1/x", "caBundle": "bm9uZQ=="}, "unable to load root certificates"),
     ],
 )
-def test_webhooks_that_are_not_there_are_told_apart(client, why):
+def test_missing_webhooks_are_distinguished(client, why):
     """A refused connection, an unknown name and a missing service each have their sentence."""
 
     async def main():
@@ -440,7 +440,7 @@ def test_plain_http_is_no_https(tmp_path):
 
 
 @pytest.mark.parametrize(("effects", "is_refused"), [("None", False), ("NoneOnDryRun", False), ("Some", True)])
-def test_a_dry_run_asks_only_webhooks_without_side_effects(tmp_path, effects, is_refused):
+def test_a_dry_run_reaches_only_webhooks_without_side_effects(tmp_path, effects, is_refused):
     """A webhook with side effects makes a dry run fail; others receive `dryRun: true`."""
 
     async def main():
@@ -469,7 +469,7 @@ def test_a_dry_run_asks_only_webhooks_without_side_effects(tmp_path, effects, is
         (["authorizer.group('').resource('pods').namespace('x').check('get').allowed()"], "asked"),
     ],
 )
-def test_match_conditions_decide_whether_a_webhook_is_asked(tmp_path, conditions, outcome):
+def test_match_conditions_choose_the_webhooks_to_call(tmp_path, conditions, outcome):
     """All must be true; a false one wins over errors, and errors refuse where failures do."""
 
     async def main():
@@ -598,7 +598,7 @@ def test_configurations_of_admission_are_never_shown(tmp_path, kind, exempt):
     run(main)
 
 
-def test_validating_webhooks_are_asked_at_the_same_time(tmp_path):
+def test_validating_webhooks_are_called_in_parallel(tmp_path):
     """Ten webhooks answer once all of them were called."""
 
     async def main():

@@ -49,7 +49,7 @@ def invocations(source, attributes, view):
         ({"scope": "Cluster"}, "", False),
     ],
 )
-def test_rules_name_what_a_webhook_is_about(fields, subresource, expected):
+def test_rules_name_the_requests_of_a_webhook(fields, subresource, expected):
     """Groups, versions, resources with subresources, operations and scope must all fit."""
     assert expected is asked(request(pod(), subresource=subresource), **fields)
 

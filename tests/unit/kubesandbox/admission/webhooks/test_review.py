@@ -55,7 +55,7 @@ FIELD = "into Go struct field AdmissionResponse.response"
         ({"auditAnnotations": {"a": 1}}, f"number {FIELD}.auditAnnotations of type string"),
     ],
 )
-def test_fields_of_another_type_are_told_as_go_tells_them(response, text):
+def test_fields_of_another_type_have_the_error_texts_of_go(response, text):
     """The answer counts as a call that failed."""
     with pytest.raises(BadAnswerError) as refused:
         read(response)

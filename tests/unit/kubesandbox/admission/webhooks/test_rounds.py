@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesandbox.admission.webhooks.rounds import Rounds
 
 
-def test_those_who_were_asked_before_a_change_are_due():
+def test_webhooks_called_before_a_change_are_due():
     """Webhooks that ran after the last change, or not in the first round, are skipped."""
     rounds = Rounds()
     rounds.begin(rounds.webhooks, {"a": 1})
@@ -20,7 +20,7 @@ def test_those_who_were_asked_before_a_change_are_due():
     assert [False, True, True] == [rounds.is_skipped(rounds.webhooks, key) for key in ("first", "second", "third")]
 
 
-def test_a_change_between_the_rounds_makes_everybody_due():
+def test_a_change_between_the_rounds_makes_all_webhooks_due():
     """Webhooks and policies keep separate accounts."""
     rounds = Rounds(number=1)
     rounds.webhooks.called.add("first")

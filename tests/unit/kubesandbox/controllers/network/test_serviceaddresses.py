@@ -22,7 +22,7 @@ def pod(name: str, address: str, *, ready: bool = True, leaving: bool = False) -
     return {"metadata": metadata, "spec": spec, "status": {"podIP": address, "conditions": conditions}}
 
 
-def test_an_address_tells_whose_it_is() -> None:
+def test_an_address_identifies_its_owner() -> None:
     """The address holds a reference to its pod, and the pod's host name under the service."""
     found = endpoints_of(SERVICE, [pod("x", "10.0.0.1")])
     reference = {"kind": "Pod", "namespace": "n", "name": "x", "uid": "x"}

@@ -112,7 +112,7 @@ async def test_addresses_go_with_their_service(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_what_somebody_else_changed_is_put_right(cluster: Cluster) -> None:
+async def test_changes_of_other_writers_are_reverted(cluster: Cluster) -> None:
     """Changed objects are corrected, and deleted ones are made again."""
     await cluster.create("services", service())
     await cluster.create("pods", web_pod("a"))

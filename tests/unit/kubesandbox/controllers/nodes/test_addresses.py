@@ -21,6 +21,6 @@ def test_a_small_network_is_used_up_and_used_again() -> None:
         addresses.next()
 
 
-def test_it_goes_on_after_what_is_there() -> None:
+def test_it_continues_after_what_is_there() -> None:
     """Addresses of other networks do not matter."""
     assert "10.0.0.5" == Addresses("10.0.0.0/24", lambda: ["10.0.0.4", "192.0.2.9"]).next()

@@ -34,7 +34,7 @@ async def test_a_pod_runs_and_is_ready(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_addresses_differ(cluster: Cluster) -> None:
+async def test_every_pod_has_an_address_of_its_own(cluster: Cluster) -> None:
     """Each pod has its own address; pods in the host network have the host's."""
     for name in ("a", "b"):
         await cluster.create("pods", pod(name))
@@ -169,7 +169,7 @@ async def test_readiness_gates_are_waited_for(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_a_status_that_somebody_wrote_stays(cluster: Cluster) -> None:
+async def test_a_status_that_was_written_stays(cluster: Cluster) -> None:
     """Tests can thereby simulate a pod that fails."""
     await cluster.create("pods", pod("web"))
     body = cluster.get("pods", "web")

@@ -6,7 +6,7 @@ from tests.unit.kubesandbox.controllers.cluster import Cluster, in_cluster, pod
 
 
 @in_cluster
-async def test_the_node_is_ready_and_says_so_again_and_again(cluster: Cluster) -> None:
+async def test_the_node_is_ready_and_renews_its_heartbeat(cluster: Cluster) -> None:
     """Its lease is renewed every ten seconds and belongs to it."""
     node = cluster.get("nodes", "sandbox", "")
     ready = next(item for item in node["status"]["conditions"] if item["type"] == "Ready")

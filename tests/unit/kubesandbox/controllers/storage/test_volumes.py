@@ -71,7 +71,7 @@ async def test_a_claim_without_class_waits_for_a_volume_that_fits(cluster: Clust
 
 
 @in_cluster
-async def test_an_unknown_class_is_told(cluster: Cluster) -> None:
+async def test_an_unknown_class_is_reported(cluster: Cluster) -> None:
     """An event names the unknown class, and the claim waits until it exists."""
     await cluster.create(CLAIMS, claim(storageClassName="fast"))
     assert 'storageclass.storage.k8s.io "fast" not found' in cluster.events("ProvisioningFailed")

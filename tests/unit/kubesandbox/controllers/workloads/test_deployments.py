@@ -150,7 +150,7 @@ async def test_a_rollout_that_gets_nowhere_is_late(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_refused_pods_are_told_by_condition_and_event(cluster: Cluster) -> None:
+async def test_refused_pods_are_reported_by_condition_and_event(cluster: Cluster) -> None:
     """A quota of no pods: the reason goes from the ReplicaSet up to the Deployment."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "default"}}
     await cluster.create("resourcequotas", {**quota, "spec": {"hard": {"pods": "0"}}})
@@ -190,7 +190,7 @@ DEPLOYMENT: JSONObject = {
 }
 
 
-def test_a_new_replica_set_carries_what_tells_it_apart() -> None:
+def test_a_new_replica_set_carries_the_hash_of_its_template() -> None:
     """Hash in name, labels, selector and template; annotations but those of kubectl and of other sets."""
     body = new_replica_set(DEPLOYMENT, [], 3)
     digest = body["metadata"]["labels"]["pod-template-hash"]

@@ -84,7 +84,7 @@ def test_a_failure_of_a_replica_set_is_passed_on_and_taken_back() -> None:
     assert "ReplicaFailure" not in [item["type"] for item in again["conditions"]]
 
 
-def test_progress_can_be_told_alone() -> None:
+def test_progress_can_be_set_alone() -> None:
     """The counts stay as they are."""
     found = with_progress(deployment(replicas=3, updatedReplicas=1), "Unknown", "DeploymentPaused", "x", START)
     assert (1, "DeploymentPaused") == (found["updatedReplicas"], found["conditions"][0]["reason"])

@@ -38,7 +38,7 @@ async def test_a_pod_that_ends_or_goes_is_replaced(cluster: Cluster) -> None:
     assert 2 == cluster.get(SETS, "web")["status"]["availableReplicas"]
 
 
-def test_a_failure_is_told_until_it_is_over() -> None:
+def test_a_failure_is_reported_until_it_is_over() -> None:
     """Its text is the first one, as retries would otherwise look like news."""
     body: JSONObject = {"metadata": {"generation": 2}, "spec": {"replicas": 1}}
     first = replica_set_status(body, [], START, forbidden("", "pods", "a", "no room"))

@@ -45,7 +45,7 @@ def test_a_template_that_was_there_before_gets_the_highest_number() -> None:
     assert second is revision_of(changed, [first, second], hash_label="hash")
 
 
-def test_only_what_nobody_uses_is_too_much() -> None:
+def test_only_unused_revisions_are_excess() -> None:
     """The oldest unused revisions are deleted first."""
     revisions = [{"metadata": {"name": name}, "revision": number} for number, name in enumerate("abcd")]
     assert ["a", "b", "c", "d"] == [item["metadata"]["name"] for item in sorted_revisions(reversed(revisions))]

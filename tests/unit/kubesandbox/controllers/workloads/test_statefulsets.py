@@ -67,7 +67,7 @@ async def test_scaling_down_takes_the_last_one_first(cluster: Cluster) -> None:
 
 
 @in_cluster
-async def test_claims_go_where_the_policy_says_so(cluster: Cluster) -> None:
+async def test_claims_are_deleted_where_the_policy_demands_it(cluster: Cluster) -> None:
     """The policy covers claims of pods removed by scaling, and all claims when the set is deleted."""
     policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
     body = stateful(replicas=2, volumeClaimTemplates=[claim_template()], persistentVolumeClaimRetentionPolicy=policy)

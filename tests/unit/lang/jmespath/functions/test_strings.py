@@ -54,7 +54,7 @@ def test_texts(text, expected):
         ("regex_replace_all_literal('[Hh]el?', 'Hello hel', '$1')", "$1lo $1"),
     ],
 )
-def test_regular_expressions(text, expected):
+def test_regular_expressions_have_the_syntax_of_re2(text, expected):
     """RE2 syntax, Go's replacement rules."""
     assert expected == evaluate(text)
 
