@@ -18,7 +18,7 @@ NO_CODE = re.compile(r"""#|from |import |["\w.()\[\]{}]*,?$""").match
 CLOCK = re.compile(r".*(monotonic|perf_counter|\btime)\(\) - \w+ <").match
 SLEEPERS = {
     "cluster/test_informer.py": {"silent"},  # servers that answer late, or never
-    "cluster/test_leases.py": {"silence", "create"},
+    "cluster/test_leases.py": {"create"},
     "controllers/state/test_staleentries.py": {"silent"},
     "kubesandbox/admission/webhooks/test_calls.py": {"slow"},
     "kubesandbox/controllers/test_loop.py": {"work"},

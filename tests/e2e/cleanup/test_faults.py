@@ -140,7 +140,7 @@ class Replica:
 
 async def started(kubeconfig: str, number: int) -> asyncio.subprocess.Process:
     """Start the controller as a process, as a Deployment does."""
-    words = ["--kubeconfig", kubeconfig, "--leaderElectionRetryPeriod=300ms", "--disableMetrics", "--healthPort=0"]
+    words = ["--kubeconfig", kubeconfig, "--leaderElectionRetryPeriod=500ms", "--disableMetrics", "--healthPort=0"]
     words += ["--ttlReconciliationInterval=1s", "--clientRateLimitQPS=1000", "--v=0"]
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "pyverno", "controller", "cleanup", *words),

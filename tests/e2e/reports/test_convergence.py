@@ -100,7 +100,7 @@ def test_reports_are_exact_after_kills_and_changes_of_leader(tmp_path: Path) -> 
 
 
 async def _start(kubeconfig: str, folder: Path) -> asyncio.subprocess.Process:
-    flags = ("--leaderElectionRetryPeriod=300ms", "--disableMetrics", "--healthPort=0", "--enablePolicyException")
+    flags = ("--leaderElectionRetryPeriod=500ms", "--disableMetrics", "--healthPort=0", "--enablePolicyException")
     words = ("-m", "pyverno", "controller", "reports", "--kubeconfig", kubeconfig, *flags, "--exceptionNamespace=*")
     with (folder / "log").open("ab") as log:
         return await asyncio.create_subprocess_exec(sys.executable, *words, stdout=log, stderr=log)

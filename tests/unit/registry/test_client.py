@@ -24,7 +24,7 @@ USER = Credential("user", "canary-password", source="Secret team/pull")
 WRONG = Credential("user", "wrong", source="Secret team/old")
 
 
-def _run(registry: Registry, work: Callable[[RegistryClient], Awaitable[T]], seconds: float = 5.0) -> T:
+def _run(registry: Registry, work: Callable[[RegistryClient], Awaitable[T]], seconds: float = 60.0) -> T:
     async def run() -> T:
         async with registry:
             client = RegistryClient(Transport(RegistrySettings(seconds)))
@@ -40,7 +40,7 @@ def _repository(registry: Registry, *credentials: Credential) -> Repository:
     return Repository(registry.host, "team/app", credentials)
 
 
-def _error(registry: Registry, work: Callable[[RegistryClient], Awaitable[object]], seconds: float = 5.0) -> str:
+def _error(registry: Registry, work: Callable[[RegistryClient], Awaitable[object]], seconds: float = 60.0) -> str:
     with pytest.raises(HostError) as caught:
         _run(registry, work, seconds)
     return caught.value.message.replace(registry.host, "HOST")

@@ -23,7 +23,7 @@ def _helper(folder: Path, script: str) -> None:
     program.chmod(0o755)
 
 
-def _ask(folder: Path, config: object = None, seconds: float = 10.0) -> list[tuple[str, str, str]]:
+def _ask(folder: Path, config: object = None, seconds: float = 60.0) -> list[tuple[str, str, str]]:
     helpers = CredentialHelpers(f"{folder}{os.pathsep}/bin{os.pathsep}/usr/bin", seconds)
     written = json.dumps(config or {"credHelpers": {HOST: "test"}}).encode()
     found = asyncio.run(helpers.sources(written, HOST))
@@ -63,7 +63,7 @@ def test_a_program_that_fails_is_an_error(tmp_path: Path, script: str, problem: 
     """An error never reads as "no credential"; output size, run time and exit code are checked."""
     _helper(tmp_path, script)
     with pytest.raises(HostError, match=problem):
-        _ask(tmp_path, seconds=0.3 if "sleep" in script else 10.0)
+        _ask(tmp_path, seconds=0.3 if "sleep" in script else 60.0)
 
 
 @pytest.mark.parametrize("name", ["../evil", "/bin/sh", "a b", "x;y"])
