@@ -349,8 +349,22 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "manifests: messages have a size",
         _MESSAGE,
         "images/manifests/signed.py",
-        "if len(found) > _MAX_BYTES:",
+        "if len(found) > self._left:",
         "if False:",
+    ),
+    (
+        "manifests: what is unpacked is charged",
+        "tests/unit/images/manifests/test_signed.py::test_what_is_unpacked_is_charged",
+        "images/manifests/signed.py",
+        "self._meter.charge_steps(len(found) // _BYTES_PER_STEP)",
+        "pass",
+    ),
+    (
+        "manifests: parts share a limit",
+        "tests/unit/images/manifests/test_signed.py::test_parts_that_are_unpacked_share_a_limit",
+        "images/manifests/signed.py",
+        "self._left -= len(found)",
+        "pass",
     ),
     (
         "manifests: one stream",

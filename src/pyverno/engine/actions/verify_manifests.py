@@ -57,7 +57,7 @@ class VerifyManifests(SkippedByException):
         texts = {str(name): text for name, text in annotations.items() if isinstance(text, str)}
         budget = run.runtime.budget
         budget.charge_bytes(sum(map(len, texts.values())))
-        signed = read_signed_manifest(texts, self.domain)
+        signed = read_signed_manifest(texts, self.domain, meter=budget)
         if signed is None or not signed.signatures:
             raise VerificationError("the object carries no signature")
         changed = self._difference(run, signed, resource)

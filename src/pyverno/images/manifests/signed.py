@@ -19,6 +19,7 @@ from pyverno.images.verification.payloads import Payload
 from pyverno.images.verification.signature import Signature
 from pyverno.images.verification.strictjson import decode_base64
 from pyverno.kube.json import JSONObject
+from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.value import dataclass
 
@@ -30,7 +31,12 @@ DEFAULT_DOMAIN: Final = "cosign.sigstore.dev"
 MANIFEST: Final = "signed manifest"
 """The type of what is signed, in the place of a predicate type."""
 
-_MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_BYTES: Final = 2 * 1024 * 1024
+"""The most bytes of everything that is unpacked: five kilobytes can become thousands of times as many."""
+
+_BYTES_PER_STEP: Final = 2
+"""YAML of many small values takes about a microsecond for each byte."""
+
 _MAX_FILES: Final = 100
 _MAX_DOCUMENTS: Final = 100
 _MAX_SIGNATURES: Final = 20
@@ -46,23 +52,29 @@ class SignedManifest:
     signatures: tuple[Signature, ...]
 
 
-def read_signed_manifest(annotations: Mapping[str, str], domain: str = DEFAULT_DOMAIN) -> SignedManifest | None:
-    """Return what an object carries, None without a message; raises VerificationError for what cannot be read."""
+def read_signed_manifest(
+    annotations: Mapping[str, str], domain: str = DEFAULT_DOMAIN, *, meter: Meter = UNMETERED
+) -> SignedManifest | None:
+    """Return what an object carries, None without a message; raises VerificationError for what cannot be read.
+
+    What is unpacked is charged before it is parsed.
+    """
     packed = annotations.get(f"{domain}/message")
     if not packed:
         return None
-    signed = _gunzip(decode_base64(packed, "the signed message"), "the signed message")
+    unpacking = _Unpacking(meter)
+    signed = unpacking.unpack(packed, "the signed message")
     digest = f"sha256:{hashlib.sha256(signed).hexdigest()}"
     payload = Payload((digest,), MANIFEST, {})
     signatures = tuple(
         Signature(signed, raw, payload, certificate, log_entries=entries, annotations=dict(annotations))
-        for raw, certificate, entries in _signatures(annotations, domain)
+        for raw, certificate, entries in _signatures(annotations, domain, unpacking)
     )
-    return SignedManifest(tuple(_documents(signed)), digest, signatures)
+    return SignedManifest(tuple(_documents(signed, unpacking)), digest, signatures)
 
 
 def _signatures(
-    annotations: Mapping[str, str], domain: str
+    annotations: Mapping[str, str], domain: str, unpacking: _Unpacking
 ) -> Iterator[tuple[bytes, Certificate | None, tuple[LogEntry, ...]]]:
     for number in range(_MAX_SIGNATURES):
         suffix = f"_{number}" if number else ""
@@ -71,37 +83,47 @@ def _signatures(
             continue
         certificate = annotations.get(f"{domain}/certificate{suffix}")
         bundle = annotations.get(f"{domain}/bundle{suffix}")
-        entry = _unpack(bundle, "the log entry") if bundle else b""
+        entry = unpacking.unpack(bundle, "the log entry") if bundle else b""
         try:
             entries = (read_legacy_entry(entry.decode()),) if entry else ()
         except UnicodeDecodeError:
             raise VerificationError("the log entry is no text") from None
         yield (
             decode_base64(text, "the signature"),
-            read_certificate(_unpack(certificate, "the certificate")) if certificate else None,
+            read_certificate(unpacking.unpack(certificate, "the certificate")) if certificate else None,
             entries,
         )
 
 
-def _unpack(text: str, what: str) -> bytes:
-    return _gunzip(decode_base64(text, what), what)
+class _Unpacking:
+    """Unpacks the parts of one object, which share a limit and are charged to a meter."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._left = _MAX_BYTES
+
+    def unpack(self, text: str, what: str) -> bytes:
+        """Return the bytes of an annotation, which are compressed."""
+        return self.inflate(decode_base64(text, what), what)
+
+    def inflate(self, data: bytes, what: str) -> bytes:
+        """Return the bytes of one gzip stream."""
+        reader = zlib.decompressobj(wbits=31)
+        try:
+            found = reader.decompress(data, self._left + 1)
+        except zlib.error:
+            raise VerificationError(f"{what} is not compressed with gzip") from None
+        if len(found) > self._left:
+            raise VerificationError(f"{what} exceeds {_MAX_BYTES} bytes for all that is unpacked")
+        if not reader.eof or reader.unused_data:
+            raise VerificationError(f"{what} is not exactly one gzip stream")
+        self._left -= len(found)
+        self._meter.charge_steps(len(found) // _BYTES_PER_STEP)
+        return found
 
 
-def _gunzip(data: bytes, what: str) -> bytes:
-    reader = zlib.decompressobj(wbits=31)
-    try:
-        found = reader.decompress(data, _MAX_BYTES + 1)
-    except zlib.error:
-        raise VerificationError(f"{what} is not compressed with gzip") from None
-    if len(found) > _MAX_BYTES:
-        raise VerificationError(f"{what} is larger than {_MAX_BYTES} bytes")
-    if not reader.eof or reader.unused_data:
-        raise VerificationError(f"{what} is not exactly one gzip stream")
-    return found
-
-
-def _documents(signed: bytes) -> Iterator[JSONObject]:
-    texts = _files(_gunzip(signed, "the archive")) if signed.startswith(_GZIP) else iter((signed,))
+def _documents(signed: bytes, unpacking: _Unpacking) -> Iterator[JSONObject]:
+    texts = _files(unpacking.inflate(signed, "the archive")) if signed.startswith(_GZIP) else iter((signed,))
     count = 0
     for text in texts:
         try:

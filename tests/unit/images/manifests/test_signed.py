@@ -9,8 +9,9 @@ import tarfile
 
 import pytest
 
-from pyverno.errors import VerificationError
+from pyverno.errors import BudgetExceededError, VerificationError
 from pyverno.images.manifests.signed import read_signed_manifest
+from pyverno.lang.runtime import Budget
 
 
 def _packed(data: bytes) -> str:
@@ -31,10 +32,13 @@ def _link() -> tarfile.TarInfo:
 
 
 BROKEN = {
-    "a bomb": (_packed(b"\x00" * (5 * 1024 * 1024)), "the signed message is larger than 4194304 bytes"),
+    "a bomb": (
+        _packed(b"\x00" * (5 * 1024 * 1024)),
+        "the signed message exceeds 2097152 bytes for all that is unpacked",
+    ),
     "a bomb in the archive": (
         _packed(gzip.compress(b"\x00" * (5 * 1024 * 1024))),
-        "the archive is larger than 4194304 bytes",
+        "the archive exceeds 2097152 bytes for all that is unpacked",
     ),
     "two streams": (
         base64.b64encode(gzip.compress(b"a: 1") + gzip.compress(b"a: 2")).decode(),
@@ -64,3 +68,21 @@ def test_a_key_twice_in_a_manifest_is_an_error() -> None:
     """The document that was signed is read in one way only."""
     with pytest.raises(VerificationError):
         read_signed_manifest({"cosign.sigstore.dev/message": _packed(b"a: 1\na: 2\n")})
+
+
+def test_parts_that_are_unpacked_share_a_limit() -> None:
+    """Twenty signatures, each with a log entry of megabytes in a few kilobytes, took seconds to read."""
+    entry = _packed(b" " * (1 << 20) + b"{}")
+    for message, problem in ((b"a: 1\n", "has no object"), (b"#" * (3 << 19), "exceeds 2097152 bytes")):
+        annotations = {"message": _packed(message), "signature": "AAAA", "bundle": entry}
+        with pytest.raises(VerificationError, match=f"the log entry {problem}"):
+            read_signed_manifest({f"cosign.sigstore.dev/{name}": text for name, text in annotations.items()})
+
+
+def test_what_is_unpacked_is_charged() -> None:
+    """Five kilobytes of an annotation became four megabytes of YAML, four seconds of work that no budget counted."""
+    text = b"a: [" + b"[]," * 40_000 + b"[]]"
+    budget = Budget(steps=50_000)
+    with pytest.raises(BudgetExceededError):
+        read_signed_manifest({"cosign.sigstore.dev/message": _packed(text)}, meter=budget)
+    assert 0 > budget.steps
