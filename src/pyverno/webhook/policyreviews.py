@@ -21,6 +21,7 @@ from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
+from pyverno.policy.kinds import Family, find_kind
 from pyverno.policy.schema import path_text
 from pyverno.value import replace
 from pyverno.webhook.server import Special
@@ -96,7 +97,12 @@ class DocumentReviews:
         compiled = await asyncio.to_thread(self._compile, admission_request)
         warnings = tuple(dict.fromkeys(self._warnings(compiled)))
         if compiled.errors:
-            return AdmissionResponse(allowed=False, message=_format_errors(compiled.errors), warnings=warnings)
+            message = _format_errors(compiled.errors)
+            row = find_kind(admission_request.kind.group, admission_request.kind.kind)
+            if row is not None and row.family is Family.CEL:
+                # Kyverno: every error of a policy in CEL is a warning as well
+                warnings = (*(line.partition("\n")[0] for line in _error_lines(compiled.errors)), *warnings)
+            return AdmissionResponse(allowed=False, message=message, warnings=tuple(dict.fromkeys(warnings)))
         if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
             refusals = await self._refusals(compiled.written)
             if refusals:
@@ -143,6 +149,10 @@ def _format_lint(found: Diagnostic) -> str:
 
 
 def _format_errors(errors: Iterable[PolicyError]) -> str:
-    """Return all errors as one text, each with its field; a stored object has no file and line."""
-    texts = dict.fromkeys(f"{error.path}: {error.message}" if error.path else error.message for error in errors)
-    return "\n".join(texts)
+    """Return all errors as one text."""
+    return "\n".join(_error_lines(errors))
+
+
+def _error_lines(errors: Iterable[PolicyError]) -> Iterable[str]:
+    """Return each error with its field; a stored object has no file and line."""
+    return dict.fromkeys(f"{error.path}: {error.message}" if error.path else error.message for error in errors)

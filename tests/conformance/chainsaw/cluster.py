@@ -73,6 +73,22 @@ _CHANGE: Final = ["create", "update", "patch", "delete", "get", "list", "watch"]
 _CLEANED: Final = ["list", "delete"]
 """What it lets the cleanup controller do with Pods."""
 _RBAC: Final = "rbac.authorization.k8s.io"
+_STORAGE: Final = "local-path-storage"
+_LABELS: Final = {"app": "local-path-provisioner"}
+_PROVISIONER: Final[JSONObject] = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "local-path-provisioner", "namespace": _STORAGE},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": _LABELS},
+        "template": {
+            "metadata": {"labels": _LABELS},
+            "spec": {"containers": [{"name": "provisioner", "image": "registry.example.com/provisioner:v1"}]},
+        },
+    },
+}
+"""The workload that every new cluster of upstream's runs (kind) has outside of filtered namespaces: scans report it."""
 _OWN: Final = frozenset(
     {
         "events",
@@ -161,6 +177,8 @@ class Cluster:
             },
             "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [*_CLEANED, *["watch"] * self._has_ttl]}],
         }
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _STORAGE}}
+        yield _PROVISIONER
         for path in sorted(self._definitions.glob("*.yaml") if self._definitions else ()):
             for document in expand_lists(load_documents(path.read_bytes(), file=path.name)):
                 yield document.value

@@ -10,7 +10,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,18 +22,18 @@ from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
 from tests.conformance.chainsaw.assertions import mismatches
 from tests.conformance.chainsaw.cluster import Cluster
+from tests.conformance.chainsaw.configuration import Configuration, seconds
 from tests.conformance.chainsaw.expressions import substitute
 from tests.conformance.chainsaw.failure import ScenarioFailure
 from tests.conformance.chainsaw.scripts import run_program
 from tests.conformance.outcome import NotRun
 
-__all__ = ["OPERATIONS", "Context", "located", "perform", "seconds"]
+__all__ = ["OPERATIONS", "Context", "located", "perform"]
 
 _POLL: Final = 0.05
 _SLEEP_SCALE: Final = 0.02
 _ERROR_TIMEOUT: Final = "90s"
 _STEP_SECONDS: Final = 10.0
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SCRIPT_SECONDS: Final = 60.0
 _STRICT: Final = {"fieldValidation": "Strict"}
 
@@ -51,7 +51,7 @@ class Context:
     bindings: Mapping[str, Any]
     copy: Path
     kubeconfig: Path
-    templates: bool = True
+    configuration: Configuration = field(default_factory=Configuration)
     patience: float = 3.0
 
     def with_bindings(self, entries: list[JSONObject]) -> Context:
@@ -71,8 +71,9 @@ async def perform(context: Context, operation: JSONObject) -> None:
     if name is None:
         raise NotRun(f"operation `{next(iter(operation))}` is not run")
     detail = operation[name]
-    templates = detail.get("template", context.templates)
-    context = replace(context, templates=templates).with_bindings(detail.get("bindings") or [])
+    configuration = replace(context.configuration, templates=detail.get("template", context.configuration.templates))
+    context = replace(context, configuration=configuration, patience=configuration.patience(name, detail))
+    context = context.with_bindings(detail.get("bindings") or [])
     try:
         await OPERATIONS[name](context, detail)
     except ScenarioFailure as failure:
@@ -89,7 +90,7 @@ def _documents(context: Context, detail: JSONObject) -> Iterator[JSONObject]:
     else:
         bodies = list(_files(context, str(substitute(detail["file"], context.bindings))))
     for body in bodies:
-        yield substitute(body, context.bindings) if context.templates else body
+        yield substitute(body, context.bindings) if context.configuration.templates else body
 
 
 def _files(context: Context, name: str) -> Iterator[JSONObject]:
@@ -373,15 +374,6 @@ async def _sleep(context: Context, detail: JSONObject) -> None:
     await asyncio.sleep(waited * _SLEEP_SCALE)
     if context.cluster.moves_clock:
         await context.cluster.pass_time(waited)
-
-
-def seconds(text: str) -> float:
-    """Read a duration as Go writes it.
-
-    >>> seconds("1m30s"), seconds("200ms")
-    (90.0, 0.2)
-    """
-    return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)(ms|s|m|h)", text))
 
 
 async def _until_done(context: Context, attempt: Callable[[], Awaitable[str]]) -> None:

@@ -20,6 +20,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import load_documents
 from tests.conformance.chainsaw.cluster import Cluster
+from tests.conformance.chainsaw.configuration import configuration_of
 from tests.conformance.chainsaw.expressions import substitute
 from tests.conformance.chainsaw.failure import ScenarioFailure
 from tests.conformance.chainsaw.operations import Context, perform
@@ -59,7 +60,9 @@ async def _run(cluster: Cluster, folder: Path, scratch: Path, scenario: JSONObje
     version = await cluster.client.request("GET", "/version")
     bindings = {"namespace": namespace, "test": scenario, "error": None, "server_version": version}
     namespace = substitute(namespace, bindings)
-    context = Context(cluster, folder, namespace, bindings, copy, kubeconfig, templates=spec.get("template", True))
+    configuration = configuration_of(folder.resolve(), cluster.read).with_timeouts(spec.get("timeouts") or {})
+    configuration = replace(configuration, templates=spec.get("template", configuration.templates))
+    context = Context(cluster, folder, namespace, bindings, copy, kubeconfig, configuration)
     context = context.with_bindings(spec.get("bindings") or [])
     await _make_namespace(cluster, namespace, spec.get("namespaceTemplate") or {})
     last: list[tuple[Context, str, list[JSONObject]]] = []
@@ -107,8 +110,9 @@ async def perform_step(
     context: Context, step: JSONObject, name: str, last: list[tuple[Context, str, list[JSONObject]]]
 ) -> None:
     """Perform the operations of a step and note its clean-up; raises the first ScenarioFailure, also of `finally`."""
-    if "template" in step:
-        context = replace(context, templates=step["template"])
+    configuration = context.configuration.with_timeouts(step.get("timeouts") or {})
+    configuration = replace(configuration, templates=step.get("template", configuration.templates))
+    context = replace(context, configuration=configuration)
     context = context.with_bindings(step.get("bindings") or [])
     step, context = _used(context, step)
     last.append((context, name, step.get("cleanup") or []))

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from tests.conformance.chainsaw.assertions import mismatches
+from tests.conformance.chainsaw.configuration import Configuration, configuration_of, seconds
 from tests.conformance.chainsaw.expressions import evaluate, expression_of, substitute
 from tests.conformance.chainsaw.failure import ScenarioFailure
-from tests.conformance.chainsaw.operations import Context, seconds
+from tests.conformance.chainsaw.operations import Context
 from tests.conformance.chainsaw.scenario import perform_all, perform_step
 
 HOLDING: list[tuple[Any, Any]] = [
@@ -126,3 +127,30 @@ def test_absolute_names_are_below_the_scenario(tmp_path: Path) -> None:
     from tests.conformance.chainsaw.operations import located
 
     assert [tmp_path / "a.yaml"] == located(tmp_path, "/a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("written", "templates", "apply"),
+    [
+        ("spec: {templating: {enabled: false}, timeouts: {apply: 10s}}", False, 10.0),
+        ("spec: {template: false, timeouts: {apply: 1m30s}}", False, 30.0),
+        ("spec: {namespace: {fastDelete: true}}", True, 5.0),
+    ],
+)
+def test_the_nearest_configuration_counts(tmp_path: Path, written: str, templates: bool, apply: float) -> None:
+    """Both of its versions are read; operations that write are tried for as long as it allows, up to half a minute."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / ".chainsaw.yaml").write_text("spec: {template: true, timeouts: {apply: 1s}}")
+    (tmp_path / "a" / ".chainsaw.yaml").write_text(written)
+    found = configuration_of(tmp_path / "a" / "b", Path.read_text)
+    assert (templates, apply) == (found.templates, found.patience("create", {}))
+
+
+def test_an_operation_is_tried_for_its_own_time() -> None:
+    """Its timeout comes before that of its step, and that before the configuration's."""
+    found = Configuration().with_timeouts({"assert": "20s"})
+    assert (20.0, 7.0, 15.0) == (
+        found.patience("wait", {}),
+        found.patience("assert", {"timeout": "7s"}),
+        found.patience("delete", {}),
+    )

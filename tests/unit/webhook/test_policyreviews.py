@@ -71,6 +71,21 @@ def test_a_policy_that_does_not_compile_is_refused_with_its_field(rule: JSONObje
     assert ":1:1" not in answer.message
 
 
+def test_every_error_of_a_policy_in_cel_is_a_warning_as_well() -> None:
+    """As in Kyverno, in the words of the API server; the expression that follows an error stays in the message."""
+    answer = ask(
+        {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": "ValidatingPolicy",
+            "metadata": {"name": "p"},
+            "spec": {"validations": [{"expression": "object.+"}]},
+        }
+    )
+    required = "spec.matchConstraints: Required value: a matchConstraints with at least one resource rule is required"
+    assert (False, required) == (answer.allowed, answer.warnings[0])
+    assert [line for line in answer.message.splitlines() if line.startswith("spec.")] == list(answer.warnings[:2])
+
+
 def test_mistakes_that_lints_find_are_warnings() -> None:
     """The policy is stored, because the author may intend it."""
     pattern = {"spec": {"=(hostPid)": False}}

@@ -127,7 +127,7 @@ def _check_constraints(policy: CelPolicy, findings: Findings) -> None:
     if policy.spec.evaluation.mode is EvaluationMode.KUBERNETES and (
         constraints is None or not constraints.resource_rules
     ):
-        text = "a matchConstraints with at least one resource rule is required"
+        text = "Required value: a matchConstraints with at least one resource rule is required"
         findings.error("match-constraints", ("spec", "matchConstraints"), text)
     if constraints is not None:
         _warn_about_rules(constraints, findings)

@@ -9,7 +9,7 @@ from pyverno.policy.decode import decode
 from tests.unit.policy.documents import document
 
 RULES = '  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE]}]}\n'
-REQUIRED = "a matchConstraints with at least one resource rule is required"
+REQUIRED = "Required value: a matchConstraints with at least one resource rule is required"
 MODES = "disabling both admission and mutateExisting evaluation modes is not allowed"
 
 
