@@ -107,7 +107,7 @@ def guarded(command: Callable[[], object]) -> int:
     except OSError as error:
         return _report_os_error(error)
     except SystemExit as stop:
-        # click's way to end when the reader of stdout is gone
+        # click ends so when the reader of stdout has closed the pipe
         return stop.code if isinstance(stop.code, int) else 1
     return _flush(result if isinstance(result, int) else 0)
 

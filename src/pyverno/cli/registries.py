@@ -1,4 +1,4 @@
-"""Registries that a command reads with `--registry`: the credentials of the person, and the trusted root."""
+"""Registries that a command reads with `--registry`: the user's credentials, and the trusted root."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The root of the command line: a table of commands, each imported when it is called.
 
-This module must never import a command, nor anything of the engine, at its top.
+This module must not import commands or the engine at module level.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ COMMANDS: Mapping[str, Row] = {
     "apply": Row(_apply, "Apply policies on resources."),
     "lint": Row(_lint, "Find mistakes in policies that Kyverno accepts."),
     "test": Row(_test, "Run tests from a local filesystem or a remote git repository."),
-    "explain": Row(_explain, "Explain why each rule says what it says about a resource."),
+    "explain": Row(_explain, "Explain the result of each rule for a resource."),
     "equivalent": Row(_equivalent, "Search for an object on which two sets of policies differ."),
     "analyze": Row(_analyze, "Find what policies do together: conflicts, loops, rules that add nothing."),
     "impact": Row(_impact, "Show what a change of policies would refuse, change, generate and delete."),

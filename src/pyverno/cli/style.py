@@ -62,6 +62,6 @@ class Style:
 
 
 def style_for(stream: TextIO, *, remove_color: bool = False) -> Style:
-    """Return the style for a stream: colours on a terminal that has them, without NO_COLOR and `--remove-color`."""
+    """Return the style for a stream: colours on a capable terminal, unless NO_COLOR or `--remove-color` is set."""
     has_colours = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     return Style(not remove_color and has_colours and stream.isatty())

@@ -1,6 +1,6 @@
 """The output of `pyverno version` as text, JSON and YAML.
 
-Imported by the fastest way through the command line: this module must never import click or anything heavy.
+The fast start-up path imports this module, which must therefore not import click or other large modules.
 """
 
 from __future__ import annotations

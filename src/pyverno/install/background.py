@@ -1,4 +1,4 @@
-"""The background controller of an installation, and what it may do.
+"""The background controller of an installation, and its permissions.
 
 The core role lets it write the kinds that policies usually generate; further kinds need a ClusterRole with the
 aggregation label.

@@ -1,7 +1,7 @@
-"""The cleanup controller of an installation, and what it may do.
+"""The cleanup controller of an installation, and its permissions.
 
-It may delete nothing by itself: kinds that policies or times to live delete need a ClusterRole with the aggregation
-label.
+It may delete no kind by default: each kind that policies or times to live delete needs a ClusterRole with the
+aggregation label.
 """
 
 from __future__ import annotations
@@ -41,4 +41,4 @@ def _namespace_rules() -> list[JSONObject]:
 
 
 CLEANUP: Final = Component("cleanup", _cluster_rules, _namespace_rules, reads_cluster=False)
-"""The controller that deletes by schedules and times to live."""
+"""The controller that deletes objects by schedule and by their time to live."""

@@ -41,7 +41,7 @@ _HEALTH_PORT: Final = 9080
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The workload of a controller: its container, with the port that probes ask, and the Service of its metrics.
+    """The workload of a controller: its container, with the port of its probes, and the Service of its metrics.
 
     `ports` are those of the container by name; `max_unavailable` is that of an update. `service` is the name of the
     Service of metrics. Pods are selected by the labels of the component, or by `selector`, which no update may change.
@@ -123,7 +123,7 @@ def component_manifests(component: Component, settings: InstallSettings) -> Iter
 
 
 def component_workload(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
-    """Yield what runs of a controller, the Service of its metrics, and who may connect to it."""
+    """Yield the Deployment of a controller, the Service of its metrics, and the NetworkPolicy."""
     yield {
         "apiVersion": "v1",
         "kind": "Service",
@@ -150,7 +150,7 @@ def component_workload(component: Component, settings: InstallSettings) -> Itera
 
 
 def component_identity(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
-    """Yield the service account of a controller, its roles, and what binds them."""
+    """Yield the service account of a controller, its roles and their bindings."""
     labels, namespace, role = component.labels, settings.namespace, component.role
     account = {"kind": "ServiceAccount", "name": component.name, "namespace": namespace}
     selectors = [{"matchLabels": {component.aggregation: "true"}}]
@@ -219,7 +219,7 @@ def role_binding(kind: str, metadata: JSONObject, role_kind: str, role: str, acc
 
 
 def _access_volume() -> JSONObject:
-    """Return the volume with what a pod needs for its service account, which is not mounted by default."""
+    """Return the volume with the credentials of a pod's service account, which are not mounted by default."""
     # with what the API server would add, so that applying it again changes nothing
     namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [

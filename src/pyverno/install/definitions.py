@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of all policy kinds, made from their registry, and of what follows from policies.
+"""The CustomResourceDefinitions of all policy kinds, made from their registry, and of what policies lead to.
 
 Schemas come from the tables that decode the documents (`structural`), for `kubectl explain` and for wrong types.
 Whether a policy makes sense is left to the policy webhook, whose errors are better than those of a schema.
@@ -60,7 +60,7 @@ _CEL_COLUMNS: Final = (
 
 
 def definitions() -> Iterator[JSONObject]:
-    """Yield the definition of every kind that is ours: those of Kubernetes itself are there already."""
+    """Yield the definition of every policy kind that is not part of Kubernetes itself."""
     for kind in POLICY_KINDS:
         if kind.family in _FAMILIES:
             yield _definition(kind)
@@ -101,7 +101,7 @@ def _stored_first(kind: PolicyKind) -> list[str]:
 
 
 def _spec(kind: PolicyKind, version: str) -> JSONObject:
-    """Return the schema of a spec; a version that is not decoded by itself takes anything."""
+    """Return the schema of a spec; a version without a decoder of its own accepts any value."""
     record = kind.decoder(version)
     found = structural_schema(record.fields["spec"].shape) if isinstance(record, Record) else dict(_OPEN)
     if kind.family is Family.RULES:
@@ -112,7 +112,7 @@ def _spec(kind: PolicyKind, version: str) -> JSONObject:
 
 
 def _with_defaults(schema: JSONObject) -> JSONObject:
-    """Return the schema of switches that are all on where nothing is written."""
+    """Return the schema of switches that are on by default."""
     properties = {name: {**found, "default": True} for name, found in schema["properties"].items()}
     return {**schema, "default": {}, "properties": properties}
 

@@ -1,4 +1,4 @@
-"""The manifests that install the controllers in a cluster: definitions, identities, and what runs.
+"""The manifests that install the controllers in a cluster: definitions, identities and workloads.
 
 Roles hold what the controllers use and nothing else; further kinds are added by ClusterRoles with the aggregation
 label.
@@ -115,7 +115,7 @@ def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
 
 
 def _admission(settings: InstallSettings) -> Component:
-    """Return the admission controller, which serves webhooks and knows the accounts of the other controllers."""
+    """Return the admission controller, which serves webhooks and recognises the accounts of the other controllers."""
     user = f"system:serviceaccount:{settings.namespace}"
     return Component(
         "admission",
@@ -136,7 +136,7 @@ def _admission(settings: InstallSettings) -> Component:
             scheme="HTTPS",
             memory="96Mi",
             max_memory="512Mi",
-            max_unavailable=0,  # a new pod serves before an old one goes
+            max_unavailable=0,  # a new pod serves before an old one stops
             service="kyverno-svc-metrics",
             selector=_POD_LABELS,
         ),
@@ -183,7 +183,7 @@ def _metrics_config_map(settings: InstallSettings, labels: dict[str, str]) -> JS
 
 
 def _serving(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
-    """Yield what the webhooks need: their Service, and one replica that no eviction takes away."""
+    """Yield the Service of the webhooks, and the PodDisruptionBudget that keeps one replica."""
     yield {
         "apiVersion": "v1",
         "kind": "Service",

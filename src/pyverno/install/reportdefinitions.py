@@ -1,6 +1,6 @@
 """The CustomResourceDefinitions of reports: PolicyReports of wgpolicyk8s.io and Reports of openreports.io.
 
-Other tools write objects of these kinds as well, so that the schemas take what they add.
+Other tools write objects of these kinds as well, so the schemas also accept the fields that those tools add.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reports controller of an installation, and what it may do.
+"""The reports controller of an installation, and its permissions.
 
 It reads what the ClusterRole `view` shows; further kinds, such as Nodes and roles, need a ClusterRole with the
 aggregation label.
@@ -43,4 +43,4 @@ def _namespace_rules() -> list[JSONObject]:
 
 
 REPORTS: Final = Component("reports", _cluster_rules, _namespace_rules)
-"""The controller that scans what exists and writes reports."""
+"""The controller that scans existing objects and writes reports."""

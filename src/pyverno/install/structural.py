@@ -1,9 +1,8 @@
 """Structural schemas of policy documents, from the tables that decode them.
 
-A schema refuses nothing that the decoder takes (but for nulls), so that one place decides; its content is for people
-(`kubectl explain`) and for tools that complete fields. Unknown fields are kept everywhere: pruned, a field that is
-spelled wrong would be gone before the policy webhook could name it, and the policy would hold less than its author
-wrote.
+A schema accepts whatever the decoder accepts (except nulls), so that the decoder alone decides; its content is for
+people (`kubectl explain`) and for tools that complete fields. Unknown fields are kept everywhere: if the API server
+pruned a misspelt field, the policy webhook could not report it, and the policy would lose a part.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ __all__ = ["structural_schema"]
 
 _OPEN: Final = "x-kubernetes-preserve-unknown-fields"
 _DEEPEST: Final = 16
-"""A table that holds itself ends here; what is deeper is free."""
+"""The maximum depth of recursive tables; deeper values are free."""
 
 _PLAIN: Final[Mapping[Shape, str]] = {text: "string", boolean: "boolean", integer: "integer"}
 
 
 def structural_schema(shape: Shape, *, depth: int = 0) -> JSONObject:
-    """Return the schema of what a shape decodes; free values and shapes that are plain functions take anything.
+    """Return the schema of what a shape decodes; free values and shapes that are plain functions accept any value.
 
     >>> from pyverno.policy.schema import list_of
     >>> structural_schema(list_of(text))

@@ -121,7 +121,7 @@ class NonblockingHost:
 
     @property
     def image_source(self) -> NoReturn:
-        """Ask for a worker."""
+        """Move the review to a worker."""
         raise NeedsWorkerError
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:

@@ -294,7 +294,7 @@ class WebhookServer:
     ) -> AdmissionOutcome | type[NeedsWorkerError]:
         """Review on the event loop; return why a review needs a worker thread.
 
-        The class alone: an error holds the frames of the abandoned review, and they would hold it in turn.
+        Only the class is returned: an exception would keep the frames of the review alive, in a reference cycle.
         """
         try:
             return answer(admission_request, route, self._cluster, self._inline, deadline=deadline)

@@ -198,7 +198,7 @@ class Adoption:
         return finding(result, item.ref, item.document, blamed=blamed)
 
     def finish(self, *, has_problems: bool, is_partial: bool) -> None:
-        """Write the baseline or what of it is gone; raises UsageError where the run cannot be its measure.
+        """Write the baseline, or list its outdated entries; raises UsageError if the run is too incomplete for that.
 
         `is_partial` is set when not all resources were judged.
         """

@@ -48,11 +48,10 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list("--http-payload", help="HTTP requests for policies written in CEL.", key="http_payloads"),
         comma_list("--envoy-payload", help="Envoy requests for policies written in CEL.", key="envoy_payloads"),
         comma_list(
-            "--include", help="Of folders of resources, read only files that fit these globs (`prod/**`, `*-pod.yaml`)."
+            "--include",
+            help="Read only files that match these globs (`prod/**`, `*-pod.yaml`) in folders of resources.",
         ),
-        comma_list(
-            "--exclude", help="In folders of resources, leave out files and folders that fit one of these globs."
-        ),
+        comma_list("--exclude", help="Skip files and folders that match one of these globs in folders of resources."),
         comma_list("--helm", help="Helm charts, rendered with the program `helm` or the Helm SDK for Python."),
         comma_list("--helm-values", help="Values files for all charts."),
         comma_list("--kustomize", help="Kustomizations, built with the program `kustomize` or `kubectl`."),
@@ -65,14 +64,14 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         switch("--no-lint", help="Do not warn about mistakes that `pyverno lint` finds in the policies."),
     ),
     "Adoption": (
-        value("--baseline", help="File with failures that are known; only new ones count.", metavar="FILE"),
+        value("--baseline", help="File with known failures; only new ones count.", metavar="FILE"),
         switch("--update-baseline", help="Write the failures of this run into the baseline."),
         value(
             *("--fail-on", "--severity-threshold"),
             help="Count failures of policies below this severity as warnings.",
             choices=("critical", "high", "medium", "low", "info"),
         ),
-        switch("--no-suppressions", help="Take no notice of suppressions in manifests."),
+        switch("--no-suppressions", help="Ignore suppressions in manifests."),
         switch("--require-reason", help="Accept only suppressions with a reason."),
         switch("--validate-schemas", help="Also check fields and types of the resources by their schemas."),
     ),
@@ -100,7 +99,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         number("--max-results", help="Show at most this many findings; 0 shows all.", default=0, least=0),
         value(
             "--compat",
-            help="Read and print as another command does; also chosen by running this command as `kyverno`.",
+            help="Imitate the input rules and output of another command; the name `kyverno` implies it.",
             choices=("kyverno",),
         ),
     ),
@@ -145,7 +144,7 @@ def apply(policies: tuple[str, ...], values: Mapping[str, Any]) -> int:
         from pyverno.cli.apply.watch import watch_apply
 
         return watch_apply(options, run_apply)
-    # without the collector: a run makes a great many objects and no cycles worth finding before it ends
+    # without the garbage collector: a run creates many objects, and few cycles before it ends
     was_enabled = gc.isenabled()
     gc.disable()
     try:

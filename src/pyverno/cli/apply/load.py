@@ -105,7 +105,7 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
     for mode, paths in (("HTTP", options.http_payloads), ("Envoy", options.envoy_payloads)):
         if not paths:
             continue
-        # imported here, because few runs ask authorization policies
+        # imported here, because few runs evaluate authorization policies
         from pyverno.offline.authorizationrequests import load_authorization_requests
 
         inputs.checks += [(mode, document) for document in load_authorization_requests(paths, mode)]

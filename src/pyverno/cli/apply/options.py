@@ -121,7 +121,7 @@ def _conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
         (options.stdin, "--stdin"),
     )
     given = [name for is_given, name in outputs if is_given]
-    # Kyverno: the first of its own flags wins without a word
+    # Kyverno: the first of its own flags wins silently
     if len(given) > 1 and not (options.is_kyverno and options.format == "text"):
         yield True, f"{given[0]} and {given[1]} cannot be used together, use one or the other"
     if options.quiet and options.is_verbose and not options.is_kyverno:
@@ -186,7 +186,7 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
     ignored = (
         (
             bool(options.exceptions) and options.exceptions_with_resources,
-            # COMPAT: Kyverno ignores them without a word
+            # COMPAT: Kyverno ignores them silently
             "the files given with --exception are ignored because of --exceptions-with-resources",
         ),
     )
@@ -194,7 +194,7 @@ def check_options(options: ApplyOptions) -> tuple[str, ...]:
 
 
 def _without_effect(options: ApplyOptions) -> Iterator[str]:
-    """Yield a warning for every flag that needs another one; Kyverno's command ignores them without a word."""
+    """Yield a warning for every flag that needs another one; Kyverno's command ignores such flags silently."""
     if options.is_kyverno:
         return
     default = ApplyOptions()

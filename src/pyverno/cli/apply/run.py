@@ -118,7 +118,7 @@ def _lint(options: ApplyOptions, inputs: Inputs, session: Session) -> Sequence[D
 
 
 _MARKERS = ("pyverno:", "pyverno.io/ignore")
-"""One of them is in the text of every manifest with suppressions."""
+"""Every manifest with suppressions contains one of these texts."""
 
 
 def _open_adoption(options: ApplyOptions, inputs: Inputs, session: Session) -> Adoption | None:

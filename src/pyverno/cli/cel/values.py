@@ -38,9 +38,9 @@ class Printer:
             raise EvaluationError("the value is nested too deeply to be printed") from None
 
     def brief(self, value: Value, room: int) -> str:
-        """Return a value on one line of at most `room` characters; what does not fit is cut off, with `…` for it.
+        """Return a value on one line of at most `room` characters; longer ones end with `…`.
 
-        Only as much of the value is looked at as is shown.
+        Only the shown part of the value is rendered.
 
         >>> from pyverno.lang.cel import STANDARD
         >>> Printer(STANDARD.names).brief({"a": [1, 2, 3]}, 8)

@@ -254,7 +254,7 @@ def key_algorithm(name: str, given: str) -> str:
 def _host_settings(
     flags: ProcessFlags, environment: Mapping[str, str], images: ImageFlags | None = None
 ) -> HostSettings:
-    """Return what rules may ask of services, of registries and of the global context."""
+    """Return the limits of what rules read from services, registries and the global context."""
     given = flags.calls
     return HostSettings(
         egress=EgressSettings(

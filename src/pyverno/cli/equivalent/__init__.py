@@ -1,3 +1,3 @@
-"""`pyverno equivalent`: two sets of policies held against each other."""
+"""`pyverno equivalent`: a search for objects on which two sets of policies differ."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Test whether an API server admits an object, by the schemas, defaults and validation of the sandbox.
 
-A refused object is mended where its errors point: what is required is filled in, what is forbidden or invalid is
-taken away. Random objects are hardly ever valid, and only admitted ones tell policies apart.
+A rejected object is corrected where its errors point: required fields are filled in, forbidden and invalid ones are
+removed. Random objects are hardly ever valid, and only admitted ones tell policies apart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROUNDS: Final = 10
 _STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
 _UNKNOWN: Final = re.compile(r'unknown field "([^"]+)"')
 _ALWAYS: Final = frozenset({"apiVersion", "image", "restartPolicy", "schedule", "selector", "port", "containerPort"})
-"""Fields that would be missed as soon as they are taken away."""
+"""Required fields: removing them would be the next error."""
 
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _CONTAINER: Final[JSONObject] = {"name": "c", "image": "nginx:1.25"}
@@ -238,7 +238,7 @@ def _mend_mount(body: JSONObject, steps: list[str | int]) -> None:
 
 
 def _match_template(body: JSONObject, steps: list[str | int]) -> None:
-    """Give the template of a workload the labels that its selector wants."""
+    """Give the template of a workload the labels that its selector requires."""
     selector = {"app": "a"}
     spec = body.get("spec") or {}
     spec["selector"] = {"matchLabels": selector} if body.get("kind") != "ReplicationController" else selector
@@ -283,7 +283,7 @@ def _at(body: JSON, steps: list[str | int]) -> JSON:
 
 
 def _holder(body: JSON, steps: list[str | int], *, makes: bool = False) -> JSON:
-    """Return what holds the last step of a path, None where it is not there; `makes` adds missing maps."""
+    """Return the value that contains the last step of a path, None if it is missing; `makes` adds missing maps."""
     holder = body
     for step in steps[:-1]:
         match holder, step:

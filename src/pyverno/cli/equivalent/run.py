@@ -135,7 +135,7 @@ def _seeds(sources: Sequence[str]) -> Sequence[Document]:
 def _material(
     options: EquivalentOptions, documents: Sequence[JSONObject], definitions: Sequence[JSONObject]
 ) -> Material:
-    """Return what both sides talk about, with the chosen kinds only; raises UsageError when none is left."""
+    """Return the kinds and values of both sides, restricted to the chosen kinds; raises UsageError if none is left."""
     material = material_of(documents, definitions)
     kinds = tuple(
         info
@@ -206,7 +206,7 @@ def _record(
 
 
 def _sender(case: Case) -> JSONObject:
-    """Return the user and the namespace of the request, where they are not the plain ones."""
+    """Return the user and the namespace of the request, as far as they differ from the defaults."""
     return {
         **({"subresource": case.subresource} if case.subresource else {}),
         **({"userInfo": case.user.to_json()} if case.user != ALICE else {}),
@@ -282,7 +282,7 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
 
 
 def _explain(side: _Side, case: Case) -> Iterator[str]:
-    """Yield why a side decides as it does: what its rules looked at, or why none of them is for the request."""
+    """Explain the decision of one side: the traces of its rules, or why no rule matches the request."""
     traces = side.engine.explain(case.request()).rules
     chosen = [trace for trace in traces if trace.results] or list(traces[:_MOST_RULES])
     for trace in chosen:

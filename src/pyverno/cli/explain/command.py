@@ -26,7 +26,7 @@ _SHARED = (
 )
 """Flags that mean what they mean for `apply`."""
 
-_HELP = """Explain why each rule says what it says about a resource.
+_HELP = """Explain the result of each rule for a resource.
 
 For every rule that matches: the block that matched, context entries, preconditions, conditions, pattern paths and CEL
 sub-expressions with their values, the exceptions that apply, and the smallest change of the resource that would turn a

@@ -74,7 +74,7 @@ def _fix_file(path: Path, fix_document: Fix, *, force: bool) -> str | None:
         fixed.append(found)
     if not fixed or not (changes or force):
         return None
-    # forced: the form that pyverno writes is what is wanted
+    # --force rewrites the file in pyverno's own form
     changed = None if force else rewrite(content.decode("utf-8", "replace"), old, fixed)
     return changed if changed is not None else "---\n".join(dump_yaml(each, sort_keys=False) for each in fixed)
 
@@ -101,7 +101,7 @@ def _save(path: Path, text: str) -> None:
 
 
 def _comments(text: str) -> Counter[str]:
-    """Return what may be comments: a sign in a text is taken for one, which matters only when it is gone."""
+    """Return what may be comments; a `#` inside a text counts too, which matters only if the text was lost."""
     return Counter(found[1].strip() for line in text.splitlines() if (found := _COMMENT.search(line)))
 
 

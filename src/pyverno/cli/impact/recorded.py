@@ -186,7 +186,7 @@ def _texts(value: JSON) -> tuple[str, ...]:
 def _of_event(event: JSONObject) -> Request | None:
     """Return the request of an audit event, None when it does not hold the object that was written.
 
-    A patch is known by the object that came of it, a deletion by the one that was answered.
+    For a patch the event contains the resulting object, for a deletion the deleted one.
     """
     operation = _OPERATIONS.get(str(event.get("verb")))
     reference = event.get("objectRef")

@@ -1,3 +1,3 @@
-"""`pyverno lint`: what is probably wrong in policies that Kyverno accepts."""
+"""`pyverno lint`: probable mistakes in policies that Kyverno accepts."""
 
 from __future__ import annotations

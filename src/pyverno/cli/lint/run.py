@@ -48,7 +48,7 @@ class LintOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The findings of a run, what could not be read, and how many documents were looked at."""
+    """The findings of a run, what could not be read, and the number of documents."""
 
     found: tuple[Diagnostic, ...]
     errors: tuple[PyvernoError, ...]

@@ -1,4 +1,4 @@
-"""The policy library as one HTML page that can be searched, without anything from the network.
+"""The policy library as one HTML page with a search, which loads nothing from the network.
 
 The only script is the page's own; its hash is in the content security policy, so that no other script can run.
 """

@@ -27,7 +27,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The objects that the results of some policies are about, and one problem of each that has any."""
+    """The objects with results of some policies, and one problem of each object that has any."""
 
     judged: frozenset[ObjectKey]
     problems: dict[ObjectKey, Collected]

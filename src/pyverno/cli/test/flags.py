@@ -35,7 +35,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
     ),
     "Measuring": (
         switch("--coverage", help="Show which rules and branches of the policies no row covers."),
-        switch("--mutate", help="Run the suites against changed policies, and show the changes that no row notices."),
+        switch("--mutate", help="Run the suites against changed policies, and show the changes that no row detects."),
         number(
             "--fail-under",
             help="Fail when coverage or mutation score is below this percent.",
@@ -45,7 +45,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         ),
         value("--report", help="File for coverage and mutants: .json, .md or .html.", metavar="FILE"),
         number("--max-mutants", help="Most mutants of one policy, chosen by --seed; 0 = all.", default=0, least=0),
-        number("--seed", help="Choice of mutants when there are more than --max-mutants.", default=0),
+        number("--seed", help="Seed for the choice of mutants when there are more than --max-mutants.", default=0),
     ),
     "Writing": (
         switch(

@@ -242,7 +242,7 @@ def _write(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOpti
 
 
 def _measure(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOptions) -> Measures | None:
-    """Return the measures that the flags ask for; None = none."""
+    """Return the measures that the flags request; None = none."""
     if not options.coverage and not options.mutate:
         return None
     from pyverno.cli.test.coverage import merged

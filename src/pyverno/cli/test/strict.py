@@ -1,4 +1,4 @@
-"""Strict mode of `pyverno test`: what in a suite looks like a check and proves nothing.
+"""Strict mode of `pyverno test`: checks of a suite that prove nothing.
 
 Kyverno lets such rows pass or drops them.
 """

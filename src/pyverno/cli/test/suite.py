@@ -57,8 +57,8 @@ def _silent(line: str) -> None:
 class ReviewedManifest:
     """The review of one manifest.
 
-    `operation` is set when a row names one; `payload` is the path of a payload as rows name it. `traces` are what the
-    rules looked at, when the session collects explanations.
+    `operation` is set when a row names one; `payload` is the path of a payload as rows name it. `traces` are
+    those of its rules, when the session collects explanations.
     """
 
     manifest: JSONObject

@@ -1,6 +1,6 @@
 """`pyverno test --write`: rows for results that no row checks, added to the test file for review.
 
-Rows hold what the engine decided: whether that is right is for the reader. Existing rows, comments and quotes stay as
+Rows hold the engine's results; a reader must review whether they are right. Existing rows, comments and quotes stay as
 they are.
 """
 
