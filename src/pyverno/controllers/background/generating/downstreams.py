@@ -33,6 +33,7 @@ _SELECTOR: Final = f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}"
 _SYNC_SECONDS: Final = 10.0
 _GENERATED_LABELS: Final = "generate.kyverno.io/"
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "generation")
+_IDENTITY: Final = ("name", "namespace", "resourceVersion")
 _DIGEST: Final = "digest"
 """Where the informer keeps the digest of the annotations that it drops."""
 
@@ -159,7 +160,7 @@ class Downstreams:
             gvr,
             selector=_SELECTOR,
             only_metadata=True,
-            shrink=_essence,
+            shrink=lambda body: self._shrink(gvr, body),
             on_restore=lambda: self._restore(gvr),
         )
         informer.listen(lambda notice, body: self._take(gvr, notice, body, informer))
@@ -270,6 +271,14 @@ class Downstreams:
             if known.gvr == gvr:
                 self._known[place] = known._replace(version="")
                 self._on_change(Notice.MODIFIED, known)
+
+    def _shrink(self, gvr: GVR, body: JSONObject) -> JSONObject:
+        """Keep of an object what `_take` reads: next to nothing in the version that this controller wrote itself."""
+        metadata = body["metadata"]
+        known = self._known.get((gvr, metadata.get("namespace") or "", metadata["name"]))
+        if known is None or known.version != metadata.get("resourceVersion"):
+            return _essence(body)
+        return {"metadata": {key: metadata[key] for key in _IDENTITY if key in metadata}}
 
     def _take(self, gvr: GVR, notice: Notice, body: JSONObject, informer: Informer) -> None:
         info = self._info_of(gvr)
