@@ -214,7 +214,8 @@ class RegistryClient:
         )
         answer = await self._transport.send(call)
         if answer.status == 404:
-            raise NotFoundError(f"`{repository}` has nothing at this reference")
+            name = path.partition("?")[0].rpartition("/")[2]
+            raise NotFoundError(f"the registry has no `{name}` in `{repository}`")
         if answer.status != 200:
             raise HostError(f"the registry `{repository.registry}` answers {answer.status} for `{repository.path}`")
         return answer

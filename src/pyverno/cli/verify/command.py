@@ -19,7 +19,12 @@ runs the image in the namespace `default`. Credentials come from the configurati
 
 _SECTIONS = {
     "Signers": (
-        repeated("--key", help="File with a public key (PEM).", metavar="FILE", key="keys"),
+        repeated(
+            "--key",
+            help="File with a public key (PEM), or a key's name in a KMS (awskms://...).",
+            metavar="FILE",
+            key="keys",
+        ),
         value(
             "--certificate-identity", help="Subject of keyless signatures; `*` and `?` are wildcards.", key="subject"
         ),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pyverno.cli.errors import Exit
 from pyverno.cli.verify.reviews import PodReviews
-from pyverno.errors import UsageError
+from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.images.verification.payloads import predicate_type_of
-from pyverno.images.verification.trust import read_trust_root
+from pyverno.images.verification.trust import TrustRoot, read_trust_root
 from pyverno.registry.loopthread import OwnRegistryImages
 from pyverno.registry.owncredentials import own_credentials
 from pyverno.registry.policydemands import check_policies
@@ -47,7 +47,12 @@ def run_verify(options: VerifyOptions) -> None:
     """Verify an image and print what was checked; ends with exit code 1 unless everything is verified."""
     root = read_trust_root(_read(options.trust_root)) if options.trust_root else None
     settings = RegistrySettings(allows_http=options.allows_http)
-    trusted = None if root is None else (lambda: root)
+
+    def trusted() -> TrustRoot:
+        if root is None:
+            raise HostUnavailableError("no authorities and logs are trusted: --trust-root is needed")
+        return root
+
     with OwnRegistryImages(own_credentials(), trust_root=trusted, settings=settings) as own:
         checks = ImageChecks(options.image, own.source, root, _MISSING_ROOT)
         pinned = options.image if "@" in options.image else f"{options.image}@{checks.image.digest}"
@@ -67,12 +72,22 @@ def _read(path: str) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
+def _read_key(name: str) -> str:
+    """Return the PEM of a file, or the name of a key in a key management system."""
+    if "://" in name:
+        return name
+    text = _read(name).decode("utf-8", "replace")
+    if "-----BEGIN" not in text:
+        raise UsageError(f"--key {name}: the file holds no public key (PEM)")
+    return text
+
+
 def _check_demands(options: VerifyOptions, checks: ImageChecks, reviews: PodReviews) -> Iterator[DemandVerdict]:
     """Yield what each demand of the flags found."""
     predicate = predicate_type_of(options.attestation)
-    for path in options.keys:
-        for each in key_entry(_read(path).decode("utf-8", "replace"), ignore_log=options.ignore_tlog):
-            yield checks.check(f"--key {path}", each, predicate)
+    for name in options.keys:
+        for each in key_entry(_read_key(name), ignore_log=options.ignore_tlog):
+            yield checks.check(f"--key {name}", each, predicate)
     if options.subject or options.issuer:
         for each in keyless_entry(options.subject, options.issuer):
             yield checks.check("--certificate-identity", each, predicate)

@@ -185,6 +185,27 @@ def test_rules_that_depend_on_more_than_signatures_are_reviewed(
     assert f"{'NOT verified' if code else 'verified'}: policy.yaml: rule check" in ran.out
 
 
+def test_what_is_missing_names_the_flag(cli: Run, stage: ImageStage, folder: Path) -> None:
+    """The trusted root of a policy in CEL, a key that is none, a key elsewhere, and an image that does not exist."""
+    (folder / "policy.yaml").write_text(yaml.safe_dump(signed_images(stage.signer.public_pem)))
+    (folder / "notes.txt").write_text("no key")
+    (folder / "key.pub").write_text(stage.signer.public_pem)
+    image = stage.image("v1")
+    found = [
+        cli("verify", image, "--policy", "policy.yaml").out,
+        cli("verify", image, "--key", "notes.txt", "--ignore-tlog").err,
+        cli("verify", image, "--key", "other://key", "--ignore-tlog").err,
+        cli("verify", stage.image("v9"), "--key", "key.pub", "--ignore-tlog").err,
+    ]
+    texts = (
+        "no authorities and logs are trusted: --trust-root is needed",
+        "Error: --key notes.txt: the file holds no public key (PEM)",
+        "names a key of a key management system that is not supported",
+        f"Error: the registry has no `v9` in `{image.removesuffix(':v1')}`",
+    )
+    assert [True] * 4 == [text in each for text, each in zip(texts, found, strict=True)], found
+
+
 def test_fields_of_older_policies_count(cli: Run, stage: ImageStage, folder: Path) -> None:
     """The field `key` of an entry names a signer, as it does in a cluster."""
     older = {"image": "*", "key": stage.signer.public_pem, "imageReferences": ["*"], "attestors": []}
