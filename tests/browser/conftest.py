@@ -127,7 +127,7 @@ class Site:
 
     def run(self, work: Callable[[UiServer], Any]) -> Any:
         """Run a coroutine of the server's loop, and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work(self.ui), self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work(self.ui), self._loop).result(300)
 
     def close(self) -> None:
         """End the server."""

@@ -66,7 +66,7 @@ def run(steps: list[Step], folder: Path) -> list[Step]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         code = result.returncode

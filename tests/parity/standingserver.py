@@ -63,7 +63,7 @@ class StandingServer:
         return reply.status, reply.read()
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
 
 
 @cache

@@ -46,7 +46,7 @@ class BackgroundCluster:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run work in the cluster's event loop and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
 
     def apply(self, text: str) -> None:
         """Create or replace objects; policies among them are in force afterwards."""
@@ -148,11 +148,11 @@ def background_cluster(**settings: Any) -> Iterator[BackgroundCluster]:
         await client.close()
         await cluster.__aexit__(None, None, None)
 
-    cluster, client = asyncio.run_coroutine_threadsafe(start(), loop).result(60)
+    cluster, client = asyncio.run_coroutine_threadsafe(start(), loop).result(300)
     try:
         yield BackgroundCluster(loop, cluster, client)
     finally:
-        asyncio.run_coroutine_threadsafe(stop(cluster, client), loop).result(60)
+        asyncio.run_coroutine_threadsafe(stop(cluster, client), loop).result(300)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(60)
         loop.close()

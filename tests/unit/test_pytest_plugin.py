@@ -39,7 +39,9 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", *plugin, *words]
     # an installed package brings the plugin along by its entry point: it would be loaded twice
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def row(resource: str, result: str, rule: str = "tag") -> str:
@@ -80,5 +82,5 @@ def test_a_run_without_such_files_loads_no_engine(project: Path) -> None:
         "import sys, pyverno.pytest_plugin\n"
         "print(sorted(name for name in sys.modules if name.startswith(('pyverno', 'kubesandbox'))))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
     assert "['pyverno', 'pyverno.pytest_plugin', 'pyverno.version']\n" == done.stdout

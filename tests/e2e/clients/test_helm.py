@@ -94,7 +94,7 @@ def client(sandbox: Sandbox) -> Iterator[Client]:
 def test_a_release_lives_and_dies(releases: Any, client: Client, chart: Path, namespace: str) -> None:
     """Helm waits until pods are ready, keeps its history in Secrets, and leaves nothing but the definition."""
     core, apps = f"/api/v1/namespaces/{namespace}", f"/apis/apps/v1/namespaces/{namespace}"
-    installed = releases.install(str(chart), "shop", {"replicas": 2}, wait="watcher", timeout=60)
+    installed = releases.install(str(chart), "shop", {"replicas": 2}, wait="watcher", timeout=300)
     assert "deployed" == installed["status"]
     assert 2 == client.get(f"{apps}/deployments/shop").body["status"]["readyReplicas"]
     settings = client.get(f"{core}/configmaps/shop-settings").body
@@ -103,7 +103,7 @@ def test_a_release_lives_and_dies(releases: Any, client: Client, chart: Path, na
     orders = f"/apis/shop.example.com/v1/namespaces/{namespace}/orders"
     assert {"mode": "fast"} == client.get(f"{orders}/shop-first").body["spec"]
 
-    upgraded = releases.upgrade(str(chart), "shop", {"mode": "slow"}, wait="watcher", timeout=60)
+    upgraded = releases.upgrade(str(chart), "shop", {"mode": "slow"}, wait="watcher", timeout=300)
     assert ("deployed", 2) == (upgraded["status"], upgraded["revision"])
     assert "slow" == client.get(f"{core}/configmaps/shop-settings").body["data"]["mode"]
     assert 1 == client.get(f"{apps}/deployments/shop").body["spec"]["replicas"]
@@ -111,10 +111,10 @@ def test_a_release_lives_and_dies(releases: Any, client: Client, chart: Path, na
     stored = client.get(f"{core}/secrets?labelSelector=owner=helm").body["items"]
     assert ["helm.sh/release.v1"] * 2 == [secret["type"] for secret in stored]
 
-    releases.rollback("shop", version=1, wait="watcher", timeout=60)
+    releases.rollback("shop", version=1, wait="watcher", timeout=300)
     assert "fast" == client.get(f"{core}/configmaps/shop-settings").body["data"]["mode"]
 
-    releases.uninstall("shop", wait="watcher", timeout=60)
+    releases.uninstall("shop", wait="watcher", timeout=300)
     assert [] == releases.list()
     assert [404] * 4 == [
         client.get(path).status
@@ -133,4 +133,4 @@ def test_what_the_server_refuses_fails_the_release(releases: Any, chart: Path) -
     path = chart / "templates" / "service.yaml"
     path.write_text(path.read_text().replace("port: 80,", "port: 800000,"))
     with pytest.raises(helm.HelmError, match=r"spec\.ports\[0\]\.port: Invalid value: 800000"):
-        releases.install(str(chart), "broken", timeout=60)
+        releases.install(str(chart), "broken", timeout=300)

@@ -267,7 +267,7 @@ def test_dynamic_watches_follow_one_object(found: dynamic.DynamicClient, namespa
     pods.create(body=pod("seen"), namespace=namespace)
     phases: list[str] = []
     watcher = watch.Watch()
-    for event in pods.watch(namespace=namespace, name="seen", timeout=60, watcher=watcher):
+    for event in pods.watch(namespace=namespace, name="seen", timeout=300, watcher=watcher):
         status = event["raw_object"]["status"]
         phases.append(status["phase"])
         if any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ())):

@@ -65,7 +65,7 @@ def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 def ran(*arguments: str) -> tuple[int, str]:
     """Return exit code and output."""
     process = started(*arguments)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     return process.returncode, out
 
 
@@ -123,7 +123,7 @@ def test_the_image_answers_reviews_of_an_api_server(root: Path) -> None:
         shutil.copy(sandbox.kubeconfig, root / "kubeconfig")
         (root / "kubeconfig").chmod(0o644)
         definitions = started("install", "--dry-run", "--crds-only")
-        for each in yaml.safe_load_all(definitions.communicate(timeout=60)[0]):
+        for each in yaml.safe_load_all(definitions.communicate(timeout=300)[0]):
             assert 201 == client.post(DEFINITIONS, each).status
         here = [f"--serverIP=127.0.0.1:{port}", f"--webhookServerPort={port}", "--webhookServerHost=127.0.0.1"]
         process = started(
@@ -141,6 +141,6 @@ def test_the_image_answers_reviews_of_an_api_server(root: Path) -> None:
             assert 201 == client.post(path, pod(0)).status
         finally:
             process.terminate()
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=300)
         assert 0 == process.returncode, out
         client.close()

@@ -64,7 +64,7 @@ def enforce(sandbox: Sandbox, client: Client, releases: Any, values: dict[str, A
         webhook = "kyverno-policy-validating-webhook-cfg"
         until("the webhook of policies is in place", lambda: webhook in names(client, HOOKS[0]))
         policies = {"policyType": "ClusterPolicy", "validationFailureAction": "Enforce"}
-        releases.install(str(CHARTS / "pyverno-policies"), "baseline", policies, timeout=60)
+        releases.install(str(CHARTS / "pyverno-policies"), "baseline", policies, timeout=300)
         until("the policy refuses", lambda: verdicts(client) == (201, 400))
     finally:
         process.kill()
@@ -88,14 +88,14 @@ def test_a_shape_is_installed_upgraded_and_leaves_nothing_but_definitions(
         ours = "app.kubernetes.io/instance=kyverno"
         before = names(client, DEFINITIONS)
         chart = str(CHARTS / "pyverno")
-        releases.install(chart, "kyverno", values, wait="watcher", timeout=60)
+        releases.install(chart, "kyverno", values, wait="watcher", timeout=300)
         made = {path: names(client, path, ours) for path in (*PATHS.values(), *LEFT)}
         if NIGHTLY and shape != WITHOUT_CERTIFICATES:
             enforce(sandbox, client, releases, values, port, tmp_path)
         changed = {**values, "features": {**values.get("features", {}), "logging": {"verbosity": 1}}}
-        releases.upgrade(chart, "kyverno", changed, wait="watcher", timeout=60)
+        releases.upgrade(chart, "kyverno", changed, wait="watcher", timeout=300)
         assert made == {path: names(client, path, ours) for path in made}
-        releases.uninstall("kyverno", wait="watcher", timeout=60)
+        releases.uninstall("kyverno", wait="watcher", timeout=300)
         assert {path: [] for path in made} == {path: names(client, path, ours) for path in made}
         kept = {
             each["metadata"]["name"]

@@ -101,7 +101,7 @@ def test_what_kyverno_leaves_is_used_and_not_replaced(tmp_path: Path) -> None:
         helm.Config(kubeconfig_path=sandbox.kubeconfig, namespace="kyverno") as releases,
     ):
         client = Client(sandbox.kubeconfig)
-        releases.install(str(CHARTS / "pyverno"), "kyverno", {"mode": "split"}, wait="watcher", timeout=60)
+        releases.install(str(CHARTS / "pyverno"), "kyverno", {"mode": "split"}, wait="watcher", timeout=300)
         left = secrets()
         webhook = {
             "name": "kyverno-cleanup-controller.kyverno.svc",

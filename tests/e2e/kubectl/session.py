@@ -63,7 +63,7 @@ def printed(command: str, environment: Mapping[str, str], folder: Path) -> str:
         capture_output=True,
         env=dict(environment),
         cwd=folder,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     text = (done.stdout + done.stderr).decode("utf-8", "replace").replace(environment["NAMESPACE"], "$NAMESPACE")

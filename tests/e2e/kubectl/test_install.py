@@ -42,6 +42,6 @@ def test_kubectl_applies_what_is_printed(tmp_path: Path) -> None:
         changed = {line.partition("/")[0] for line in again if not line.endswith(" unchanged")}
         assert changed <= {"poddisruptionbudget.policy"}
         wait = ["wait", "--for=condition=Available", "deployment/kyverno-admission-controller", "-n", "kyverno"]
-        run([str(KUBECTL), *wait, "--timeout=60s"], environment)
+        run([str(KUBECTL), *wait, "--timeout=300s"], environment)
         explained = run([str(KUBECTL), "explain", "clusterpolicy.spec.rules.validate"], environment)
         assert "DESCRIPTION" in explained

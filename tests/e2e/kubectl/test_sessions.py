@@ -33,7 +33,7 @@ def sandbox() -> Iterator[Sandbox]:
 def kubectl(*words: str, environment: Mapping[str, str]) -> bytes:
     """Run kubectl; it must succeed."""
     assert KUBECTL is not None
-    return subprocess.run([KUBECTL, *words], env=dict(environment), capture_output=True, timeout=60, check=True).stdout
+    return subprocess.run([KUBECTL, *words], env=dict(environment), capture_output=True, timeout=300, check=True).stdout
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def environment(sandbox: Sandbox, request: pytest.FixtureRequest, tmp_path: Path
 
 def _wait_for(environment: Mapping[str, str], *names: str) -> None:
     """Wait until the controllers made what every namespace has (`wait --for=create` is younger than some kubectl)."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while len(kubectl("get", *names, "--ignore-not-found", "-o", "name", environment=environment).split()) < len(names):
         assert time.monotonic() < deadline, names
         time.sleep(0.1)

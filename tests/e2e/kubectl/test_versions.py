@@ -67,5 +67,5 @@ def test_kubectl_works_with_every_version(sandbox: Sandbox, tmp_path: Path) -> N
         "apply", "--server-side", "--force-conflicts", "-f", "-", data=json.dumps(body)
     )
     for name, count in (("made", "1"), ("applied", "2")):
-        run("rollout", "status", f"deployment/{name}", "--timeout=60s")
+        run("rollout", "status", f"deployment/{name}", "--timeout=300s")
         assert count == run("get", "deployment", name, "-o", "jsonpath={.status.readyReplicas}")

@@ -55,7 +55,7 @@ class Client:
         self.connection = self._connected()
 
     def _connected(self) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self.host, context=self.context, timeout=60)
+        return http.client.HTTPSConnection(self.host, context=self.context, timeout=300)
 
     def close(self) -> None:
         """Let the connection go."""

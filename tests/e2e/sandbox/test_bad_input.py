@@ -76,7 +76,7 @@ def test_large_bodies_are_refused_in_parts_too(client: Client, namespace: str) -
     connection = client.connection
     assert (413, "RequestEntityTooLarge") == outcome(client.post(path, b"x" * (7 << 20)))
     assert (200, connection) == (client.get(path).status, client.connection)
-    with closing(http.client.HTTPSConnection(client.host, context=client.context, timeout=60)) as other:
+    with closing(http.client.HTTPSConnection(client.host, context=client.context, timeout=300)) as other:
         other.request("POST", path, iter([b"x" * (1 << 20)] * 7), encode_chunked=True)
         with other.getresponse() as response:
             assert 413 == response.status
@@ -201,7 +201,7 @@ def test_huge_headers_are_refused(client: Client) -> None:
 def connected(sandbox: Sandbox, context: ssl.SSLContext | None) -> socket.socket:
     """Open a connection, with TLS if there is a context."""
     place = urlsplit(sandbox.url)
-    raw = socket.create_connection((place.hostname, place.port), timeout=60)
+    raw = socket.create_connection((place.hostname, place.port), timeout=300)
     return raw if context is None else context.wrap_socket(raw, server_hostname=place.hostname)
 
 
@@ -271,7 +271,7 @@ def test_watchers_that_never_read_are_left_behind(sandbox: Sandbox) -> None:
         )
         loop = sandbox._loop
         assert loop is not None
-        asyncio.run_coroutine_threadsafe(_write(sandbox), loop).result(60)
+        asyncio.run_coroutine_threadsafe(_write(sandbox), loop).result(300)
         assert 200 == client.merge(f"{path}/a", {"data": {"last": "yes"}}).status
 
         events = _events(watcher)

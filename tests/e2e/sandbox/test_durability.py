@@ -184,6 +184,6 @@ def test_the_command_stops_cleanly(tmp_path: Path, number: signal.Signals) -> No
     assert process.stdout is not None
     assert process.stdout.readline().startswith("Kubernetes 1.35 is ready at https://127.0.0.1:")
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert (0, "") == (process.returncode, errors)
     assert not (tmp_path / "data" / "objects.sqlite-wal").exists()

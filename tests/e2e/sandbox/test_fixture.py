@@ -18,7 +18,7 @@ from tests.e2e.sandbox.client import Client
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     """Run `pyverno sandbox`."""
     return subprocess.run(
-        [sys.executable, "-m", "pyverno", "sandbox", *words], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "pyverno", "sandbox", *words], capture_output=True, text=True, timeout=300, check=False
     )
 
 

@@ -341,7 +341,7 @@ def test_flags_with_capitals_reach_the_controller(tmp_path: Path) -> None:
         [sys.executable, "-m", "pyverno", "controller", "admission", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert 1 == done.returncode

@@ -88,6 +88,6 @@ def test_a_command_finds_the_image_registry_beside_the_cluster() -> None:
     code = "import os, urllib.request as r; print(r.urlopen('http://' + os.environ['REGISTRY'] + '/v2/').status)"
     words = ["--with-registry", "--exec", sys.executable, "-c", code]
     done = subprocess.run(
-        [sys.executable, "-m", "pyverno", "sandbox", *words], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "pyverno", "sandbox", *words], capture_output=True, text=True, timeout=300, check=False
     )
     assert (0, "200\n") == (done.returncode, done.stdout)

@@ -51,7 +51,7 @@ def test_reports_of_files_are_served_until_a_signal_ends_the_server(tmp_path: Pa
             assert found is not None, line + process.stderr.read()
             first_seen.append(asyncio.run(_first_seen(found[0])))
             process.send_signal(signal.SIGTERM)
-            assert 0 == process.wait(60)
+            assert 0 == process.wait(300)
     assert first_seen[0] == first_seen[1]
 
 

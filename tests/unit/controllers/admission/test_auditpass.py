@@ -144,7 +144,7 @@ class Waiting(OfflineHost):
         self._gate = gate
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
-        assert self._gate.wait(60)
+        assert self._gate.wait(300)
         return {"data": {"a": "b"}}
 
 

@@ -88,7 +88,7 @@ def kubectl(recorder: Recorder, folder: Path, line: str) -> bytes:
     environment = {"HOME": str(folder), "PATH": os.environ["PATH"], "KUBECONFIG": "/dev/null"}
     place = words.index("--") if "--" in words else len(words)
     command = [KUBECTL, *words[:place], f"--server={recorder.url}", "--namespace=default", *words[place:]]
-    done = subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=300, check=False)
     assert 0 == done.returncode, done.stderr.decode()
     return done.stdout
 
@@ -165,7 +165,7 @@ def test_questions_are_read(recorder: Recorder, folder: Path, line: str, expecte
     recorder.bodies.clear()
     environment = {"HOME": str(folder), "PATH": os.environ["PATH"], "KUBECONFIG": "/dev/null"}
     command = [str(KUBECTL), *line.split(), f"--server={recorder.url}", "--namespace=default"]
-    subprocess.run(command, capture_output=True, env=environment, timeout=60, check=False)
+    subprocess.run(command, capture_output=True, env=environment, timeout=300, check=False)
     _, kind, data = recorder.bodies[-1]
     if kind != MEDIA_TYPE:
         pytest.skip("this kubectl sends JSON (before 1.32)")
