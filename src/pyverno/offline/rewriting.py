@@ -1,4 +1,6 @@
-"""Replacing the content of files that a command corrects: all at once, so that a failure leaves the old content."""
+"""Replacing the content of files that a command corrects.
+
+A file is replaced as a whole, so that a failure leaves the old content. Byte order mark and line ends stay."""
 
 from __future__ import annotations
 
@@ -8,7 +10,29 @@ from pathlib import Path
 
 from pyverno.errors import UsageError
 
-__all__ = ["replace_file"]
+__all__ = ["decode_lines", "encode_like", "replace_file"]
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def decode_lines(content: bytes) -> str:
+    """Return the text of a file without byte order mark, and with `\\n` where all of its lines end with `\\r\\n`.
+
+    Raises UnicodeDecodeError for a file in another encoding than UTF-8.
+    """
+    text = content.removeprefix(_MARK).decode()
+    return text.replace("\r\n", "\n") if _is_crlf(content) else text
+
+
+def encode_like(text: str, old: bytes) -> bytes:
+    """Return a text with the byte order mark and the line ends of the content that it replaces."""
+    if _is_crlf(old):
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return (_MARK if old.startswith(_MARK) else b"") + text.encode()
+
+
+def _is_crlf(content: bytes) -> bool:
+    return 0 < content.count(b"\n") == content.count(b"\r\n")
 
 
 def replace_file(path: Path, content: bytes) -> None:

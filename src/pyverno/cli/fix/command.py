@@ -27,7 +27,7 @@ from pyverno.kube.yaml.rewrite import rewrite
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
 from pyverno.offline.files import find_yaml, read_file
-from pyverno.offline.rewriting import replace_file
+from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
 
 __all__ = ["fix"]
 
@@ -75,8 +75,15 @@ def _fix_file(path: Path, fix_document: Fix, *, force: bool) -> str | None:
     if not fixed or not (changes or force):
         return None
     # --force rewrites the file in pyverno's own form
-    changed = None if force else rewrite(content.decode("utf-8", "replace"), old, fixed)
+    changed = None if force else rewrite(_decode(content), old, fixed)
     return changed if changed is not None else "---\n".join(dump_yaml(each, sort_keys=False) for each in fixed)
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return decode_lines(content)
+    except UnicodeDecodeError:
+        return ""  # UTF-16: the file is written anew, in UTF-8
 
 
 def _mapping(document: Document) -> JSONObject:
@@ -94,10 +101,11 @@ def _save(path: Path, text: str) -> None:
             _make(backup, old, mode)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
-    replace_file(path, text.encode())
+    replace_file(path, encode_like(text, old))
     lost = _comments(old.decode("utf-8", "replace")) - _comments(text)
     if lost:
-        _print(f"  WARNING: {lost.total()} comments could not be kept; the old file is {backup}")
+        what = "1 comment" if lost.total() == 1 else f"{lost.total()} comments"
+        _print(f"  WARNING: {what} could not be kept; the old file is {backup}")
 
 
 def _comments(text: str) -> Counter[str]:

@@ -18,7 +18,7 @@ from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError, rai
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import STDIN, load_files
 from pyverno.offline.policies import load_policy_documents
-from pyverno.offline.rewriting import replace_file
+from pyverno.offline.rewriting import encode_like, replace_file
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.schema import suggestion
 from pyverno.value import dataclass
@@ -177,10 +177,11 @@ def _fix_files(found: Iterable[Diagnostic]) -> int:
 
 def _fix_file(path: Path, found: Sequence[Diagnostic]) -> int:
     try:
-        text = path.read_bytes().decode()
-        fixed, made = fix_text(text, found)
+        content = path.read_bytes()
+        # positions count from behind the byte order mark
+        fixed, made = fix_text(content.decode("utf-8-sig"), found)
         if made:
-            replace_file(path, fixed.encode())
+            replace_file(path, encode_like(fixed, content))
     except UnicodeDecodeError:
         return 0  # the positions are those of another text; the finding stays
     except OSError as error:

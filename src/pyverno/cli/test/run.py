@@ -226,7 +226,7 @@ def _executor(workers: int) -> Iterator[Executor | None]:
 def _write(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOptions) -> None:
     """Add the new rows to their files, last document first; raises UsageError where that cannot be done."""
     from pyverno.cli.test.write import add_rows
-    from pyverno.offline.rewriting import replace_file
+    from pyverno.offline.rewriting import encode_like, replace_file
 
     for suite, outcome in reversed(judged):
         if not outcome.new_rows or suite.test is None:
@@ -236,7 +236,7 @@ def _write(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOpti
         written = suite.test.document
         documents = load_documents(read_file(suite.path), file=str(suite.path))
         current = next(each for each in documents if each.index == written.index)
-        replace_file(suite.path, add_rows(current, outcome.new_rows).encode())
+        replace_file(suite.path, encode_like(add_rows(current, outcome.new_rows), read_file(suite.path)))
         number = len(outcome.new_rows)
         _print(options, f"Added {number} {'row' if number == 1 else 'rows'} to {suite.name}: review them")
 

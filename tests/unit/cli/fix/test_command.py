@@ -159,3 +159,14 @@ def test_force_writes_files_without_changes(cli: Run, folder: Path) -> None:
     assert path.read_text().startswith("kind")
     cli("fix", "test", ".", "--file-name", "t.yaml", "--save", "--force")
     assert path.read_text().startswith("apiVersion")
+
+
+def test_a_file_of_windows_keeps_comments_and_line_ends(cli: Run, folder: Path) -> None:
+    """Its corrections are those of the same file with other line ends."""
+    text = OLD.replace("kind: ClusterPolicy\n", "kind: ClusterPolicy # ours\n")
+    (folder / "unix.yaml").write_text(text)
+    (folder / "windows.yaml").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert 0 == cli("fix", "policy", "--save", "unix.yaml", "windows.yaml").code
+    expected = (folder / "unix.yaml").read_bytes().replace(b"\n", b"\r\n")
+    assert b"\xef\xbb\xbf" + expected == (folder / "windows.yaml").read_bytes()
+    assert b"# ours" in expected

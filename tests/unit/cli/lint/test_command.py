@@ -72,11 +72,15 @@ def test_a_fix_changes_one_word_of_the_file(run: Lint, wrong: Path) -> None:
     assert (WRONG.replace("[deployment]", "[Deployment]"), 0o640) == (wrong.read_text(), wrong.stat().st_mode & 0o777)
 
 
-def test_a_fix_keeps_windows_line_ends(run: Lint, wrong: Path) -> None:
-    """Bytes that are not corrected stay as they are."""
-    wrong.write_bytes(WRONG.replace("\n", "\r\n").encode())
-    run("lint", "p.yaml", "--fix")
-    assert WRONG.replace("[deployment]", "[Deployment]").replace("\n", "\r\n").encode() == wrong.read_bytes()
+@pytest.mark.parametrize(("mark", "end"), [("", "\r\n"), ("\ufeff", "\n"), ("\ufeff", "\r\n")])
+def test_a_fix_keeps_byte_order_mark_and_line_ends(run: Lint, wrong: Path, mark: str, end: str) -> None:
+    """Bytes that are not corrected stay as they are, and links stay links."""
+    wrong.rename(wrong.with_name("file"))
+    wrong.symlink_to("file")
+    wrong.write_bytes((mark + WRONG.replace("\n", end)).encode())
+    assert 0 == run("lint", "p.yaml", "--fix")[0]
+    fixed = WRONG.replace("[deployment]", "[Deployment]").replace("\n", end)
+    assert ((mark + fixed).encode(), True) == (wrong.read_bytes(), wrong.is_symlink())
 
 
 @pytest.mark.parametrize(

@@ -497,3 +497,13 @@ def test_a_git_repository_is_cloned_and_its_paths_shown(
     assert "Loading test  ( kyverno-test.yaml ) ...\n" in ran.out
     bad = cli("test", "https://git.example.org/group")
     assert (1, True) == (bad.code, "Error loading tests: failed to parse URL" in bad.out)
+
+
+def test_new_rows_have_the_line_ends_of_their_file(cli: Run, folder: Path) -> None:
+    """A file of Windows must not become a mixture."""
+    place = folder / "kyverno-test.yaml"
+    place.write_bytes(b"\xef\xbb\xbf" + (FILES + "results:\n" + row("good", "pass")).replace("\n", "\r\n").encode())
+    assert 0 == cli("test", ".", "--write").code
+    content = place.read_bytes()
+    assert (content.count(b"\n"), True) == (content.count(b"\r\n"), content.startswith(b"\xef\xbb\xbf"))
+    assert "2 tests passed" in cli("test", ".").out
