@@ -115,7 +115,7 @@ def _dataclass(
     (Point(x=1, y=0), True, Point(x=1, y=2))
     """
     if not slots:
-        raise TypeError("values have slots: say `slots=True`")
+        raise TypeError("values have slots: set `slots=True`")
 
     def decorate(cls: type[_T]) -> type[_T]:
         plan = _Plan(_fields(cls, kw_only), {"frozen": frozen, "eq": eq, "order": order})

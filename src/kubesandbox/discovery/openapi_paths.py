@@ -31,7 +31,7 @@ def _query(name: str, text: str, kind: str = "string") -> JSONObject:
 _DRY_RUN: Final = _query("dryRun", "`All`: do everything but store the result")
 _WRITE: Final = (
     _DRY_RUN,
-    _query("fieldManager", "the name of who makes the changes, at most 128 printable characters"),
+    _query("fieldManager", "the name of the manager of the changes, at most 128 printable characters"),
     _query(
         "fieldValidation",
         "what to do about unknown and duplicate fields: `Ignore`, `Warn` (default) or `Strict`, which refuses them",

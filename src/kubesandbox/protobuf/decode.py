@@ -207,7 +207,7 @@ def _moment(data: bytes) -> datetime | None:
     try:
         return _EPOCH + timedelta(seconds=signed(seconds), microseconds=signed(nanoseconds) // 1000)
     except OverflowError:
-        raise DocumentError("a time lies outside of the years 1 to 9999") from None
+        raise DocumentError("a time is outside of the years 1 to 9999") from None
 
 
 def _time(data: bytes) -> JSON:

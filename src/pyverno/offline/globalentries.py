@@ -63,7 +63,7 @@ def _read_mock(mock: GlobalEntry, folder: Path) -> JSON:
     for name in mock.resource_files or ():
         path = (folder / name).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise UsageError(f"resource file `{name}` lies outside of the folder of the test")
+            raise UsageError(f"resource file `{name}` is outside of the folder of the test")
         loaded = load_files([str(path)])
         raise_all(loaded.errors)
         objects.extend(document.value for document in expand_lists(loaded.documents))

@@ -83,7 +83,7 @@ def registry_flags(flags: ImageFlags, namespace: str) -> RegistryFlags:
 def _repository(flags: CachedImageFlags) -> TufRepository:
     """Return the repository to follow; raises UsageError where it cannot prove anything."""
     if flags.trusted_root:
-        raise UsageError("--trustedRoot and --enableTuf exclude each other: one of them names whom to trust")
+        raise UsageError("--trustedRoot and --enableTuf exclude each other: choose one source of the trusted root")
     if find_spec("tuf") is None:
         raise UsageError("--enableTuf needs the library tuf: install pyverno with its extra `tuf`")
     if urlsplit(flags.tuf_mirror).scheme not in ("http", "https"):

@@ -31,7 +31,7 @@ from pyverno.value import dataclass, field, replace
 __all__ = ["Conversion", "convert_document"]
 
 _UNTESTED: Final = "converted, not tested"
-_NO_REGISTRY: Final = "no registry was asked for signatures: try it with `pyverno apply --registry`"
+_NO_REGISTRY: Final = "no registry was read for signatures: try it with `pyverno apply --registry`"
 
 
 @dataclass(frozen=True, slots=True)

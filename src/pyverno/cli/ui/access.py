@@ -60,7 +60,7 @@ class LoginOptions:
         if self.issuer and not self.public_url:
             raise UsageError("--oidc-issuer needs --public-url: the address that browsers come back to")
         if self.proxy_user_header and not self.proxy_peers:
-            raise UsageError("--proxy-user-header needs --proxy-peers: anybody could send that header")
+            raise UsageError("--proxy-user-header needs --proxy-peers: every client could send that header")
         if not self.proxy_user_header and (self.proxy_groups_header or self.proxy_peers):
             raise UsageError("--proxy-groups-header and --proxy-peers need --proxy-user-header")
         if not self.is_on and (self.allow_users or self.allow_groups or self.rights != "all"):

@@ -39,7 +39,7 @@ _SECTIONS = {
             metavar="FILE",
         ),
         number("--retention-days", help="Days for which resolved results are kept.", default=90, least=1, most=36500),
-        comma_list("--views", help="Files with filters that everybody is shown: views, or boards of Policy Reporter."),
+        comma_list("--views", help="Files with filters that all users see: views, or boards of Policy Reporter."),
         comma_list(
             "--notifications",
             help="Files with targets that changes of results are sent to: our form, or Policy Reporter's.",
@@ -53,7 +53,7 @@ _SECTIONS = {
         ),
         switch(
             "--insecure-no-login",
-            help="Allow an address that other machines reach although everybody may read everything.",
+            help="Allow an address that other machines reach although every user may read everything.",
             key="allows_everybody",
         ),
     ),

@@ -74,7 +74,7 @@ def lower_attestor(written: WrittenAttestor, compiler: CelCompiler) -> ImageAtte
         )
         roots = cosign.keyless.roots
         if not identities and not roots:
-            raise VerificationError("keyless must have an identity: without, anybody's signature counts")
+            raise VerificationError("keyless must have an identity: without, every signature counts")
         for name in cosign.keyless.additional_extensions:
             extension_identifier(name)
         return replace(

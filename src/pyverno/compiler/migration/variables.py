@@ -138,7 +138,7 @@ def _with_default(value: Value, default: Value, path: str) -> Value:
         value = replace(value, present=all_of(present), fails=False, nulls=())
     elif value.fails:
         raise UnconvertibleError(
-            "default-of-error", path, "the default stands in for errors, which CEL cannot catch", "test what can fail"
+            "default-of-error", path, "the default replaces errors, which CEL cannot catch", "test what can fail"
         )
     if value.shape is Shape.ANY and default.is_constant:
         value = value.as_type(default.shape)
@@ -179,7 +179,7 @@ def _api_call(written: JSONObject, names: Names, path: str) -> Value:
         raise UnconvertibleError(
             "api-default",
             join_path(path, "default"),
-            "the default stands in for every error of the call, which CEL cannot catch",
+            "the default replaces every error of the call, which CEL cannot catch",
             "write the variable with resource.Get(), which gives null for what does not exist",
         )
     where = join_path(path, "urlPath")

@@ -283,7 +283,7 @@ def _read_keyless_entry(fields: AttestorFields, own: _Own) -> tuple[Make, ...]:
         extension_identifier(name)
     logs = _read_logs(fields)
     if not issuers and not subjects and not roots:
-        raise VerificationError(f"{fields.path} must have an issuer or a subject: without, anybody's signature counts")
+        raise VerificationError(f"{fields.path} must have an issuer or a subject: without, every signature counts")
     own_roots = (Authority(read_certificates(roots, f"{fields.path}.roots")),) if roots else ()
 
     def make(trust: Trust) -> Attestor:

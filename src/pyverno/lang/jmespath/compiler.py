@@ -374,7 +374,7 @@ class _Compiler:
 
     def expression_reference(self, _node: Node) -> Run:
         def expression_reference(_value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
-            raise EvaluationError("an expression reference stands only for an argument of a function")
+            raise EvaluationError("an expression reference may only be an argument of a function")
 
         return expression_reference
 

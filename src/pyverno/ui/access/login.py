@@ -62,7 +62,9 @@ def admit(
             raise web.HTTPUnauthorized(text="log in first")
         if not admission.allows(identity):
             _LOG.warning("login is not admitted", extra={"user": identity.user})
-            raise web.HTTPForbidden(text=f"`{identity.user}` may not see these pages: ask those who run this server")
+            raise web.HTTPForbidden(
+                text=f"`{identity.user}` may not see these pages: contact the operators of this server"
+            )
         scope = None
         if rights is not None:
             try:
@@ -100,7 +102,7 @@ class LoginRoutes:
         try:
             address, state = await self._logins.begin()
         except HostError as error:
-            raise web.HTTPBadGateway(text=f"{error.message}; `pyverno ui check-login` says more") from error
+            raise web.HTTPBadGateway(text=f"{error.message}; `pyverno ui check-login` shows more") from error
         response = _redirect(address)
         # the browser that comes back must be the one that began
         self._sessions.set_cookie(response, _STATE, state, _LOGIN_SECONDS)

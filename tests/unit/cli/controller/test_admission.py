@@ -230,7 +230,10 @@ def test_the_repository_of_the_trusted_root_is_that_of_the_flags(tmp_path: Path)
         (("--tufRootRaw=?",), "--tufRootRaw is not base64"),
         (("--tufRoot=missing.json",), "--tufRoot `missing.json`: No such file or directory"),
         (("--tufMirror=tuf.example.org",), "--tufMirror `tuf.example.org` is no address of a TUF repository"),
-        (("--trustedRoot=ROOT",), "--trustedRoot and --enableTuf exclude each other: one of them names whom to trust"),
+        (
+            ("--trustedRoot=ROOT",),
+            "--trustedRoot and --enableTuf exclude each other: choose one source of the trusted root",
+        ),
     ],
 )
 def test_a_repository_that_proves_nothing_ends_the_start(tmp_path: Path, flags: tuple[str, ...], message: str) -> None:

@@ -168,7 +168,7 @@ def _find(target: str, root: Place, expressions: Expressions, path: str) -> _Spo
         elif has_variable(written):
             key = write_text(written, expressions, path)
             if not is_last or place.value.schema.shape not in (Shape.MAP, Shape.ANY):
-                reason = "a variable stands for a part of the path that is no entry of a map"
+                reason = "a variable is a part of the path that is no entry of a map"
                 raise UnconvertibleError("patch-path", path, reason, "write the path in full")
             present = Cel(f"({key.text} in {place.value.value().text})", CelType.BOOL)
             place = place.at(place.pointer.computed_key(key))

@@ -84,7 +84,7 @@ def _merged_by_keys(overlay: Overlay, items: list[JSON], place: Place, path: str
             anchored += 1
             plan = plan.joined(_anchored(overlay, item, place, below))
     if anchored > 1 or (anchored and plain):
-        reason = "several elements of the overlay may stand for one element of the list"
+        reason = "several elements of the overlay may match one element of the list"
         raise UnconvertibleError("several-anchored-elements", path, reason, "write a rule for each of them")
     return plan.joined(_plain_elements(overlay, plain, place, path)) if plain else plan
 

@@ -109,7 +109,7 @@ def leaf_test(pattern: JSON, shape: Shape, path: str, *, floats: bool = False) -
             return LeafTest(_either_test(pattern, path, floats=floats), missing)
         case Shape.OBJECT | Shape.MAP:
             return LeafTest(lambda _: FALSE, missing)
-    raise UnconvertibleError("no-schema", path, "no schema says which type the field has", _NO_SCHEMA)
+    raise UnconvertibleError("no-schema", path, "no schema declares the type of the field", _NO_SCHEMA)
 
 
 # -------------------------------------------------------------------------------------------------------------- by type
@@ -130,7 +130,7 @@ def _null_test(shape: Shape, path: str) -> Callable[[Cel], Cel]:
         case Shape.OBJECT | Shape.MAP:
             return lambda _: FALSE
         case _:
-            raise UnconvertibleError("no-schema", path, "no schema says which type the field has", _NO_SCHEMA)
+            raise UnconvertibleError("no-schema", path, "no schema declares the type of the field", _NO_SCHEMA)
     return lambda value: compare(value, "==", literal(zero))
 
 

@@ -209,7 +209,7 @@ def _labels(pattern: JSON, value: Reference, path: str, context: Context) -> Ver
     rest = [_map(fixed, _assume(value), path, context)] if fixed else []
     if any(each.can_skip for each in rest):
         raise UnconvertibleError(
-            "label-wildcard", path, "a key with wildcards stands beside a condition anchor", "write the full key"
+            "label-wildcard", path, "a key with wildcards is beside a condition anchor", "write the full key"
         )
     return _same(all_of([guard, *wild, *(each.ok for each in rest)]))
 
@@ -428,6 +428,6 @@ def _unknown(path: str) -> UnconvertibleError:
     return UnconvertibleError(
         "no-schema",
         path,
-        "no schema says which type the field has",
+        "no schema declares the type of the field",
         "give the CustomResourceDefinition of the kind with --crd, or let --unsafe take the pattern's word",
     )

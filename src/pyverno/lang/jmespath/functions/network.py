@@ -35,7 +35,7 @@ _INTERNAL: Final = tuple(
     STRING,
     returns=BOOL,
     cost=Cost(per_step=4, most=8192),
-    note="tells whether a URL leads out of private networks",
+    note="checks whether a URL leads out of private networks",
 )
 def is_external_url(runtime: Runtime, url: str) -> JSON:
     """Return whether the host of a URL is neither a loopback nor a private address.

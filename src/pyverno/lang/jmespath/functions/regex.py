@@ -39,7 +39,7 @@ compile_pattern: Final = lru_cache(maxsize=64)(compile_re2)
     (STRING, NUMBER),
     returns=BOOL,
     cost=READ,
-    note="tells whether a regular expression matches somewhere",
+    note="checks whether a regular expression matches somewhere",
 )
 def regex_match(runtime: Runtime, pattern: str, value: JSON) -> JSON:
     """Return whether an RE2 expression matches somewhere in a text or number; anchor it with `^` and `$`.

@@ -75,7 +75,7 @@ def ceil(_runtime: Runtime, value: float) -> JSON:
     ANY,
     returns=BOOL,
     cost=Cost(per_step=2 * ITEM),
-    note="tells whether a list or text has a part",
+    note="checks whether a list or text has a part",
     standard=True,
 )
 def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
@@ -97,7 +97,7 @@ def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
 
 
 @function(
-    "ends_with", STRING, STRING, returns=BOOL, cost=READ, note="tells whether a text ends with another", standard=True
+    "ends_with", STRING, STRING, returns=BOOL, cost=READ, note="checks whether a text ends with another", standard=True
 )
 def ends_with(_runtime: Runtime, text: str, suffix: str) -> JSON:
     """Return whether a text ends with another.
@@ -237,7 +237,7 @@ def reverse(_runtime: Runtime, value: list[JSON] | str) -> JSON:
     STRING,
     returns=BOOL,
     cost=READ,
-    note="tells whether a text starts with another",
+    note="checks whether a text starts with another",
     standard=True,
 )
 def starts_with(_runtime: Runtime, text: str, prefix: str) -> JSON:

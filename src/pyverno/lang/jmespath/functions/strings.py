@@ -55,7 +55,7 @@ def compare(_runtime: Runtime, left: str, right: str) -> JSON:
     STRING,
     returns=BOOL,
     cost=Cost(per_step=16),
-    note="tells whether two texts are equal except for letter case",
+    note="checks whether two texts are equal except for letter case",
 )
 def equal_fold(_runtime: Runtime, left: str, right: str) -> JSON:
     """Return whether two texts are equal but for case, one character to one character.
@@ -208,7 +208,7 @@ def pattern_match(_runtime: Runtime, pattern: str, value: JSON) -> JSON:
     OBJECT,
     returns=BOOL,
     cost=Cost(per_step=ITEM // 2, most=32_768 * ITEM),
-    note="tells whether an object has all pairs of another",
+    note="checks whether an object has all pairs of another",
 )
 def label_match(runtime: Runtime, wanted: JSONObject, labels: JSONObject) -> JSON:
     """Return whether every pair of the first object is in the second, equal.
@@ -280,7 +280,7 @@ def truncate(_runtime: Runtime, text: str, length: float) -> JSON:
     STRING,
     returns=BOOL,
     cost=Cost(per_step=2, most=4096),
-    note="tells whether a version is in a range of versions",
+    note="checks whether a version is in a range of versions",
 )
 def semver_compare(_runtime: Runtime, version: str, versions: str) -> JSON:
     """Return whether a semantic version is in a range; a version that does not parse counts as 0.0.0.

@@ -151,7 +151,7 @@ def time_diff(_runtime: Runtime, start: str, end: str) -> JSON:
     STRING,
     returns=BOOL,
     cost=Cost(per_step=1, most=1024),
-    note="tells whether a time is before another",
+    note="checks whether a time is before another",
 )
 def time_before(_runtime: Runtime, left: str, right: str) -> JSON:
     """Return whether the first time is before the second.
@@ -169,7 +169,7 @@ def time_before(_runtime: Runtime, left: str, right: str) -> JSON:
     STRING,
     returns=BOOL,
     cost=Cost(per_step=1, most=1024),
-    note="tells whether a time is after another",
+    note="checks whether a time is after another",
 )
 def time_after(_runtime: Runtime, left: str, right: str) -> JSON:
     """Return whether the first time is after the second.
@@ -188,7 +188,7 @@ def time_after(_runtime: Runtime, left: str, right: str) -> JSON:
     STRING,
     returns=BOOL,
     cost=Cost(per_step=1, most=1024),
-    note="tells whether a time is between two others",
+    note="checks whether a time is between two others",
 )
 def time_between(_runtime: Runtime, time: str, start: str, end: str) -> JSON:
     """Return whether a time is after a start and before an end, equal to neither.

@@ -110,7 +110,7 @@ class Mail:
         except HostError as error:
             raise DeliveryError(error.message) from None
         except (smtplib.SMTPException, OSError):
-            raise DeliveryError(f"`{self._server.host}` cannot be reached, or does not speak SMTP") from None
+            raise DeliveryError(f"`{self._server.host}` cannot be reached, or has no SMTP server") from None
 
     def _message(self, delivery: Delivery) -> EmailMessage:
         message = self._envelope(delivery.title, delivery.at)

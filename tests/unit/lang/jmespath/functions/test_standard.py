@@ -47,7 +47,7 @@ def test_the_mean_of_nothing_is_not_a_number():
         ('max_by(`[{"a": 1}, {"b": 1}]`, &a)', "invalid type, must be number"),
         ('min_by(`[{"a": "x"}, {"a": 1}]`, &a)', "invalid type, must be string"),
         ('sort(`[1, "a"]`)', 'Invalid type for: [1 a], expected: []jmespath.JpType{"array[string]", "array[number]"}'),
-        ("[&a]", "an expression reference stands only for an argument of a function"),
+        ("[&a]", "an expression reference may only be an argument of a function"),
         ("type(&a)", 'Invalid type for: an expression reference, expected: []jmespath.JpType{"any"}'),
     ],
 )
