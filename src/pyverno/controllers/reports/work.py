@@ -41,6 +41,7 @@ _SETTLE_SECONDS: Final = 0.1
 _POLL_SECONDS: Final = 0.05
 _MAX_DEPTH: Final = 200_000
 _RETRY_SECONDS: Final = 5.0
+_LONGEST_RETRY_SECONDS: Final = 300.0
 _NOT_FOUND: Final = 404
 
 log = logging.getLogger("pyverno.reports")
@@ -162,20 +163,22 @@ class ReportsWork:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _delete_reports(self, gvr: GVR) -> None:
-        """Delete our reports of a resource, page by page; repeated until the API server has deleted all of them."""
-        client = self._context.client
+        """Delete our reports of a resource; repeated until the API server has deleted all, or does not serve it."""
+        client, pause = self._context.client, _RETRY_SECONDS
         while True:
             try:
                 listed = await client.list(gvr, query={"labelSelector": OURS}, accept=METADATA_LIST)
                 for each in listed["items"]:
                     metadata = each["metadata"]
                     await _discard(client, gvr, metadata["name"], metadata.get("namespace") or "")
+                return
             except (HostError, StatusError) as error:
+                if isinstance(error, StatusError) and error.status == _NOT_FOUND:
+                    return
                 fields = {"resource": f"{gvr.resource}.{gvr.group}", "error": error.message}
                 log.warning("reports that others replace could not be deleted", extra={"fields": fields})
-                await asyncio.sleep(_RETRY_SECONDS)
-            else:
-                return
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_RETRY_SECONDS)
 
     async def _wait_for_plan(self) -> None:
         while not self._plans:
