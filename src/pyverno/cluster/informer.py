@@ -121,6 +121,10 @@ class Informer:
         found = self._objects.get((namespace, name))
         return None if found is None else orjson.loads(found)
 
+    def has(self, name: str, namespace: str = "") -> bool:
+        """Return whether there is an object, for a fraction of what `get` costs."""
+        return (namespace, name) in self._objects
+
     def all(self, namespace: str = "") -> Iterator[JSONObject]:
         """Yield the objects of a namespace, or all, in order of their names."""
         for place, body in sorted(self._objects.items()):

@@ -68,7 +68,7 @@ async def _until(holds: Callable[[], bool]) -> None:
 
 
 def test_listed_objects_and_later_changes_are_notified() -> None:
-    """Objects are complete except for managedFields; `get` and `all` read from memory."""
+    """Objects are complete except for managedFields; `get`, `has` and `all` read from memory."""
 
     def arrange(script: Script) -> None:
         script.on(LIST, _list("5", _map("a", "3"), _map("b", "4")))
@@ -81,6 +81,7 @@ def test_listed_objects_and_later_changes_are_notified() -> None:
         assert ["ADDED a ", "ADDED b ", "MODIFIED a x", "ADDED c ", "DELETED b "] == told
         assert slim(_map("a", "6", "x")) == informer.get("a", "team")
         assert informer.get("b", "team") is None
+        assert (True, False, False) == (informer.has("a", "team"), informer.has("b", "team"), informer.has("a"))
         assert ["a", "c"] == [body["metadata"]["name"] for body in informer.all()]
         assert [] == list(informer.all("elsewhere"))
         assert 0 == informer.stale_seconds

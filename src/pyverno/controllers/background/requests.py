@@ -221,7 +221,7 @@ class UpdateRequests:
         except StatusError as error:
             if error.status != _NOT_FOUND:  # else another replica has deleted it
                 raise
-        if self.informer.get(key.name, key.namespace) is not None:
+        if self.informer.has(key.name, key.namespace):
             self._finished.add(uid)  # the watch has not brought its end yet
 
     def _hold(self, key: ObjectKey, body: JSONObject, on: Iterable[Awaited], since: float) -> None:
