@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Tar
 
 from tests.authority.signing import SigningServices
 
-__all__ = ["ROOT", "Repository", "Twin", "serve"]
+__all__ = ["ROOT", "Repository", "Twin", "serve", "serve_bytes"]
 
 ROOT = SigningServices().trusted_root()
 """The trusted root that a repository publishes."""
@@ -104,3 +105,22 @@ def serve(folder: Path) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def serve_bytes(answer: bytes) -> Iterator[str]:
+    """Yield an address that sends these bytes to every request, and then closes the connection."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -15,6 +15,7 @@ from tuf.api.exceptions import DownloadError, RepositoryError
 from tuf.api.metadata import Metadata
 from tuf.ngclient.config import UpdaterConfig
 from tuf.ngclient.updater import Updater
+from urllib3.exceptions import HTTPError
 
 from pyverno.errors import HostError
 
@@ -52,7 +53,7 @@ def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
         raise HostError(f"the TUF repository {mirror} cannot be read: {_shorten(error)}") from None
     except RepositoryError as error:
         raise HostError(f"the TUF repository {mirror} proves nothing: {_shorten(error)}") from None
-    except (OSError, ValueError) as error:
+    except (HTTPError, OSError, ValueError) as error:
         raise HostError(f"the TUF repository {mirror} cannot be used: {_shorten(error)}") from None
 
 

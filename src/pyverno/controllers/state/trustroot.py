@@ -24,6 +24,7 @@ log = logging.getLogger("pyverno.trust")
 _TARGET: Final = "trusted_root.json"
 _REFRESH_SECONDS: Final = 3600.0
 _RETRY_SECONDS: Final = 30.0
+_MOST_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,19 @@ class FollowedRoot:
     """Fetches the trusted root of a repository every hour; after a failure it stays as it was."""
 
     def __init__(
-        self, repository: TufRepository, *, refresh: float = _REFRESH_SECONDS, retry: float = _RETRY_SECONDS
+        self,
+        repository: TufRepository,
+        *,
+        refresh: float = _REFRESH_SECONDS,
+        retry: float = _RETRY_SECONDS,
+        most: float = _MOST_SECONDS,
     ) -> None:
-        """Take the repository, and the pauses in seconds after a success and after a failure."""
+        """Take the repository, the pauses in seconds after a success and after a failure, and the longest fetch."""
         self._repository = repository
         self._refresh = refresh
         self._retry = retry
+        self._most = most
+        self._running = threading.Lock()
         self._root: TrustRoot | None = None
         self._problem = "the first answer is awaited"
 
@@ -67,21 +75,32 @@ class FollowedRoot:
     async def _update(self, folder: Path) -> str:
         """Fetch once; return why that failed, the empty text otherwise."""
         try:
-            found = read_trust_root(await _run_in_thread(lambda: self._fetch(folder)))
+            async with asyncio.timeout(self._most):
+                found = read_trust_root(await _run_in_thread(lambda: self._fetch(folder)))
         except (HostError, VerificationError) as error:
-            self._problem = error.message
-            fields = {"mirror": self._repository.mirror, "error": error.message}
-            log.warning("the trusted root cannot be fetched", extra={"fields": fields})
-            return self._problem
+            return self._note_problem(error.message)
+        except TimeoutError:
+            return self._note_problem(f"no answer within {self._most:g} seconds")
         if found != self._root:  # cached verifications count for the same object only
             self._root = found
         self._problem = ""
         return ""
 
-    def _fetch(self, folder: Path) -> bytes:
-        from pyverno.registry.tufrepository import fetch_target
+    def _note_problem(self, text: str) -> str:
+        self._problem = text
+        fields = {"mirror": self._repository.mirror, "error": text}
+        log.warning("the trusted root cannot be fetched", extra={"fields": fields})
+        return text
 
-        return fetch_target(self._repository.mirror, _TARGET, self._repository.root, folder)
+    def _fetch(self, folder: Path) -> bytes:
+        if not self._running.acquire(blocking=False):
+            raise HostError("an earlier fetch has not ended")
+        try:
+            from pyverno.registry.tufrepository import fetch_target
+
+            return fetch_target(self._repository.mirror, _TARGET, self._repository.root, folder)
+        finally:
+            self._running.release()
 
 
 async def _run_in_thread(call: Callable[[], bytes]) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from securesystemslib.signer import CryptoSigner
 
-from tests.authority.tuf import ROOT, Repository, Twin, serve
+from tests.authority.tuf import ROOT, Repository, Twin, serve, serve_bytes
 
 if TYPE_CHECKING:
     from tests.support.commandline import Run
@@ -83,6 +83,25 @@ def test_a_state_that_proves_nothing_is_an_error(
     repository.publish(**publish)  # type: ignore[arg-type]
     code, problem = _problem(cli, arguments)
     assert (1, True) == (code, text in problem)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"Content-Length: 1000\r\n\r\n{",
+        b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+        b"Content-Length: 4\r\n\r\nnull",
+        b"Connection: close\r\n\r\n" + b"[" * 10_000,
+    ],
+)
+def test_an_answer_that_breaks_off_or_is_damaged_is_an_error(
+    cli: Run, repository: Repository, arguments: list[str], answer: bytes
+) -> None:
+    """Whatever the library raises, it ends no controller and shows no traceback."""
+    with serve_bytes(b"HTTP/1.1 200 OK\r\n" + answer) as mirror:
+        code, problem = _problem(cli, [arguments[0], mirror, *arguments[2:]])
+    assert (1, True) == (code, problem.startswith(f"Error: the TUF repository {mirror} "))
 
 
 @pytest.mark.parametrize("role", ["targets", "root"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -75,6 +76,24 @@ def test_a_repository_that_fails_leaves_the_last_root(repository: Repository, ca
 
     assert read_trust_root(ROOT) == asyncio.run(play())
     assert {"the trusted root cannot be fetched"} == {each.getMessage() for each in caplog.records}
+
+
+def test_a_repository_that_never_answers_is_given_up(caplog: pytest.LogCaptureFixture, repository: Repository) -> None:
+    """One fetch at a time, so that a silent repository holds one thread."""
+
+    async def play() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            mirror = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            metadata = TufRepository(mirror, repository.sign(repository.root))
+            task = asyncio.create_task(FollowedRoot(metadata, retry=0.01, most=0.01).run())
+            await _until(lambda: "an earlier fetch has not ended" in errors())
+            task.cancel()
+
+    def errors() -> list[str]:
+        return [getattr(each, "fields", {}).get("error", "") for each in caplog.records]
+
+    asyncio.run(play())
+    assert "no answer within 0.01 seconds" == errors()[0]
 
 
 def test_before_the_first_root_the_reason_is_the_error(repository: Repository) -> None:
