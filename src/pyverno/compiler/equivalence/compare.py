@@ -24,13 +24,15 @@ from pyverno.value import dataclass, field, replace
 
 __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 
-_MOST_RAW: Final = 200
-"""Objects that no API server admits and that are judged all the same."""
+_RAW_SHARE: Final = 10
+"""One object of so many is also judged as it was made, whether or not an API server admits it."""
 
 _SUBRESOURCE_SHARE: Final = 10
 """One request of so many is for a subresource that has a kind of its own, where one is matched."""
 
 _MOST_CASES: Final = 400
+_FEWEST_CASES: Final = 60
+_CASE_SHARE: Final = 4
 _ALIKE: Final = 6
 """Cases of one kind with the same verdicts and messages that are kept as a sample."""
 
@@ -133,7 +135,7 @@ def compare(
 
     `watched` passes the objects on, and may show how many there were.
     """
-    search = _Search(pair, material, seed, tuple(operations))
+    search = _Search(pair, material, seed, tuple(operations), count)
     supply = ObjectSupply(search.maker, material, [*seeds], count)
     for body in watched(supply):
         search.try_object(body, supply)
@@ -150,7 +152,11 @@ def compare(
 class _Search:
     """The state of one comparison: what was tried, and the first difference."""
 
-    def __init__(self, pair: Pair, material: Material, seed: int, operations: tuple[Operation, ...]) -> None:
+    def __init__(
+        self, pair: Pair, material: Material, seed: int, operations: tuple[Operation, ...], count: int
+    ) -> None:
+        self.most_raw = max(1, count // _RAW_SHARE)
+        self.most_cases = min(_MOST_CASES, _FEWEST_CASES + count // _CASE_SHARE)
         self.pair, self.material, self.operations = pair, material, operations
         self.maker = ObjectMaker(material, seed)
         self.chance = Random(seed)  # noqa: S311 - the same requests for the same seed
@@ -215,7 +221,7 @@ class _Search:
             _count(side, outcome, case.resource)
         sort = (case.name, *(word for each in outcomes for word in (each.word, *each.statuses, *each.messages)))
         self.alike[sort] += 1
-        if self.alike[sort] <= _ALIKE and len(self.sample) < _MOST_CASES:
+        if self.alike[sort] <= _ALIKE and len(self.sample) < self.most_cases:
             self.sample.append(case)
         if outcomes[0] != outcomes[1]:
             self.found = _shrink(self.pair, case)
@@ -225,13 +231,13 @@ class _Search:
 
     def _try_raw(self, body: JSONObject) -> None:
         """Judge an object as it was made, without defaults and whether or not an API server admits it."""
-        if self.raw_judged >= _MOST_RAW:
+        if self.raw_judged >= self.most_raw:
             return
         self.raw_judged += 1
         if self._differs_raw(body):
             self.raw_differences += 1
             if self.raw is None:
-                self.raw = smallest(_as_it_is, body, self._differs_raw)
+                self.raw = smallest(_as_it_is, body, self._differs_raw, most=2 * self.most_raw)
 
     def _differs_raw(self, body: JSONObject) -> bool:
         first, second = self.pair.judge(Case(body, Operation.CREATE))

@@ -16,10 +16,12 @@ Admit = Callable[[JSONObject], JSONObject | None]
 """Returns an object as an API server hands it to admission, decoded and with defaults; None for one that it refuses."""
 
 
-def smallest(admit: Admit, body: JSONObject, shows: Callable[[JSONObject], bool]) -> JSONObject:
-    """Return the object without every part that can be taken away while `shows` holds; a bounded search."""
+def smallest(
+    admit: Admit, body: JSONObject, shows: Callable[[JSONObject], bool], *, most: int = _MOST_STEPS
+) -> JSONObject:
+    """Return the object without every part that can be taken away while `shows` holds; a search of `most` steps."""
     steps, progress = 0, True
-    while progress and steps < _MOST_STEPS:
+    while progress and steps < most:
         progress = False
         for path in _paths(body):
             stored = None if path in _IDENTITY else admit(_removed(body, path))
@@ -29,7 +31,7 @@ def smallest(admit: Admit, body: JSONObject, shows: Callable[[JSONObject], bool]
             if shows(stored):
                 body, progress = stored, True
                 break
-            if steps >= _MOST_STEPS:
+            if steps >= most:
                 break
     return body
 

@@ -20,7 +20,9 @@ from pyverno.value import dataclass
 __all__ = ["DURATION", "NUMBER", "Operands", "fits_pattern", "is_duration", "is_number", "is_plain_name"]
 
 DURATION: Final = r"^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$"
-NUMBER: Final = r"^[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+NUMBER: Final = r"(?i)^([-+]?((\d(_?\d)*\.?(\d(_?\d)*)?|\.\d(_?\d)*)(e[-+]?\d(_?\d)*)?|inf(inity)?)|nan)$"
+"""Numbers as Go reads them from text, without hexadecimal ones."""
+
 
 _NAMES: Final = frozenset({"name", "namespace", "serviceAccountName", "nodeName", "generateName", "storageClassName"})
 _FIXED: Final = frozenset(

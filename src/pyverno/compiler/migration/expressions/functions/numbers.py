@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyverno.compiler.migration.expressions.functions.arguments import Translation, list_cel, made, unsupported
 from pyverno.compiler.migration.expressions.value import INTEGER, NUMBER, Value
 from pyverno.compiler.migration.schema import Presence, Schema, Shape
-from pyverno.compiler.migration.text import Cel, CelType, Level, call
+from pyverno.compiler.migration.text import Cel, CelType, Level, call, literal
 from pyverno.kube.quantity import try_quantity
 from pyverno.value import replace
 
@@ -84,12 +84,12 @@ def to_number(translator: Translator, value: Value) -> Value:
         return value
     if not value.is_text:
         raise unsupported(translator, "to_number", "of a value that no schema shows to be a text or a number")
-    is_number = value.cel.method("matches", Cel(_NUMBER, CelType.STRING), returns=CelType.BOOL)
+    is_number = value.cel.method("matches", _NUMBER, returns=CelType.BOOL)
     converted = call("double", value.cel, returns=CelType.DOUBLE)
     return replace(made(converted, NUMBER, value), present=is_number, fails=value.fails)
 
 
-_NUMBER: Final = "'^[-+]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][-+]?[0-9]+)?$'"
+_NUMBER: Final = literal(r"(?i)^[-+]?(\d(_?\d)*\.?(\d(_?\d)*)?|\.\d(_?\d)*)(e[-+]?\d(_?\d)*)?$")
 
 FUNCTIONS: Final[Mapping[str, Translation]] = {
     "add": _arithmetic("add", "+", "add"),

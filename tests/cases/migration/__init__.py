@@ -1,0 +1,1 @@
+"""Worked conversions: tables of rules with what they become, and every ClusterPolicy of the library."""
