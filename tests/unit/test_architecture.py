@@ -142,6 +142,19 @@ def test_the_pages_name_every_top_level_room(page: str) -> None:
     assert [] == [name for name in (*tops, "kubesandbox") if name not in text]
 
 
+def test_the_map_names_every_room_of_a_package() -> None:
+    """The row of a package in ARCHITECTURE has its rooms; those of `cli` are its commands."""
+    rows = re.findall(r"^\| `(\w+)/` \| (.*)$", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
+    missing = [
+        f"{name}/{room.parent.name}"
+        for name, row in rows
+        for room in sorted((SOURCE / "pyverno" / name).glob("*/__init__.py"))
+        if name != "cli" and not re.search(rf"`{room.parent.name}/?`", row)
+    ]
+    assert rows
+    assert [] == missing
+
+
 def test_no_test_sleeps_to_show_that_nothing_happens() -> None:
     """A sleep is in a loop that polls; otherwise a later event shows that the earlier one had no effect."""
     found: dict[str, set[str]] = {}
