@@ -228,16 +228,16 @@ CLASSES: tuple[DifferenceClass, ...] = (
     ),
     DifferenceClass(
         "objects of other namespaces",
-        "A NamespacedDeletingPolicy has no result for an object of another namespace",
+        "A namespaced policy in CEL has no result for an object of another namespace",
         lambda found: (
-            found.policy.get("kind") == "NamespacedDeletingPolicy"
+            str(found.policy.get("kind")).startswith("Namespaced")
             and found.ours == ABSENT
             and found.resource["metadata"].get("namespace") != found.policy["metadata"]["namespace"]
         ),
     ),
     DifferenceClass(
         "processes and exceptions of deletions",
-        "Results of deletions have no empty `process`, and name the exception that kept the object",
+        "Results have no empty `process`, and those of deletions name the exception that kept the object",
         has_empty_process,
     ),
     DifferenceClass(

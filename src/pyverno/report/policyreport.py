@@ -72,7 +72,7 @@ def plain_result(result: RuleResult, seconds: int, *, audit_warn: bool = False) 
         "source": policy.source,
         "policy": policy.key,
         "result": status.value,
-        "scored": policy.is_scored,
+        **({"scored": True} if policy.is_scored else {}),
         "timestamp": {"seconds": seconds, "nanos": 0},
     }
     if result.rule_name:

@@ -113,6 +113,10 @@ class ValidatingCheck:
         if self.annotations and verdict.status is not Status.ERROR:
             try:
                 annotated(session, self.annotations)
+            except _NotATextError as error:
+                # Kyverno: after validations that hold, this error does not come from a rule
+                prefix = "failed to load context" if verdict.status is Status.PASS else "error"
+                return (Verdict(Status.ERROR, f"{prefix}: {error.message}", verdict.detail),)
             except PyvernoError as error:
                 return (Verdict(Status.ERROR, f"error: {error.message}", verdict.detail),)
         return (verdict,)
@@ -128,6 +132,10 @@ class ValidatingCheck:
             if holds is not True:
                 return Verdict(Status.FAIL, _message(session, validation, index), CelDetail(index))
         return _PASSED
+
+
+class _NotATextError(EvaluationError):
+    """An audit annotation is null."""
 
 
 def annotated(
@@ -148,9 +156,8 @@ def annotated(
             raise EvaluationError(f"failed to evaluate auditAnnotation {quote}{key}{quote}: {error.message}") from error
         if not isinstance(text, str):
             # Kyverno: null compiles but is not a text
-            raise EvaluationError(
-                f"failed to convert auditAnnotation {quote}{key}{quote} expression: it is not a string"
-            )
+            problem = "type conversion error from 'null_type' to 'string'"
+            raise _NotATextError(f"failed to convert auditAnnotation {quote}{key}{quote} expression: {problem}")
         if text:
             found[key] = text
     return found
