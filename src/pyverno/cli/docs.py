@@ -19,7 +19,7 @@ from pyverno.errors import UsageError
 
 __all__ = ["SCHEMAS", "make_docs", "pages", "schema_text"]
 
-SCHEMAS = ("apply", "report", "sarif", "test")
+SCHEMAS = ("apply", "explain", "lint", "report", "sarif", "test")
 """The JSON documents with a published schema, by the command that prints them; `sarif` is written by several."""
 
 

@@ -72,6 +72,8 @@ def inputs(folder: Path) -> Path:
         ("sarif", (*APPLY, "--format", "sarif")),
         ("test", ("test", ".", "-o", "json", "--detailed-results")),
         ("report", ("report", "report.yaml", "torn.yaml", "-o", "json")),
+        ("lint", ("lint", "p", "missing.yaml", "--format", "json")),
+        ("explain", ("explain", "p", "-r", "good.yaml,bad.yaml,missing.yaml", "--all", "-o", "json")),
         ("sarif", ("report", "report.yaml", "torn.yaml", "-o", "sarif")),
         ("sarif", ("lint", "p", "missing.yaml", "--format", "sarif")),
     ],
