@@ -30,7 +30,18 @@ class Postgres:
     def control(self, *words: str) -> None:
         """Run pg_ctl."""
         options = f"{_FAST} -c unix_socket_directories={self._folder}"
-        command = [_program("pg_ctl"), "-D", f"{self._folder}/data", "-w", "-l", f"{self._folder}/log", "-o", options]
+        command = [
+            _program("pg_ctl"),
+            "-D",
+            f"{self._folder}/data",
+            "-w",
+            "-t",
+            "300",
+            "-l",
+            f"{self._folder}/log",
+            "-o",
+            options,
+        ]
         subprocess.run([*command, *words], check=True, stdout=subprocess.DEVNULL, cwd="/", **self._account)
 
     def new_schema(self) -> str:
