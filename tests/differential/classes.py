@@ -300,7 +300,8 @@ CLASSES: tuple[DifferenceClass, ...] = (
     ),
     DifferenceClass(
         "generating rules and admission policies that fail",
-        "A generating rule whose object cannot be made, and a MutatingAdmissionPolicy that fails, are errors",
+        "A generating rule whose object cannot be made, a MutatingPolicy whose patch cannot be applied, and a "
+        "MutatingAdmissionPolicy that fails, are errors",
         lambda found: (
             found.ours.status == "error"
             and (found.batch.family, found.theirs.status) in (("generate", "pass"), ("celmutate", "none"))
