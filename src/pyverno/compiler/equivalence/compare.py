@@ -27,7 +27,7 @@ __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 _RAW_SHARE: Final = 10
 """One object of so many is also judged as it was made, whether or not an API server admits it."""
 
-_SUBRESOURCE_SHARE: Final = 10
+_SUBRESOURCE_SHARE: Final = 5
 """One request of so many is for a subresource that has a kind of its own, where one is matched."""
 
 _MOST_CASES: Final = 400

@@ -10,6 +10,7 @@ from pyverno.compiler.equivalence.case import Case
 from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.shrinking import Admit
+from pyverno.compiler.equivalence.systematic import systematic_objects
 from pyverno.engine.request import Operation
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
@@ -51,11 +52,16 @@ def subresource_cases(material: Material, maker: ObjectMaker, chance: Random, co
     """Yield `count` requests for the subresources that have a kind of their own."""
     wanted = [(info, name) for info, name in material.subresources if info.subresource_gvk(name) != info.gvk]
     previous: dict[tuple[KindInfo, str], JSONObject] = {}
+    systematic: dict[tuple[KindInfo, str], Iterator[JSONObject]] = {}
     for number in range(count if wanted else 0):
         info, name = wanted[number % len(wanted)]
         gvk = info.subresource_gvk(name)
         own = KindInfo(gvk.group, gvk.version, gvk.kind, info.plural, info.singular, namespaced=info.namespaced)
-        body = maker.make_options(own, _OPTIONS[gvk.kind]) if gvk.kind in _OPTIONS else maker.make(own)
+        if gvk.kind in _OPTIONS:
+            body: JSONObject | None = maker.make_options(own, _OPTIONS[gvk.kind])
+        else:
+            waiting = systematic.setdefault((info, name), systematic_objects(material, own, maker.schemas))
+            body = next(waiting, None) or maker.make(own)
         if body is None:
             continue
         user, labels = material.circumstances.choose(chance)

@@ -47,8 +47,8 @@ def cel_policy(expression: str, resource: str = "configmaps", group: str = "", *
 
 
 def tell_apart(old: JSONObject, new: JSONObject) -> Comparison:
-    """Compare two policies on a few hundred objects."""
-    return judge([old], [new], count=400)
+    """Compare two policies on a hundred objects."""
+    return judge([old], [new], count=120)
 
 
 def deny(key: str, value: Any) -> JSONObject:
@@ -189,7 +189,7 @@ def test_objects_before_admission_are_listed_apart() -> None:
         {"resources": {"kinds": ["Service"]}}, deny("{{ request.object.spec.type || 'x' }}", ["x", "NodePort"])
     )
     new = cel_policy("object.spec.type != 'NodePort'", "services")
-    found = judge([old], [new], count=300)
+    found = judge([old], [new], count=100)
     assert None is found.counterexample
     assert found.raw is not None
     assert 0 < found.raw_differences <= found.raw_judged

@@ -79,7 +79,7 @@ READING = [
 def test_rules_that_read_the_cluster_are_converted_and_tested(written: JSONObject) -> None:
     """Both sides get the same answers, and refuse some requests and allow some."""
     (document,) = load_documents(dump_yaml(written))
-    found = convert_document(document, BOOK, Settings(200, 1, "1.35", admission()), selected=lambda _: True, text="")
+    found = convert_document(document, BOOK, Settings(60, 1, "1.35", admission()), selected=lambda _: True, text="")
     assert ["converted (tested)"] == [line.state for line in found.lines], found.lines
     assert found.certificate is not None
     assert found.certificate["clusterObjects"] > 1
