@@ -76,7 +76,8 @@ def run_analyze(options: AnalyzeOptions) -> int:
         errors = (*errors, UsageError(_NOTHING))
     for each in errors:
         report_error(each)
-    sys.stdout.write(render(options, workspace, found, costs))
+    if workspace.policies or options.form != "text":
+        sys.stdout.write(render(options, workspace, found, costs))
     if errors:
         return _UNUSABLE
     return _FOUND if found else _CLEAN

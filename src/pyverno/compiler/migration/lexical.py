@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 __all__ = ["last_call", "scan", "sole_equality"]
@@ -25,8 +24,10 @@ def last_call(text: str) -> str:
             stack.append(index)
         elif character in ")]}":
             start = stack.pop() if stack else 0
-    found = re.search(r"\w+\Z", text[:start])
-    return found[0] if found else ""
+    begin = start
+    while begin and (text[begin - 1].isalnum() or text[begin - 1] == "_"):
+        begin -= 1
+    return text[begin:start]
 
 
 def sole_equality(text: str) -> tuple[str, str, str] | None:

@@ -42,6 +42,13 @@ def test_without_a_finding_the_exit_code_is_0(cli: Run) -> None:
     assert ran.out.startswith("No problems found in 1 policy, ")
 
 
+def test_policies_that_cannot_be_read_are_not_called_good(cli: Run) -> None:
+    """The error stands alone, without a summary of no policies."""
+    ran = cli("analyze", "missing.yaml", *FEW)
+    assert (2, "") == (ran.code, ran.out)
+    assert "missing.yaml" in ran.err
+
+
 @pytest.mark.usefixtures("files")
 def test_json_holds_witnesses_costs_and_the_seed(cli: Run) -> None:
     """Everything that is needed to repeat it."""
