@@ -292,8 +292,11 @@ class Downstreams:
                 self._forget(place)
                 self._on_change(notice, before)
             return
-        if before is not None and _is_older(str(body["metadata"].get("resourceVersion") or ""), before.version):
-            return  # what this controller wrote itself is known already
+        if before is not None:
+            if _is_older(str(body["metadata"].get("resourceVersion") or ""), before.version):
+                return  # what this controller wrote itself is known already
+            if "uid" not in body["metadata"]:
+                return  # `_shrink` left no more of the version that was known before a restore
         now = Downstream.of(info, body)
         if now is None:
             self._forget(place)

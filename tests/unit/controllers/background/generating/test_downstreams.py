@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pyverno.compiler.compile import compile_document
-from pyverno.controllers.background.generating.downstreams import Downstream
+from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
 from pyverno.controllers.background.generating.rulefacts import facts_of
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.updaterequest import Trigger
+from tests.support.apiserver import serving, status, watch
 from tests.unit.controllers.background.generating.test_rules import COPY, MADE, policy
 
 SECRET = BUILTIN_KINDS.find(GVK("", "v1", "Secret"))
 PREFIX = "generate.kyverno.io/"
 
 
-def downstream(said: str | None = None, **labels: str) -> Any:
-    """Return a generated Secret with these labels and the annotation of its last change."""
-    assert SECRET is not None
+def metadata_of(said: str | None = None, **labels: str) -> JSONObject:
+    """Return the metadata of a generated Secret with these labels and the annotation of its last change."""
     common = {
         "app.kubernetes.io/managed-by": "kyverno",
         f"{PREFIX}policy-name": "copy",
@@ -31,7 +32,13 @@ def downstream(said: str | None = None, **labels: str) -> Any:
     metadata: JSONObject = {"name": "pull", "namespace": "team", "labels": {**common, **labels}}
     if said is not None:
         metadata["annotations"] = {"pyverno.io/last-change": said}
-    return Downstream.of(SECRET, {"metadata": metadata})
+    return metadata
+
+
+def downstream(said: str | None = None, **labels: str) -> Any:
+    """Return a generated Secret with these labels and the annotation of its last change."""
+    assert SECRET is not None
+    return Downstream.of(SECRET, {"metadata": metadata_of(said, **labels)})
 
 
 def test_the_annotation_names_what_labels_leave_out() -> None:
@@ -63,3 +70,30 @@ def test_what_ends_with_its_rule_depends_on_the_rule_and_on_the_object() -> None
         facts[f"rule-{number}"].goes_with_policy(copy if number == 0 else made) for number in range(4)
     ]
     assert ("v1/ConfigMap",) == facts["rule-1"].kinds
+
+
+def test_an_object_that_a_restore_leaves_as_it_was_stays_known() -> None:
+    """Its version is that which was known, so that the cache keeps no more than its name."""
+    secrets = GVR("", "v1", "secrets")
+    body = {"metadata": {**metadata_of(), "uid": "9", "resourceVersion": "10"}}
+    changed: list[tuple[str, str]] = []
+
+    def list_of(version: str) -> JSONObject:
+        return {"apiVersion": "v1", "kind": "SecretList", "metadata": {"resourceVersion": version}, "items": [body]}
+
+    async def run() -> None:
+        async with serving() as (script, client):
+            script.on("GET /api/v1/secrets", list_of("90"), list_of("50"))
+            script.on("WATCH /api/v1/secrets", status(410, "Expired"), watch())
+            found = Downstreams(client, lambda _: SECRET, lambda notice, each: changed.append((notice, each.uid)))
+            found.follow(secrets)
+            running = asyncio.create_task(found.run())
+            async with asyncio.timeout(60):
+                while not changed:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            assert [("MODIFIED", "9")] == changed
+            assert ["pull"] == [each.target.name for each in found]
+
+    asyncio.run(run())
