@@ -272,7 +272,7 @@ def test_rules_that_verify_images_are_converted_and_not_tested(cli: Run, folder:
     assert ["ImageValidatingPolicy"] == [each.value["kind"] for each in load_documents(alone.out)]
     assert (1, True) == (
         alone.code,
-        "signed/check: converted, not tested -> signed: no registry was asked" in alone.err,
+        "signed/check: converted, not tested -> signed: no registry was read for signatures" in alone.err,
     )
     latest = POLICY[POLICY.index("  - name: no-latest") :]
     (folder / "images.yaml").write_text(IMAGES + latest)
