@@ -75,17 +75,19 @@ class Balancer:
                     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
                     try:
                         writer.write(_ASK)
-                        self.said[port] = await reader.read()
-                        is_ready = b" 200 " in self.said[port].partition(b"\r\n")[0]
+                        answer = await reader.read()
+                        is_ready = b" 200 " in answer.partition(b"\r\n")[0]
                     finally:
                         await _close(writer)
                 silent = 0
             except TimeoutError as error:
                 # like the kubelet: a probe may be late once or twice on a busy machine
-                self.said[port], silent = repr(error).encode(), silent + 1
+                answer, silent = repr(error).encode(), silent + 1
                 is_ready = silent < _LATE_PROBES and port in self._ready
             except OSError as error:
-                self.said[port], is_ready = repr(error).encode(), False
+                answer, is_ready = repr(error).encode(), False
+            # both in one step: whoever has read the answer may rely on `is_ready`
+            self.said[port] = answer
             (self._ready.add if is_ready else self._ready.discard)(port)
             await asyncio.sleep(_PROBE_SECONDS)
 
