@@ -99,7 +99,7 @@ FAILING: Final = (
         ("podsecurity/excludes.py", "            if errors:\n", "            if False:\n"),
     ),
     guard(
-        "I6", "an empty match exempts nobody", "exceptions::test_an_exception_with_an_empty_match_exempts_nothing",
+        "I6", "an empty match exempts nothing", "exceptions::test_an_exception_with_an_empty_match_exempts_nothing",
         (_MATCH, "if not self.blocks:", "if False:"),
     ),
     guard(

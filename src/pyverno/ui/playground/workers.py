@@ -46,10 +46,10 @@ class _Worker:
             self._is_ready = True
 
     async def ask(self, request: JSONObject) -> JSONObject:
+        """Return the answer to a request; the process must have begun."""
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise HostError("the playground has no streams")
-        await self.begin()
         body = orjson.dumps(request)
         stdin.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
         await stdin.drain()

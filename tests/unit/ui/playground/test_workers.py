@@ -87,6 +87,7 @@ def test_a_worker_gets_nothing_of_the_server_s_environment(monkeypatch: pytest.M
 
     async def play() -> str:
         worker = await _start()
+        await worker.begin()
         await worker.ask({})
         path = f"/proc/{worker._process.pid}/environ"
         with open(path, "rb") as file:  # noqa: PTH123 - a small file of the kernel
