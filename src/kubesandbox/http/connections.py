@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import Any
+from weakref import WeakSet
 
 from aiohttp import ClientConnectionResetError, web
 from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, LineTooLong
@@ -17,6 +20,8 @@ from pyverno.kube.status import not_allowed
 from pyverno.lazyregex import regex
 
 __all__ = ["Connections", "unmet", "unreadable"]
+
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _log = logging.getLogger(__name__)
 _MAX_HEADER = 1 << 20
@@ -30,15 +35,25 @@ _NOT_RAISED_HERE = (BadHttpMessage, web.RequestPayloadError, ClientConnectionRes
 class Connections(web.Server):
     """The factory of connections; after `refuse` it drops those whose TLS handshake ends while the server stops."""
 
-    _is_refusing = False
+    def __init__(self, answer: Answer, **options: Any) -> None:
+        """Take the request handler and the options of `aiohttp.web.Server`."""
+        super().__init__(answer, **options)
+        self._is_refusing = False
+        self._transports: WeakSet[asyncio.Transport] = WeakSet()
 
     def refuse(self) -> None:
         """Drop every new connection from now on."""
         self._is_refusing = True
 
+    def drop(self) -> None:
+        """Close every connection at once, also those that wait for the client to agree to the end of TLS."""
+        for transport in tuple(self._transports):
+            transport.abort()
+
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Take a connection that is ready for requests."""
         super().connection_made(handler, transport)
+        self._transports.add(transport)
         if self._is_refusing:
             transport.abort()
 
@@ -57,6 +72,12 @@ class Connections(web.Server):
 
 class _Connection(web.RequestHandler):
     __slots__ = ()
+
+    def force_close(self) -> None:
+        """Close the connection once: asyncio cannot abort a TLS connection that was closed twice."""
+        if self.transport is not None and self.transport.is_closing():
+            self.transport = None
+        super().force_close()
 
     def log_exception(self, *args: object, **kw: object) -> None:
         """Log what went wrong, unless a client is at fault."""

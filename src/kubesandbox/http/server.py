@@ -102,16 +102,12 @@ class HttpServer:
     async def stop(self) -> None:
         """End all watches, let the other requests finish, and close."""
         self._end_watches(lambda _: True)
-        if self._runner is None or self._runner.server is None:
+        if self._runner is None or self._connections is None:
             return
-        if self._connections is not None:
-            self._connections.refuse()
-        transports = [connection.transport for connection in self._runner.server.connections]
+        self._connections.refuse()
         await self._runner.cleanup()
-        for transport in transports:
-            # a graceful close would wait for clients
-            if transport is not None:
-                transport.abort()
+        # a graceful close would wait for clients
+        self._connections.drop()
         await asyncio.sleep(0)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

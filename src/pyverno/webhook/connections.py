@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -25,6 +26,8 @@ __all__ = ["BoundedServer", "BoundedSite", "MalformedRequestError"]
 _LINGERING_SECONDS: Final = 1.0
 """How long the rest of a rejected body is read, so that the client sees the response."""
 _HANDSHAKE_SECONDS: Final = 10.0
+_FAREWELL_SECONDS: Final = 1.0
+"""How long clients have to agree to the end of TLS when the server stops."""
 _RECLAIM_SECONDS: Final = 1.0
 """How long a connection must have been idle to be replaced: its last response has been sent by then."""
 
@@ -78,6 +81,8 @@ class BoundedServer(web.Server):
         self._complain = complain
         self._settings = settings
         self._silent: set[object] = set()
+        self._open: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._all_lost = asyncio.Event()
         self._numbers = itertools.count()
         self._shaking: dict[int, float] = {}
         self._sweep: asyncio.TimerHandle | None = None
@@ -93,6 +98,7 @@ class BoundedServer(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Start waiting for a request, or close the connection if there are too many."""
         super().connection_made(handler, transport)
+        self._open[handler] = transport
         if isinstance(handler, _Connection):
             self._shaking.pop(handler.number, None)
         if len(self.connections) > self._max_connections and not self._close_longest_idle():
@@ -105,6 +111,9 @@ class BoundedServer(web.Server):
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
         self._idle.pop(handler, None)
+        self._open.pop(handler, None)
+        if not self._open:
+            self._all_lost.set()
         super().connection_lost(handler, exc)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -136,10 +145,18 @@ class BoundedServer(web.Server):
         self._complain(MalformedRequestError(f"{what} (from {peer[0]})" if isinstance(peer, tuple) else what))
 
     async def shutdown(self, timeout: float | None = None) -> None:
-        """Close all connections."""
+        """Close all connections; those whose clients do not agree to the end of TLS in time are aborted."""
         if self._sweep is not None:
             self._sweep.cancel()
         await super().shutdown(timeout)
+        if not self._open:
+            return
+        self._all_lost.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._all_lost.wait(), _FAREWELL_SECONDS)
+        for transport in tuple(self._open.values()):
+            transport.abort()
+        await asyncio.sleep(0)
 
     def _look_at(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         if handler in self._silent:
@@ -168,6 +185,12 @@ class _Connection(web.RequestHandler):
     def __init__(self, server: BoundedServer, number: int, **options: Any) -> None:
         super().__init__(server, **options)
         self.number = number
+
+    def force_close(self) -> None:
+        """Close the connection once: asyncio cannot abort a TLS connection that was closed twice."""
+        if self.transport is not None and self.transport.is_closing():
+            self.transport = None
+        super().force_close()
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log errors of the server; errors of a client are reported by `handle_error` or ignored."""

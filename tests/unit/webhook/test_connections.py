@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import logging
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -233,3 +235,28 @@ def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
             writer.transport.abort()
 
     asyncio.run(run())
+
+
+def test_clients_that_never_agree_to_the_end_of_tls_are_closed_at_the_end() -> None:
+    """They read one answer and nothing more; a connection that stayed open would be a warning."""
+    server = make_server(CERTIFICATE, TEAM)
+
+    def ask(connection: ssl.SSLSocket) -> None:
+        connection.sendall(HEAD + f"Content-Length: {len(REVIEW)}\r\n\r\n".encode() + REVIEW)
+        assert b"HTTP/1.1 200 OK" == connection.recv(15)
+
+    async def run(connections: ExitStack) -> None:
+        await server.start("127.0.0.1", 0)
+        context = CERTIFICATE.client_context()
+
+        def connect() -> ssl.SSLSocket:
+            raw = socket.create_connection(("127.0.0.1", server.port), timeout=300)
+            return connections.enter_context(context.wrap_socket(raw, server_hostname="localhost"))
+
+        for _ in range(3):
+            await asyncio.to_thread(lambda: ask(connect()))
+        await server.stop()
+
+    with ExitStack() as connections:
+        asyncio.run(run(connections))
+        gc.collect()
