@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 PARALLEL = -n $(WORKERS) --dist worksteal
+# in CI a few failed tests run once more, alone; those that pass then are printed as flaky
+AGAIN = $(if $(CI),|| $(BIN)/python -m scripts.alone)
 CORPUS ?= ../shared/conformance
 SEEDS ?= 1-20
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
@@ -27,9 +29,9 @@ demo: venv ## apply our policies and the guide's policies to sample manifests an
 	$(BIN)/python -m scripts.demo
 
 test: venv ## run the tests
-	$(BIN)/python -m pytest $(PARALLEL) --ignore tests/e2e --ignore tests/browser
-	$(BIN)/python -m pytest $(PARALLEL) -rs tests/browser
-	$(BIN)/python -m pytest $(PARALLEL) tests/e2e
+	$(BIN)/python -m pytest $(PARALLEL) --ignore tests/e2e --ignore tests/browser $(AGAIN)
+	$(BIN)/python -m pytest $(PARALLEL) -rs tests/browser $(AGAIN)
+	$(BIN)/python -m pytest $(PARALLEL) tests/e2e $(AGAIN)
 
 smoke: $(LOWEST)/.installed ## open every front door with the lowest versions of the dependencies that are allowed
 	$(LOWEST)/bin/python -m scripts.smoke
