@@ -124,6 +124,15 @@ def _conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
     # Kyverno: the first of its own flags wins silently
     if len(given) > 1 and not (options.is_kyverno and options.format == "text"):
         yield True, f"{given[0]} and {given[1]} cannot be used together, use one or the other"
+    if options.output in FORMATS and not options.is_kyverno and not Path(options.output).exists():
+        flag = "--output-format" if options.policy_report else "--format"
+        yield (
+            True,
+            (
+                f"-o {options.output} would write changed objects into a folder of this name: for results in this format use "
+                f"{flag} {options.output}, and for the folder -o ./{options.output}"
+            ),
+        )
     if options.quiet and options.is_verbose and not options.is_kyverno:
         yield True, "--quiet and -v cannot be used together, use one or the other"
     bad_level = options.verbosity and not options.verbosity.lstrip("-").isdigit()

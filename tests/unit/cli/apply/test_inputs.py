@@ -191,6 +191,21 @@ def test_flags_that_contradict_each_other_are_errors(cli: Run, flags: list[str],
     assert (1, f"Error: {error} cannot be used together, use one or the other\n", "") == (ran.code, ran.err, ran.out)
 
 
+@pytest.mark.parametrize(
+    ("flags", "flag"),
+    [(["-o", "json"], "--format json"), (["-o", "yaml", "-p"], "--output-format yaml")],
+    ids=["results", "reports"],
+)
+def test_a_format_given_as_the_output_folder_is_an_error(cli: Run, folder: Path, flags: list[str], flag: str) -> None:
+    """Readers of kubectl write `-o json`; a folder of that name that exists, or `./json`, is meant as a folder."""
+    ran = cli("apply", "latest.yaml", "-r", "good.yaml", *flags)
+    assert (1, "") == (ran.code, ran.out)
+    assert f"for results in this format use {flag}, and for the folder -o ./{flags[1]}" in ran.err
+    assert not (folder / flags[1]).exists()
+    assert 0 == cli("apply", "latest.yaml", "-r", "good.yaml", "-o", f"./{flags[1]}").code
+    assert 0 == cli("apply", "latest.yaml", "-r", "good.yaml", "-o", flags[1]).code
+
+
 def test_a_pattern_that_the_shell_replaced_is_explained(cli: Run, folder: Path) -> None:
     """`-r *.yaml` becomes `-r a.yaml b.yaml`: the second file is read as a policy."""
     ran = cli("apply", "latest.yaml", "-r", "good.yaml", "bad.yaml")
