@@ -146,13 +146,25 @@ class DocumentError(PyvernoError):
 
 
 class PolicyError(PyvernoError):
-    """A policy document that is not valid; one instance per problem, see `code`, `location` and `path`."""
+    """A policy document that is not valid; one instance per problem, see `code`, `location` and `path`.
+
+    `hint` is a line of advice that is no part of the message, for example the name that was probably meant.
+    """
 
     code = "policy"
 
-    def __init__(self, message: str, *, location: Location | None = None, path: str = "", code: str = "policy") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: Location | None = None,
+        path: str = "",
+        code: str = "policy",
+        hint: str = "",
+    ) -> None:
         super().__init__(message, location=location, path=path)
         self.code = code  # type: ignore[misc]  # each check has its own stable code
+        self.hint = hint
 
 
 class UsageError(PyvernoError):

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
-from pyverno.errors import CombinedError, PyvernoError, UsageError
+from pyverno.errors import CombinedError, PolicyError, PyvernoError, UsageError
 
 __all__ = [
     "Exit",
@@ -38,7 +38,8 @@ class Exit(Exception):  # noqa: N818 - not an error: the exit code of a command 
 def report_error(error: PyvernoError | str) -> None:
     """Write an error to stderr; several at once are written one by one."""
     for each in error.parts if isinstance(error, CombinedError) else (error,):
-        sys.stderr.write(f"Error: {each}\n")
+        hint = each.hint if isinstance(each, PolicyError) else ""
+        sys.stderr.write(f"Error: {each}\n" + (f"  hint: {hint}\n" if hint else ""))
 
 
 def report_warning(text: str) -> None:

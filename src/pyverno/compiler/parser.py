@@ -77,14 +77,18 @@ class Parser:
         self.errors.append(PolicyError(problem.message, location=location, path=where, code=code))
         return None
 
-    def report(self, message: str, path: Path, *, code: str, offset: int | None = None) -> None:
+    def is_reported(self, path: Path, code: str) -> bool:
+        """Return whether a problem of a character in the text at the path has been noted."""
+        return (path_text(path), code) in self.exact
+
+    def report(self, message: str, path: Path, *, code: str, offset: int | None = None, hint: str = "") -> None:
         """Note one problem at a place of the policy; `offset` is that of a character in the text at the path."""
         where = path_text(path)
         # a copy by autogen is wrong at the same place, but its text is another
         location = self.exact.get((where, code)) or locate(self.source, path, offset=offset)
         if offset is not None:
             self.exact[where, code] = location
-        self.errors.append(PolicyError(message, location=location, path=where, code=code))
+        self.errors.append(PolicyError(message, location=location, path=where, code=code, hint=hint))
 
 
 def place_of(path: Path) -> str:

@@ -129,8 +129,8 @@ def _conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
         yield (
             True,
             (
-                f"-o {options.output} would write changed objects into a folder of this name: for results in this format use "
-                f"{flag} {options.output}, and for the folder -o ./{options.output}"
+                f"-o {options.output} would write changed objects into a folder of this name: "
+                f"for results in this format use {flag} {options.output}, and for the folder -o ./{options.output}"
             ),
         )
     if options.quiet and options.is_verbose and not options.is_kyverno:

@@ -26,6 +26,7 @@ from pyverno.cli.cel.inputs import DOCUMENT_FLAGS, Inputs, bindings, is_variable
 from pyverno.cli.cel.run import Outcome, Row, as_json, run
 from pyverno.cli.cel.values import Printer
 from pyverno.cli.errors import Exit, check_known, report_error
+from pyverno.compiler.cel.hints import compile_hint
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
@@ -107,8 +108,10 @@ def _refused(text: str, error: PyvernoError) -> JSONObject:
     if not isinstance(error, CompileError):
         report_error(error)
         return {"expression": text, "errors": [{"message": str(error)}]}
-    sys.stderr.write(f"{error.message}\n")
-    return {"expression": text, "errors": [_issue(issue, error.source) for issue in error.issues]}
+    hint = compile_hint(error)
+    sys.stderr.write(f"{error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
+    result: JSONObject = {"expression": text, "errors": [_issue(issue, error.source) for issue in error.issues]}
+    return {**result, "hint": hint} if hint else result
 
 
 def _render_outcome(outcome: Outcome, printer: Printer) -> str:

@@ -14,7 +14,7 @@ from pyverno.compiler.lints.fixes import fix_text
 from pyverno.compiler.lints.lint import Diagnostic, Severity
 from pyverno.compiler.lints.registry import INVALID, LINTS, UNREADABLE, find_lint
 from pyverno.compiler.lints.run import is_selected, lint_documents
-from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError, raise_all
+from pyverno.errors import NOWHERE, DocumentError, PolicyError, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import STDIN, load_files
 from pyverno.offline.policies import load_policy_documents
@@ -163,6 +163,8 @@ def _definitions(files: Sequence[str]) -> list[JSONObject]:
 
 def _of_error(error: PyvernoError, code: str, name: str) -> Diagnostic:
     text = f"{error.path}: {error.message}" if error.path else error.message
+    if isinstance(error, PolicyError) and error.hint:
+        text = f"{text}\nhint: {error.hint}"
     return Diagnostic(code, name, Severity.ERROR, text, error.location or NOWHERE)
 
 

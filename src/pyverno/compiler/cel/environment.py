@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from pyverno.compiler.cel.hints import compile_hint
 from pyverno.compiler.parser import Parser
 from pyverno.engine.cel.session import CelCondition, CelVariable
 from pyverno.kube.json import JSONObject
@@ -31,6 +32,8 @@ MEMO_LIMIT = 4096
 VARIABLES = "kubernetes.variables"
 REQUEST = "kubernetes.AdmissionRequest"
 NAMESPACE = "kubernetes.Namespace"
+
+_DOES_NOT_COMPILE = "cel-compile"
 
 _TEXT: JSONObject = {"type": "string"}
 _TEXTS: JSONObject = {"type": "array", "items": _TEXT}
@@ -294,11 +297,18 @@ class CelCompiler:
         try:
             program = self.environment.compile(text, expected=expected)
         except CompileError as error:
-            offset = self.parser.offset_in(text, path, error.offset)
-            self.parser.report(error.message, path, code="cel-compile", offset=offset)
+            self._report(error, text, path)
             return None
         self._base.keep(program, expected, known)
         return program
+
+    def _report(self, error: CompileError, text: str, path: Path) -> None:
+        """Report an expression that does not compile; copies by autogen, which fail with it, are not reported again."""
+        if self.parser.is_reported(path, _DOES_NOT_COMPILE):
+            return
+        offset = self.parser.offset_in(text, path, error.offset)
+        hint = compile_hint(error, tuple(self._variables.fields))
+        self.parser.report(error.message, path, code=_DOES_NOT_COMPILE, offset=offset, hint=hint)
 
     def variables(self, written: Sequence[NamedExpression]) -> tuple[CelVariable, ...]:
         """Compile variables in order."""

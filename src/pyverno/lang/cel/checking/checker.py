@@ -16,6 +16,7 @@ from pyverno.lang.cel.checking.scope import Names
 from pyverno.lang.cel.checking.unification import Substitution, is_dyn, may_fit, most_general, unwrap_optional
 from pyverno.lang.cel.declarations import Overload
 from pyverno.lang.cel.syntax import ast
+from pyverno.lang.cel.syntax.macros import STANDARD_MACROS
 from pyverno.lang.cel.syntax.source import CompileError, Issue, Source
 from pyverno.lang.cel.types import (
     BOOL,
@@ -79,15 +80,21 @@ class _Checker:
             frozenset(self._openings),
         )
 
-    def _report(self, node: ast.Node, message: str) -> Type:
+    def _report(self, node: ast.Node, message: str, unknown: str = "", known: tuple[str, ...] = ()) -> Type:
         if self._lenient:
             return DYN
-        self.issues.append(Issue(node.offset, message))
+        self.issues.append(Issue(node.offset, message, unknown, known))
         return ERROR
 
     def _undeclared(self, node: ast.Node, name: str) -> Type:
-        container = self._names.container
-        return self._report(node, f"undeclared reference to '{name}' (in container '{container}')")
+        names = self._names
+        if type(node) is ast.Call:
+            functions = (each for each in names.functions if each.rpartition(".")[2].isidentifier())
+            known = (*functions, *(macro for macro, _, _ in STANDARD_MACROS))
+        else:
+            known = (*(local for local, _ in self._locals), *names.variables)
+        message = f"undeclared reference to '{name}' (in container '{names.container}')"
+        return self._report(node, message, name, known)
 
     def visit(self, node: ast.Node) -> Type:
         """Return the type of a node, after checking everything below it."""
@@ -165,7 +172,7 @@ class _Checker:
             return target.params[1]
         if target.kind == "struct":
             found = self._names.structs.field_type(target.name, name)
-            return found if found is not None else self._report(node, f"undefined field '{name}'")
+            return found if found is not None else self._report(node, f"undefined field '{name}'", name)
         if target.kind == "param":
             self._known.assign(DYN, target)
             return DYN

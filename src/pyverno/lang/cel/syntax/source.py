@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import ExpressionSyntaxError, Location
-from pyverno.value import dataclass
+from pyverno.value import dataclass, field
 
 __all__ = ["CompileError", "Issue", "Source"]
 
@@ -39,10 +39,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Issue:
-    """One problem at a code point offset of the expression."""
+    """One problem at a code point offset of the expression.
+
+    For a name that is not declared, `unknown` is the name, and `known` are the names that could stand in its place.
+    """
 
     offset: int
     message: str
+    unknown: str = field(default="", compare=False, repr=False)
+    known: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def display(self, source: Source) -> str:
         """Print in cel-go's layout: place and text, the source line, and a caret below the column.

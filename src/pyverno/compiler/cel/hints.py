@@ -1,0 +1,35 @@
+"""Advice about expressions that do not compile: the names that were probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyverno.lang.cel.syntax.source import CompileError
+from pyverno.policy.schema import suggestion
+
+__all__ = ["compile_hint"]
+
+_MOST = 3
+
+
+def compile_hint(error: CompileError, variables: tuple[str, ...] = ()) -> str:
+    """Return which names were probably meant, the empty text without any; `variables` are those of the policy.
+
+    >>> from pyverno.compiler.cel.environment import environment_of_kind
+    >>> try:
+    ...     environment_of_kind("ValidatingPolicy").compile("'a'.startWith('b')")
+    ... except CompileError as error:
+    ...     compile_hint(error)
+    'startWith: did you mean `startsWith`?'
+    """
+    return "; ".join(dict.fromkeys(_hints(error, variables)))
+
+
+def _hints(error: CompileError, variables: tuple[str, ...]) -> Iterator[str]:
+    for issue in error.issues[:_MOST]:
+        if not issue.unknown:
+            continue
+        # the only structs whose fields authors name are the variables of the policy
+        found = suggestion(issue.unknown, issue.known or variables)
+        if found:
+            yield f"{issue.unknown}{found}"
