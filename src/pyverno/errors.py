@@ -3,7 +3,7 @@
 PyvernoError
 ├── DocumentError             YAML or JSON that cannot be read, or exceeds a limit
 ├── PolicyError               a policy document that is not valid (decode or compile)
-├── UsageError                flags, paths or companion files that do not fit together (command line, library calls)
+├── UsageError                flags, paths or input files that do not fit together (command line, library calls)
 │   └── CombinedError             several independent errors of the input, each with its own place
 ├── ValueSyntaxError          a quantity, duration, version range, cron line, selector or time that does not parse
 ├── PatchError                a JSON patch, merge patch or strategic merge that cannot be applied
@@ -168,7 +168,7 @@ class PolicyError(PyvernoError):
 
 
 class UsageError(PyvernoError):
-    """Flags, paths or companion files that do not fit together; the command line exits with 1.
+    """Flags, paths or input files that do not fit together; the command line exits with 1.
 
     `file` is the file that the message names, for formats with places.
     """

@@ -177,7 +177,7 @@ def _from_review(case: Case, request: Request) -> Request:
 
 
 def _suite(case: Case, folder: Path) -> JSONObject:
-    """Write the world of a case as the companion files of a test suite."""
+    """Write the world of a case as the input files of a test suite."""
     suite: JSONObject = {
         "apiVersion": "cli.kyverno.io/v1alpha1",
         "kind": "Test",

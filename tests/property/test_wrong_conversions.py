@@ -13,7 +13,7 @@ import pytest
 
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.compiler.mutants.policies import mutants_of
 from pyverno.engine.request import Operation
 from pyverno.kube.json import JSON, JSONObject
@@ -177,7 +177,7 @@ def judged(old: JSONObject, new: tuple[JSONObject, ...], count: int, seed: int) 
     operations = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
     if any(each["kind"] == "GeneratingPolicy" for each in new):
         operations = operations[:2]
-    return compare(pair, material_of([old, *new]), count=count, seed=seed, operations=operations)
+    return compare(pair, vocabulary_of([old, *new]), count=count, seed=seed, operations=operations)
 
 
 @nightly

@@ -220,7 +220,7 @@ def test_an_unreadable_folder_is_said(folder: Path) -> None:
 
 
 def test_a_folder_in_place_of_a_file_is_said(folder: Path) -> None:
-    """A companion that is a folder is one error."""
+    """A folder in place of an input file is one error."""
     (folder / "values").mkdir()
     done = run(folder, "apply", "policy.yaml", "-r", "good.yaml", "-f", "values")
     assert "Traceback" not in done.stderr

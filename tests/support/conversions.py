@@ -8,7 +8,7 @@ from typing import Any
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.equivalence.compare import Pair, compare
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.compiler.migration.policy import PolicyConversion, convert_policy
 from pyverno.compiler.migration.printer import print_policy
 from pyverno.compiler.migration.schema import SchemaBook
@@ -54,9 +54,9 @@ def convert(written: JSONObject, book: SchemaBook = BOOK) -> PolicyConversion:
 def differences(written: JSONObject, documents: Sequence[JSONObject], *, count: int = 60, seed: int = 7) -> list[str]:
     """Compare both dialects on generated objects: return differences, and reasons why an object was not compared."""
     pair = Pair(_engine([written]), _engine(documents), _ADMIT)
-    material = material_of([written, *documents])
+    vocabulary = vocabulary_of([written, *documents])
     operations = (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
-    found = compare(pair, material, count=count, seed=seed, operations=operations)
+    found = compare(pair, vocabulary, count=count, seed=seed, operations=operations)
     if found.counterexample is not None:
         return [str(found.counterexample)]
     return list(found.blind)

@@ -8,8 +8,8 @@ from functools import cache
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
-from pyverno.compiler.equivalence.material import material_of
 from pyverno.compiler.equivalence.shrinking import Admit
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.compiler.migration.conditions.blocks import conditions_test
 from pyverno.compiler.migration.expressions import Names, names_of
 from pyverno.compiler.migration.foreach import elements_pass
@@ -115,4 +115,4 @@ def compare_rule(
     """Evaluate generated objects with a rule and with its conversion."""
     old = legacy_policy(rule, kind)
     pair = Pair(engine_of(old), engine_of(converted), admission())
-    return compare(pair, material_of([old, converted]), seeds=seeds, count=count, seed=seed)
+    return compare(pair, vocabulary_of([old, converted]), seeds=seeds, count=count, seed=seed)

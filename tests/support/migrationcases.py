@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
-from pyverno.compiler.equivalence.material import material_of
-from pyverno.compiler.migration.companions.cleanups import convert_cleanup
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.compiler.migration.outcome import Refused, UnconvertibleError
 from pyverno.compiler.migration.policy import convert_policy
+from pyverno.compiler.migration.related.cleanups import convert_cleanup
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
@@ -89,8 +89,8 @@ def judge(
     seed: int = 7,
 ) -> Comparison:
     """Evaluate generated objects with both sides."""
-    material = material_of([*old, *new])
+    vocabulary = vocabulary_of([*old, *new])
     if kinds:
-        material = replace(material, kinds=tuple(each for each in material.kinds if each.kind in kinds))
+        vocabulary = replace(vocabulary, kinds=tuple(each for each in vocabulary.kinds if each.kind in kinds))
     pair = Pair(engine_with(old, objects), engine_with(new, objects), admission())
-    return compare(pair, material, seeds=seeds, count=count, seed=seed)
+    return compare(pair, vocabulary, seeds=seeds, count=count, seed=seed)

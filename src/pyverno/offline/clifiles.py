@@ -1,4 +1,4 @@
-"""Companion files of the command line: Values, UserInfo, Context, ClusterResource (cli.kyverno.io/v1alpha1).
+"""Input files of the command line: Values, UserInfo, Context, ClusterResource (cli.kyverno.io/v1alpha1).
 
 Decoded strictly: an unknown field, a wrong type or a missing apiVersion is an error with file, line and column.
 """
@@ -49,13 +49,13 @@ def folded(record: Record) -> Shape:
 
 
 def is_deprecated(document: Document) -> bool:
-    """Return whether a companion document lacks apiVersion or kind, or has its name at the top."""
+    """Return whether such a document lacks apiVersion or kind, or has its name at the top."""
     value = document.value
     return isinstance(value, dict) and (not value.get("apiVersion") or not value.get("kind") or "name" in value)
 
 
 def decode_file(document: Document, kind: str, shape: Shape) -> Any:
-    """Decode one companion document; raises UsageError for a deprecated schema, or one error that names all problems.
+    """Decode one document; raises UsageError for a deprecated schema, or one error that names all problems.
 
     Kyverno: apiVersion and kind must only be present; the role of a file decides how it is decoded.
     """

@@ -41,7 +41,7 @@ _ACCEPTED = "(--allow-empty accepts that)"
 
 @dataclass(slots=True)
 class Inputs:
-    """Policies and exceptions as documents, resources as a cluster would see them, and companion files.
+    """Policies and exceptions as documents, resources as a cluster would see them, and the files given by flags.
 
     `resources` are the documents as written, `manifests` the objects made of them, one by one; with `has_payloads` they
     are JSON payloads of any shape. `checks` are authorization requests with their mode (`HTTP`, `Envoy`). `targets` are
@@ -86,7 +86,7 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
         from pyverno.cli.registries import read_registry_access
 
         inputs.registry = read_registry_access(registry=options.registry, trust_root=options.trust_root)
-    _companions(inputs, options)
+    _read_cli_files(inputs, options)
     folders = None if options.is_kyverno else FolderRules(include=options.include, exclude=options.exclude)
     found = load_policy_documents(
         options.policies,
@@ -143,7 +143,7 @@ def _credentials(options: ApplyOptions) -> Credentials | None:
     return Credentials(options.username, options.password)
 
 
-def _companions(inputs: Inputs, options: ApplyOptions) -> None:
+def _read_cli_files(inputs: Inputs, options: ApplyOptions) -> None:
     if options.values_file:
         inputs.values = read_values(_one(options.values_file))
     elif options.variables:

@@ -35,7 +35,7 @@ _QUOTE = (
 
 
 def run_apply(options: ApplyOptions, cache: DocumentCache | None = None) -> int:
-    """Run the command and return its exit code; raises UsageError for unusable flags and companion files."""
+    """Run the command and return its exit code; raises UsageError for unusable flags and files."""
     for text in check_options(options):
         report_warning(text)
     if options.is_machine_output:
@@ -136,14 +136,14 @@ def _open_adoption(options: ApplyOptions, inputs: Inputs, session: Session) -> A
 
 
 def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
-    """Return the inputs with the resources that changed; all of them where policies or their companions did."""
+    """Return the inputs with the resources that changed; all of them where policies or files of their context did."""
     from pyverno.offline.adoption.changes import changes_since
 
     changes = changes_since(options.changed_since)
-    companions = (options.values_file, options.user_info, options.context_file, *options.crd_paths)
+    cli_files = (options.values_file, options.user_info, options.context_file, *options.crd_paths)
     # whole files: an exception that went is in none of today's documents
     rules = {each.file for each in (*inputs.policies, *inputs.exceptions)}
-    if any(changes.names(each) for each in (*rules, *companions) if each):
+    if any(changes.names(each) for each in (*rules, *cli_files) if each):
         report_note(f"policies changed since `{options.changed_since}`: all resources are judged")
         return inputs
     kept = [

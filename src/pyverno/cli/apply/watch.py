@@ -29,10 +29,10 @@ def watch_apply(
 
 
 def _paths(options: ApplyOptions) -> tuple[str, ...]:
-    companions = (options.values_file, options.user_info, options.context_file, options.baseline, options.trust_root)
+    cli_files = (options.values_file, options.user_info, options.context_file, options.baseline, options.trust_root)
     lists = (
         *(options.policies, options.resources, options.target_resources, options.parameter_resources),
         *(options.exceptions, options.crd_paths, options.helm, options.helm_values, options.kustomize),
         *(options.json_payloads, options.http_payloads, options.envoy_payloads),
     )
-    return (*(each for group in lists for each in group), *filter(None, companions))
+    return (*(each for group in lists for each in group), *filter(None, cli_files))

@@ -18,8 +18,8 @@ from pyverno.compiler.equivalence.case import Case
 from pyverno.compiler.equivalence.circumstances import ALICE
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample, Pair, compare
 from pyverno.compiler.equivalence.coverage import BranchCoverage, branch_coverage
-from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.compiler.equivalence.outcome import Outcome
+from pyverno.compiler.equivalence.vocabulary import Vocabulary, vocabulary_of
 from pyverno.compiler.migration.inference import known_definitions
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
@@ -88,16 +88,16 @@ def run_equivalent(options: EquivalentOptions) -> int:
         operations = _operations(options.operations)
         documents = (*first.documents, *second.documents)
         definitions = known_definitions(documents, [each.value for each in _seeds(options.crds)], seeds)
-        material = _material(options, documents, definitions)
+        vocabulary = _vocabulary(options, documents, definitions)
         admit = admission_of(options.kube_version, definitions)
-        host = host_of(documents, material, admit, seeds)
+        host = host_of(documents, vocabulary, admit, seeds)
         first, second = (replace(side, engine=Engine(side.engine.policies, host)) for side in (first, second))
     except PyvernoError as error:
         sys.stderr.write(f"Error: {error}\n")
         return _UNUSABLE
     comparison = compare(
         Pair(first.engine, second.engine, admit),
-        material,
+        vocabulary,
         seeds=seeds,
         count=options.objects,
         seed=options.seed,
@@ -132,25 +132,25 @@ def _seeds(sources: Sequence[str]) -> Sequence[Document]:
     return objects
 
 
-def _material(
+def _vocabulary(
     options: EquivalentOptions, documents: Sequence[JSONObject], definitions: Sequence[JSONObject]
-) -> Material:
+) -> Vocabulary:
     """Return the kinds and values of both sides, restricted to the chosen kinds; raises UsageError if none is left."""
-    material = material_of(documents, definitions)
+    vocabulary = vocabulary_of(documents, definitions)
     kinds = tuple(
         info
-        for info in material.kinds
+        for info in vocabulary.kinds
         if (not options.kinds or info.kind in options.kinds) and info.kind not in options.other_kinds
     )
     if not kinds and not options.resources:
-        matched = ", ".join(sorted({info.kind for info in material.kinds})) or "no kind of Kubernetes itself"
+        matched = ", ".join(sorted({info.kind for info in vocabulary.kinds})) or "no kind of Kubernetes itself"
         raise UsageError(f"there is no kind to generate objects of; the policies match {matched}")
     subresources = tuple(
         (info, name)
-        for info, name in material.subresources
+        for info, name in vocabulary.subresources
         if info in kinds and f"{info.kind}/{name}" not in options.other_kinds
     )
-    return replace(material, kinds=kinds, subresources=subresources)
+    return replace(vocabulary, kinds=kinds, subresources=subresources)
 
 
 def _operations(words: Sequence[str]) -> tuple[Operation, ...]:

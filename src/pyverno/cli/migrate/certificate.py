@@ -10,7 +10,7 @@ from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.cluster import cluster_objects, cluster_reads
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
 from pyverno.compiler.equivalence.coverage import BranchCoverage, branch_coverage
-from pyverno.compiler.equivalence.material import Material, material_of
+from pyverno.compiler.equivalence.vocabulary import Vocabulary, vocabulary_of
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
@@ -66,12 +66,12 @@ def verify(
     old: Sequence[JSONObject], new: Sequence[JSONObject], settings: Settings, *, judges_deleted: bool = True
 ) -> Verification:
     """Judge generated objects by both sides; raises PyvernoError when a side does not compile."""
-    material = material_of((*old, *new), settings.definitions)
-    host = host_of((*old, *new), material, settings.admit, settings.seeds)
+    vocabulary = vocabulary_of((*old, *new), settings.definitions)
+    host = host_of((*old, *new), vocabulary, settings.admit, settings.seeds)
     pair = Pair(_engine(old, host), _engine(new, host), settings.admit)
     found = compare(
         pair,
-        material,
+        vocabulary,
         seeds=settings.seeds,
         count=settings.objects,
         seed=settings.seed,
@@ -88,13 +88,13 @@ def _operations(new: Sequence[JSONObject]) -> tuple[Operation, ...]:
 
 
 def host_of(
-    documents: Sequence[JSONObject], material: Material, admit: Admit, given: Sequence[JSONObject]
+    documents: Sequence[JSONObject], vocabulary: Vocabulary, admit: Admit, given: Sequence[JSONObject]
 ) -> OfflineHost:
     """Return a host with the cluster that the policies read: given objects, and generated ones of the same kinds."""
     reads = cluster_reads(documents)
     if not reads:
         return OfflineHost()
-    store = ObjectStore(cluster_objects(reads, material, admit, given))
+    store = ObjectStore(cluster_objects(reads, vocabulary, admit, given))
     return OfflineHost(objects=store, targets=store)
 
 

@@ -8,8 +8,9 @@ from typing import Final
 
 from pyverno.value import dataclass, field
 
-__all__ = ["Comments", "read_comments", "with_rule_comments"]
+__all__ = ["Comments", "read_comments", "split_documents", "with_rule_comments"]
 
+_SEPARATOR: Final = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
 _RULE: Final = re.compile(r"^\s*-\s+name:\s*[\"']?([^\"'#]+?)[\"']?\s*(?:#.*)?$")
 
 
@@ -28,7 +29,12 @@ def read_comments(text: str) -> tuple[Comments, ...]:
     >>> found[0].head, dict(found[0].rules)
     (('# why',), {'a': ('# because',)})
     """
-    return tuple(_read(part) for part in re.split(r"^---.*$", text, flags=re.MULTILINE) if _has_content(part))
+    return tuple(_read(part) for part in split_documents(text))
+
+
+def split_documents(text: str) -> list[str]:
+    """Return the texts of the documents of a YAML stream, without those that hold only comments."""
+    return [part for part in _SEPARATOR.split(text) if _has_content(part)]
 
 
 def _has_content(part: str) -> bool:

@@ -12,12 +12,12 @@ from pyverno.cli.migrate.comments import Comments, read_comments, with_rule_comm
 from pyverno.cli.migrate.report import RuleLine
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Counterexample
-from pyverno.compiler.migration.companions.convert import Companion, convert_companion
 from pyverno.compiler.migration.inference import infer_definitions
 from pyverno.compiler.migration.native import native_conversion
 from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.policy import PolicyConversion, RuleOutcome, convert_policy
 from pyverno.compiler.migration.printer import print_policy
+from pyverno.compiler.migration.related.convert import RelatedConversion, convert_related
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.validating import DELETION_ERRORS
 from pyverno.errors import PyvernoError
@@ -89,20 +89,20 @@ def convert_document(
         settings = replace(settings, admit=admit, definitions=book.definitions)
     if isinstance(item.written, ClusterPolicy):
         found = convert_policy(item.written, book, assumes_types=is_unsafe, selected=selected)
-        companion = Companion(found)
+        related = RelatedConversion(found)
     else:
-        companion = convert_companion(document, item.written, book, others)
-        found = companion.conversion
+        related = convert_related(document, item.written, book, others)
+        found = related.conversion
     if target != "cel" and found.documents:
         found = native_conversion(found, target)
-        companion = replace(companion, conversion=found)
+        related = replace(related, conversion=found)
     if not found.documents:
         return Conversion(document, _lines(document, found, "not convertible", ""), remaining=found.remaining)
     documents, record, state, reason = found.documents, None, _UNTESTED, ""
     verification: Verification | None = None
     judged = _judgeable(document.value) if is_tested else None
     if judged is not None:
-        verification = _verified(judged, companion, settings)
+        verification = _verified(judged, related, settings)
         comparison = verification.comparison
         state, reason = _verdict(comparison)
         if comparison.counterexample is not None and not is_unsafe:
@@ -123,13 +123,13 @@ def convert_document(
     return Conversion(document, _lines(document, found, state, reason), documents, found.remaining, written, record)
 
 
-def _verified(policy: JSONObject, companion: Companion, settings: Settings) -> Verification:
-    found = companion.conversion
+def _verified(policy: JSONObject, related: RelatedConversion, settings: Settings) -> Verification:
+    found = related.conversion
     left = _judgeable(found.remaining) if found.remaining is not None else None
     made = [each for each in found.documents if not _asks_registry(each)]
-    new = [*companion.new, *made, *([left] if left is not None else [])]
+    new = [*related.new, *made, *([left] if left is not None else [])]
     codes = {note.code for rule in found.rules for note in rule.notes}
-    return verify([*companion.old, policy], new, settings, judges_deleted=DELETION_ERRORS not in codes)
+    return verify([*related.old, policy], new, settings, judges_deleted=DELETION_ERRORS not in codes)
 
 
 def _asks_registry(document: JSONObject) -> bool:

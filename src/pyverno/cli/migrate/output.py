@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from pyverno.cli.migrate.certificate import digest
+from pyverno.cli.migrate.comments import split_documents
 from pyverno.cli.migrate.conversion import Conversion
 from pyverno.compiler.migration.policy import SOURCE_DIGEST, digest_of
 from pyverno.errors import PyvernoError, UsageError
@@ -20,8 +20,6 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 
 __all__ = ["check_folder", "print_diff", "write_folder", "write_in_place"]
-
-_SEPARATOR = re.compile(r"^---[^\n]*\n?", re.MULTILINE)
 
 
 def write_folder(found: Sequence[Conversion], folder: Path) -> None:
@@ -48,12 +46,8 @@ def write_in_place(found: Sequence[Conversion]) -> None:
         if not texts:
             continue
         text = read_file(Path(file)).decode()
-        parts = [part for part in _SEPARATOR.split(text) if _has_content(part)]
+        parts = split_documents(text)
         _write(Path(file), "---\n".join(texts.get(index, part) for index, part in enumerate(parts)))
-
-
-def _has_content(part: str) -> bool:
-    return any(line.strip() and not line.lstrip().startswith("#") for line in part.splitlines())
 
 
 def print_diff(conversion: Conversion) -> str:

@@ -19,10 +19,10 @@ from pyverno.cli.migrate.suiterows import reference_of, settle_rows
 from pyverno.cli.test.find import FoundSuite, find_suites
 from pyverno.cli.test.options import DEFAULT_FILE, SuiteOptions
 from pyverno.cli.test.run import SuiteOutcome, run_suite
-from pyverno.compiler.migration.companions.successors import Successor, Successors, successors_of
-from pyverno.compiler.migration.companions.suites import convert_suite
 from pyverno.compiler.migration.outcome import Note, Refused, UnconvertibleError
 from pyverno.compiler.migration.policy import PolicyConversion, RuleOutcome
+from pyverno.compiler.migration.related.successors import Successor, Successors, successors_of
+from pyverno.compiler.migration.related.suites import convert_suite
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject

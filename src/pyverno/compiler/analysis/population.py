@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, product
 from typing import Final
 
-from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.shrinking import Admit, without_parts
 from pyverno.compiler.equivalence.supply import ObjectSupply
+from pyverno.compiler.equivalence.vocabulary import Vocabulary, vocabulary_of
 from pyverno.kube.json import JSON, JSONObject, deep_copy, encode
 from pyverno.value import replace
 
@@ -103,23 +103,23 @@ def make_population(
         found.setdefault(encode(stored), stored)
     known = len(found)
     for number, document in enumerate(watched(documents)):
-        material = _without_copies(_with_policies(document, documents, definitions))
-        maker = ObjectMaker(material, seed + number)
-        for body in ObjectSupply(maker, material, (), share):
+        vocabulary = _without_copies(_with_policies(document, documents, definitions))
+        maker = ObjectMaker(vocabulary, seed + number)
+        for body in ObjectSupply(maker, vocabulary, (), share):
             admitted = admit(body)
             if admitted is not None:
                 found.setdefault(encode(admitted), admitted)
-    return Population([*found.values()], ObjectMaker(material_of(documents, definitions), seed), admit, known)
+    return Population([*found.values()], ObjectMaker(vocabulary_of(documents, definitions), seed), admit, known)
 
 
 def _with_policies(
     document: JSONObject, documents: Sequence[JSONObject], definitions: Sequence[JSONObject]
-) -> Material:
+) -> Vocabulary:
     """Return what a policy mentions; an exception mentions what its policies do."""
     spec = document.get("spec") or {}
     names = {str(each.get("policyName") or each.get("name")) for each in _references(spec)}
     named = [each for each in documents if (each.get("metadata") or {}).get("name") in names]
-    return material_of([document, *named], definitions)
+    return vocabulary_of([document, *named], definitions)
 
 
 def _references(spec: JSONObject) -> Iterator[JSONObject]:
@@ -128,11 +128,11 @@ def _references(spec: JSONObject) -> Iterator[JSONObject]:
         yield from (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
 
 
-def _without_copies(material: Material) -> Material:
-    """Return the material with few of the workloads whose templates the rules for Pods also judge."""
-    if all(info.kind != "Pod" for info in material.kinds):
-        return material
-    return replace(material, kinds=tuple(info for info in material.kinds if info.kind not in _COPIES))
+def _without_copies(vocabulary: Vocabulary) -> Vocabulary:
+    """Return the vocabulary with few of the workloads whose templates the rules for Pods also judge."""
+    if all(info.kind != "Pod" for info in vocabulary.kinds):
+        return vocabulary
+    return replace(vocabulary, kinds=tuple(info for info in vocabulary.kinds if info.kind not in _COPIES))
 
 
 def _selected_names(value: JSON) -> Iterator[str]:

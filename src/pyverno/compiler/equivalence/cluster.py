@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.shrinking import Admit
+from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
@@ -56,10 +56,10 @@ def cluster_reads(documents: Iterable[JSONObject], kinds: KindTable = KNOWN_KIND
 
 
 def cluster_objects(
-    reads: Collection[ClusterRead], material: Material, admit: Admit, given: Iterable[JSONObject] = ()
+    reads: Collection[ClusterRead], vocabulary: Vocabulary, admit: Admit, given: Iterable[JSONObject] = ()
 ) -> list[JSONObject]:
     """Return admitted objects of the kinds that are read, given ones first, the same ones for the same policies."""
-    maker = ObjectMaker(material, _SEED)
+    maker = ObjectMaker(vocabulary, _SEED)
     kinds = {(each.kind.api_version, each.kind.kind) for each in reads}
     found: dict[tuple[str, str, str], JSONObject] = {}
     for body in given:
@@ -78,17 +78,17 @@ def cluster_objects(
                 if namespace:
                     metadata["namespace"] = namespace
                 if read.kind.kind == "ConfigMap":
-                    made = {**made, "data": _data(material, len(found))}
+                    made = {**made, "data": _data(vocabulary, len(found))}
                 stored = admit({**made, "metadata": metadata})
                 if stored is not None:
                     found.setdefault((read.kind.kind, namespace, metadata["name"]), stored)
     return [*found.values()]
 
 
-def _data(material: Material, turn: int) -> JSONObject:
+def _data(vocabulary: Vocabulary, turn: int) -> JSONObject:
     """Return the entries that the policies mention, with a constant of theirs or a plain text in turn."""
-    values = ["x", *(each for each in material.constants if isinstance(each, str))]
-    return {key: values[(turn + number) % len(values)] for number, key in enumerate(material.keys.get("data", ()))}
+    values = ["x", *(each for each in vocabulary.constants if isinstance(each, str))]
+    return {key: values[(turn + number) % len(values)] for number, key in enumerate(vocabulary.keys.get("data", ()))}
 
 
 def _reads(value: JSON, kinds: KindTable) -> Iterator[ClusterRead]:

@@ -9,12 +9,12 @@ from typing import Final
 
 from pyverno.compiler.equivalence.case import Case
 from pyverno.compiler.equivalence.circumstances import ALICE
-from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.outcome import Outcome, outcome_of, repeats_names
 from pyverno.compiler.equivalence.shrinking import Admit, smallest
 from pyverno.compiler.equivalence.subresources import EPHEMERAL, is_for, subresource_cases, with_ephemeral
 from pyverno.compiler.equivalence.supply import ObjectSupply
+from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import DELETING
 from pyverno.engine.request import Operation, Request
@@ -123,7 +123,7 @@ class Pair:
 
 def compare(
     pair: Pair,
-    material: Material,
+    vocabulary: Vocabulary,
     *,
     seeds: Iterable[JSONObject] = (),
     count: int = 2000,
@@ -135,14 +135,14 @@ def compare(
 
     `watched` passes the objects on, and may show how many there were.
     """
-    search = _Search(pair, material, seed, tuple(operations), count)
-    supply = ObjectSupply(search.maker, material, [*seeds], count)
+    search = _Search(pair, vocabulary, seed, tuple(operations), count)
+    supply = ObjectSupply(search.maker, vocabulary, [*seeds], count)
     for body in watched(supply):
         search.try_object(body, supply)
         if search.found is not None:
             break
     else:
-        for case in subresource_cases(material, search.maker, search.chance, count // _SUBRESOURCE_SHARE):
+        for case in subresource_cases(vocabulary, search.maker, search.chance, count // _SUBRESOURCE_SHARE):
             search.try_case(case)
             if search.found is not None:
                 break
@@ -153,12 +153,12 @@ class _Search:
     """The state of one comparison: what was tried, and the first difference."""
 
     def __init__(
-        self, pair: Pair, material: Material, seed: int, operations: tuple[Operation, ...], count: int
+        self, pair: Pair, vocabulary: Vocabulary, seed: int, operations: tuple[Operation, ...], count: int
     ) -> None:
         self.most_raw = max(1, count // _RAW_SHARE)
         self.most_cases = min(_MOST_CASES, _FEWEST_CASES + count // _CASE_SHARE)
-        self.pair, self.material, self.operations = pair, material, operations
-        self.maker = ObjectMaker(material, seed)
+        self.pair, self.vocabulary, self.operations = pair, vocabulary, operations
+        self.maker = ObjectMaker(vocabulary, seed)
         self.chance = Random(seed)  # noqa: S311 - the same requests for the same seed
         self.mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
         self.requests: Counter[str] = Counter()
@@ -202,15 +202,15 @@ class _Search:
                 yield self._case(admitted, operation, old)
         if old is None or Operation.UPDATE not in self.operations:
             return
-        for name in dict.fromkeys(name for _, name in self.material.subresources):
-            if is_for(self.material, kind, name):
+        for name in dict.fromkeys(name for _, name in self.vocabulary.subresources):
+            if is_for(self.vocabulary, kind, name):
                 # the API server takes ephemeral containers by their subresource only
                 changed = with_ephemeral(self.pair.admit, admitted, body) if name == EPHEMERAL else admitted
                 if changed is not None:
                     yield replace(self._case(changed, Operation.UPDATE, old), subresource=name)
 
     def _case(self, body: JSONObject, operation: Operation, old: JSONObject | None) -> Case:
-        user, labels = self.material.circumstances.choose(self.chance)
+        user, labels = self.vocabulary.circumstances.choose(self.chance)
         return Case(body, operation, old, user, labels)
 
     def try_case(self, case: Case) -> tuple[Outcome, Outcome]:

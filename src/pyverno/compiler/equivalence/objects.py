@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from pyverno.compiler.equivalence.material import Material
+from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.kube.json import JSON, JSONObject, deep_copy
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.schemas import SchemaSet, schema_set
@@ -51,14 +51,14 @@ _NEVER: Final = frozenset({"managedFields", "status", "ownerReferences", "finali
 class ObjectMaker:
     """Makes objects of some kinds, and variations of objects."""
 
-    def __init__(self, material: Material, seed: int, kube_version: str = "") -> None:
+    def __init__(self, vocabulary: Vocabulary, seed: int, kube_version: str = "") -> None:
         """Take what the policies mention; `kube_version` chooses the schemas (the newest by default)."""
-        self._material = material
+        self._vocabulary = vocabulary
         self._chance = random.Random(seed)  # noqa: S311 - the same objects for the same seed
         builtin = schema_set(kube_version) if kube_version else schema_set()
-        self._schemas: SchemaSet = builtin.with_kinds(material.schemas) if material.schemas else builtin
-        self._texts = [each for each in material.constants if isinstance(each, str)]
-        self._numbers = [each for each in material.constants if isinstance(each, int) and not isinstance(each, bool)]
+        self._schemas: SchemaSet = builtin.with_kinds(vocabulary.schemas) if vocabulary.schemas else builtin
+        self._texts = [each for each in vocabulary.constants if isinstance(each, str)]
+        self._numbers = [each for each in vocabulary.constants if isinstance(each, int) and not isinstance(each, bool)]
 
     def make(self, info: KindInfo) -> JSONObject | None:
         """Return an object of a kind, None when there is no schema of it."""
@@ -71,7 +71,7 @@ class ObjectMaker:
             metadata["namespace"] = self._chance.choice((*_NAMESPACES, *self._names()))
         if self._chance.random() < 0.6:
             metadata["labels"] = self._map(None, "labels")
-        if "annotations" in self._material.names and self._chance.random() < 0.5:
+        if "annotations" in self._vocabulary.names and self._chance.random() < 0.5:
             metadata["annotations"] = self._map(None, "annotations")
         return {**made, "apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
 
@@ -103,7 +103,7 @@ class ObjectMaker:
         for name, below in schema.get("properties", {}).items():
             if name in _NEVER or (depth == 0 and name in ("apiVersion", "kind", "metadata")):
                 continue
-            is_mentioned = name in self._material.names
+            is_mentioned = name in self._vocabulary.names
             share = (
                 1.0 if name in required or (depth == 0 and name == "spec") else _MENTIONED if is_mentioned else _OTHER
             )
@@ -117,7 +117,7 @@ class ObjectMaker:
         found = self._schemas.followed(schema)
         if found is None or depth > _DEEPEST:
             return None
-        if name in ("selector", "matchLabels") and name not in self._material.names:
+        if name in ("selector", "matchLabels") and name not in self._vocabulary.names:
             return {"matchLabels": {"app": "a"}} if name == "selector" and "matchLabels" in str(found) else None
         if found.get("properties"):
             return self._struct(found, depth)
@@ -140,7 +140,7 @@ class ObjectMaker:
     def _map(self, values: JSON = None, name: str = "", depth: int = 0) -> JSONObject:
         is_quantity = name in ("limits", "requests", "hard", "capacity")
         usual = ("cpu", "memory", "ephemeral-storage") if is_quantity else (*_LABEL_KEYS, *self._keys())
-        mentioned = self._material.keys.get(name, ())
+        mentioned = self._vocabulary.keys.get(name, ())
         keys = (*mentioned, *mentioned, *usual) if not mentioned or self._chance.random() < _OTHER_KEYS else mentioned
         made: JSONObject = {}
         for _ in range(self._chance.choice((0, 1, 1, 2, 3))):

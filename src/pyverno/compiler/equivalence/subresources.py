@@ -7,10 +7,10 @@ from random import Random
 from typing import Final
 
 from pyverno.compiler.equivalence.case import Case
-from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.shrinking import Admit
 from pyverno.compiler.equivalence.systematic import systematic_objects
+from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.engine.request import Operation
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
@@ -40,17 +40,17 @@ _NOT_EPHEMERAL: Final = frozenset(
 _UPDATED: Final = frozenset({"scale"})
 
 
-def is_for(material: Material, kind: str, name: str) -> bool:
+def is_for(vocabulary: Vocabulary, kind: str, name: str) -> bool:
     """Return whether the policies match a subresource that takes the objects of `apiVersion/kind` itself."""
     return any(
         each == name and f"{info.api_version}/{info.kind}" == kind and info.subresource_gvk(name) == info.gvk
-        for info, each in material.subresources
+        for info, each in vocabulary.subresources
     )
 
 
-def subresource_cases(material: Material, maker: ObjectMaker, chance: Random, count: int) -> Iterator[Case]:
+def subresource_cases(vocabulary: Vocabulary, maker: ObjectMaker, chance: Random, count: int) -> Iterator[Case]:
     """Yield `count` requests for the subresources that have a kind of their own."""
-    wanted = [(info, name) for info, name in material.subresources if info.subresource_gvk(name) != info.gvk]
+    wanted = [(info, name) for info, name in vocabulary.subresources if info.subresource_gvk(name) != info.gvk]
     previous: dict[tuple[KindInfo, str], JSONObject] = {}
     systematic: dict[tuple[KindInfo, str], Iterator[JSONObject]] = {}
     for number in range(count if wanted else 0):
@@ -60,11 +60,11 @@ def subresource_cases(material: Material, maker: ObjectMaker, chance: Random, co
         if gvk.kind in _OPTIONS:
             body: JSONObject | None = maker.make_options(own, _OPTIONS[gvk.kind])
         else:
-            waiting = systematic.setdefault((info, name), systematic_objects(material, own, maker.schemas))
+            waiting = systematic.setdefault((info, name), systematic_objects(vocabulary, own, maker.schemas))
             body = next(waiting, None) or maker.make(own)
         if body is None:
             continue
-        user, labels = material.circumstances.choose(chance)
+        user, labels = vocabulary.circumstances.choose(chance)
         operation, old = Operation.CREATE, None
         if gvk.kind in _OPTIONS:
             operation = Operation.CONNECT

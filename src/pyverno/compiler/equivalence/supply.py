@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.systematic import systematic_objects
+from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
 
@@ -25,12 +25,12 @@ _SELDOM: Final = 16
 class ObjectSupply:
     """Yields objects while the comparison reports which kinds are matched."""
 
-    def __init__(self, maker: ObjectMaker, material: Material, seeds: Sequence[JSONObject], count: int) -> None:
+    def __init__(self, maker: ObjectMaker, vocabulary: Vocabulary, seeds: Sequence[JSONObject], count: int) -> None:
         """Take the objects to begin with; `count` more are made, up to half of them systematic.
 
         `made` counts the objects so far: given, systematic, varied, random.
         """
-        self._maker, self._material, self._seeds, self._count = maker, material, seeds, count
+        self._maker, self._vocabulary, self._seeds, self._count = maker, vocabulary, seeds, count
         self._judged: Counter[str] = Counter()
         self._matched: set[str] = set()
         self.made: Counter[str] = Counter()
@@ -53,7 +53,7 @@ class ObjectSupply:
             made.append(body)
             self.made["systematic"] += 1
             yield body
-        kinds = self._material.kinds
+        kinds = self._vocabulary.kinds
         for turn in range(self._count - number):
             if made and turn % 3:
                 body = made[(turn * 7919) % len(made)]
@@ -70,7 +70,7 @@ class ObjectSupply:
     def _systematic(self) -> Iterator[JSONObject]:
         """Yield the systematic objects of all kinds, one of each in turn."""
         waiting = [
-            (info, systematic_objects(self._material, info, self._maker.schemas)) for info in self._material.kinds
+            (info, systematic_objects(self._vocabulary, info, self._maker.schemas)) for info in self._vocabulary.kinds
         ]
         turn = 0
         while waiting:

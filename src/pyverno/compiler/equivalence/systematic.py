@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise, product
 from typing import Final
 
-from pyverno.compiler.equivalence.material import Material
 from pyverno.compiler.equivalence.variations import numbers_near, texts_near
+from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.kube.json import JSON, JSONObject, deep_copy
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.schemas import SchemaSet
@@ -55,15 +55,15 @@ def plain_object(info: KindInfo) -> JSONObject:
     return {"apiVersion": info.api_version, "kind": info.kind, "metadata": metadata}
 
 
-def systematic_objects(material: Material, info: KindInfo, schemas: SchemaSet) -> Iterator[JSONObject]:
+def systematic_objects(vocabulary: Vocabulary, info: KindInfo, schemas: SchemaSet) -> Iterator[JSONObject]:
     """Yield a plain object of a kind, and it with one mentioned field set to each value that matters."""
     plain = plain_object(info)
     yield plain
     schema = schemas.find(info.group, info.version, info.kind)
     if schema is None:
         return
-    texts = _texts(material)
-    places = [*islice(_places(material, schema, schemas, texts), _MOST_PATHS), *_metadata(material, info, texts)]
+    texts = _texts(vocabulary)
+    places = [*islice(_places(vocabulary, schema, schemas, texts), _MOST_PATHS), *_metadata(vocabulary, info, texts)]
     for number in range(max((len(place.values) for place in places), default=0)):
         # each place in turn, so that few objects already reach all of them
         for place in places:
@@ -74,33 +74,35 @@ def systematic_objects(material: Material, info: KindInfo, schemas: SchemaSet) -
                     yield from _elsewhere(plain, place.steps, value)
 
 
-def _texts(material: Material) -> list[str]:
+def _texts(vocabulary: Vocabulary) -> list[str]:
     """Return the constants and what is beside them, the first variations of all before the second ones."""
     found: dict[str, None] = {}
-    constants = [each for each in material.constants if isinstance(each, str) and "\\" not in each and "\n" not in each]
+    constants = [
+        each for each in vocabulary.constants if isinstance(each, str) and "\\" not in each and "\n" not in each
+    ]
     series = [[*texts_near(each)] for each in constants]
     for number in range(max((len(each) for each in series), default=0)):
         found.update(dict.fromkeys(each[number] for each in series if number < len(each)))
     return [*dict.fromkeys(("", "x", "*", *list(found)[:_MOST_TEXTS]))]
 
 
-def _metadata(material: Material, info: KindInfo, texts: Sequence[str]) -> Iterator[_Place]:
+def _metadata(vocabulary: Vocabulary, info: KindInfo, texts: Sequence[str]) -> Iterator[_Place]:
     names = [text for text in texts if text and len(text) <= 40]
     yield _Place(("metadata", "name"), tuple(names))
     if info.namespaced:
         yield _Place(("metadata", "namespace"), tuple(names))
     for holder in _MAPS:
-        for key in material.keys.get(holder, ()):
+        for key in vocabulary.keys.get(holder, ()):
             yield _Place(("metadata", holder, key), tuple(texts))
 
 
 def _places(
-    material: Material, schema: JSONObject, schemas: SchemaSet, texts: Sequence[str], above: Steps = ()
+    vocabulary: Vocabulary, schema: JSONObject, schemas: SchemaSet, texts: Sequence[str], above: Steps = ()
 ) -> Iterator[_Place]:
     if len(above) > _DEEPEST:
         return
     for name, below in (schema.get("properties") or {}).items():
-        is_known = name in material.names or name in _STRUCTURE
+        is_known = name in vocabulary.names or name in _STRUCTURE
         if name in _NEVER or not is_known or (not above and name == "metadata"):
             continue
         found = schemas.followed(below)
@@ -108,43 +110,43 @@ def _places(
             continue
         steps = (*above, name)
         if found.get("properties"):
-            if name in material.names:
+            if name in vocabulary.names:
                 yield _Place(steps, ({},))
-                yield from (_Place(steps, (each,)) for each in islice(_combine(material, found, schemas), _FIRST))
-            yield from _places(material, found, schemas, texts, steps)
+                yield from (_Place(steps, (each,)) for each in islice(_combine(vocabulary, found, schemas), _FIRST))
+            yield from _places(vocabulary, found, schemas, texts, steps)
             continue
         match _type(found):
             case "array":
-                yield from _of_list(material, found, schemas, texts, steps)
+                yield from _of_list(vocabulary, found, schemas, texts, steps)
             case "object":
-                yield from _of_map(material, found, texts, steps)
+                yield from _of_map(vocabulary, found, texts, steps)
             case kind:
-                yield _Place(steps, _scalars(found, kind, material, texts))
+                yield _Place(steps, _scalars(found, kind, vocabulary, texts))
 
 
 def _of_list(
-    material: Material, schema: JSONObject, schemas: SchemaSet, texts: Sequence[str], steps: Steps
+    vocabulary: Vocabulary, schema: JSONObject, schemas: SchemaSet, texts: Sequence[str], steps: Steps
 ) -> Iterator[_Place]:
     items = schemas.followed(schema.get("items") or {}) or {}
     if items.get("properties"):
-        if steps[-1] in material.names:
+        if steps[-1] in vocabulary.names:
             yield _Place(steps, ([], [{}], [{}, {}], [{}, {}, {}]))
-        yield _Place(steps, tuple([each] for each in _combine(material, items, schemas)))
-        yield from _places(material, items, schemas, texts, (*steps, 0))
+        yield _Place(steps, tuple([each] for each in _combine(vocabulary, items, schemas)))
+        yield from _places(vocabulary, items, schemas, texts, (*steps, 0))
         return
-    values = _scalars(items, _type(items), material, texts)
+    values = _scalars(items, _type(items), vocabulary, texts)
     lists: list[JSON] = [[], *([each] for each in values)]
     lists += [[first, second] for first, second in pairwise(values)]
     yield _Place(steps, tuple(lists[:_MOST_TEXTS]))
 
 
-def _combine(material: Material, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
+def _combine(vocabulary: Vocabulary, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
     """Yield objects in which two to four mentioned fields have constants at once: conditions often ask for both."""
-    constants = [each for each in material.constants if isinstance(each, str) and each and "\\" not in each]
+    constants = [each for each in vocabulary.constants if isinstance(each, str) and each and "\\" not in each]
     choices: dict[str, tuple[JSON, ...]] = {}
     for name, below in (schema.get("properties") or {}).items():
         found = schemas.followed(below) or {}
-        if name not in material.names or name == "status":
+        if name not in vocabulary.names or name == "status":
             continue
         match _type(found):
             case "string":
@@ -158,11 +160,11 @@ def _combine(material: Material, schema: JSONObject, schemas: SchemaSet) -> Iter
             yield dict(zip(choices, values, strict=True))
 
 
-def _of_map(material: Material, schema: JSONObject, texts: Sequence[str], steps: Steps) -> Iterator[_Place]:
+def _of_map(vocabulary: Vocabulary, schema: JSONObject, texts: Sequence[str], steps: Steps) -> Iterator[_Place]:
     name = str(steps[-1])
     values = schema.get("additionalProperties")
     is_text = not isinstance(values, dict) or values.get("type") in ("string", None)
-    keys = [*material.keys.get(name, ()), *(("cpu", "memory") if name in ("limits", "requests") else ())]
+    keys = [*vocabulary.keys.get(name, ()), *(("cpu", "memory") if name in ("limits", "requests") else ())]
     for key in dict.fromkeys(keys):
         is_amount = name in ("limits", "requests", "hard", "capacity")
         yield _Place((*steps, key), (*_amounts(texts),) if is_amount else tuple(texts) if is_text else ())
@@ -173,16 +175,16 @@ def _amounts(texts: Sequence[str]) -> list[str]:
     return [*dict.fromkeys((*(text for text in texts if text[:1].isdecimal()), *_QUANTITIES))]
 
 
-def _scalars(schema: JSONObject, kind: str, material: Material, texts: Sequence[str]) -> tuple[JSON, ...]:
+def _scalars(schema: JSONObject, kind: str, vocabulary: Vocabulary, texts: Sequence[str]) -> tuple[JSON, ...]:
     if schema.get("enum"):
         return tuple(schema["enum"])
     match kind:
         case "boolean":
             return (True, False)
         case "integer" | "number":
-            return tuple(dict.fromkeys((0, 1, 2, *numbers_near(material.constants)[:_MOST_TEXTS])))
+            return tuple(dict.fromkeys((0, 1, 2, *numbers_near(vocabulary.constants)[:_MOST_TEXTS])))
     if schema.get("format") == "int-or-string" or schema.get("x-kubernetes-int-or-string"):
-        return (*texts, *dict.fromkeys((0, 1, 80, *numbers_near(material.constants)[:12])))
+        return (*texts, *dict.fromkeys((0, 1, 80, *numbers_near(vocabulary.constants)[:12])))
     return tuple(texts)
 
 

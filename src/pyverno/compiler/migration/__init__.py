@@ -1,4 +1,4 @@
-"""Conversion of ClusterPolicies and their companions to policies in CEL: one module per feature of the old dialect.
+"""Conversion of ClusterPolicies and what goes with them to policies in CEL: one module per feature of the old dialect.
 
 A feature becomes CEL that decides alike on every object that an API server admits, or raises `UnconvertibleError` with
 the field, the reason and the next step. Conversion never guesses. What it returns are documents for `pyverno.compiler`

@@ -192,15 +192,16 @@ def _api_call(written: JSONObject, names: Names, path: str) -> Value:
 
 
 def _resource_call(url: str, names: Names, path: str) -> tuple[Cel, Schema]:
-    holes: list[str] = []
-    found = _API_PATH.fullmatch(_without_variables(url, holes))
+    placeholders: list[str] = []
+    found = _API_PATH.fullmatch(_without_variables(url, placeholders))
     if found is None:
         raise UnconvertibleError(
             "api-path", path, f"`{url}` is no path of an object or a list", "write it with resource.Get()"
         )
     api_version = found["core"] or f"{found['group']}/{found['version']}"
     parts = [
-        _text(_restore(each, holes), names, path) for each in (api_version, found["plural"], found["namespace"] or "")
+        _text(_restore(each, placeholders), names, path)
+        for each in (api_version, found["plural"], found["namespace"] or "")
     ]
     group, _, version = api_version.rpartition("/")
     info = next(
@@ -213,7 +214,7 @@ def _resource_call(url: str, names: Names, path: str) -> tuple[Cel, Schema]:
     )
     kind = names.book.of(group, version, info.kind) if info is not None else _UNKNOWN
     if found["name"]:
-        name = _text(_restore(found["name"], holes), names, path)
+        name = _text(_restore(found["name"], placeholders), names, path)
         return call("resource.Get", *parts, name), replace(kind, presence=Presence.REQUIRED)
     return call("resource.List", *parts), _list_schema(kind)
 
@@ -226,18 +227,18 @@ def _list_schema(kind: Schema) -> Schema:
     return replace(kind, presence=Presence.REQUIRED, body=body, definition="")
 
 
-def _without_variables(url: str, holes: list[str]) -> str:
+def _without_variables(url: str, placeholders: list[str]) -> str:
     """Return a path with a mark for each variable, so that slashes inside of them do not count."""
 
     def mark(match: re.Match[str]) -> str:
-        holes.append(match[0])
-        return f"\ue010{len(holes) - 1}\ue011"
+        placeholders.append(match[0])
+        return f"\ue010{len(placeholders) - 1}\ue011"
 
     return re.sub(r"\{\{.*?\}\}", mark, url)
 
 
-def _restore(text: str, holes: list[str]) -> str:
-    return re.sub("\ue010([0-9]+)\ue011", lambda match: holes[int(match[1])], text)
+def _restore(text: str, placeholders: list[str]) -> str:
+    return re.sub("\ue010([0-9]+)\ue011", lambda match: placeholders[int(match[1])], text)
 
 
 def _text(document: JSON, names: Names, path: str) -> Cel:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pyverno.kube.json import JSON
-from pyverno.lang.jmespath.values import Holes, Missing, Run
+from pyverno.lang.jmespath.values import Missing, PlaceholderValues, Run
 from pyverno.lang.runtime import Runtime
 
 __all__ = ["chain", "item_at", "sequence", "walk_fields"]
@@ -53,7 +53,7 @@ def chain(names: tuple[str, ...], *, quiet: bool = False) -> Run:
     if make is not None:
         return make(names, walk)
 
-    def follow(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+    def follow(value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
         return walk(value, names)
 
     return follow
@@ -63,7 +63,7 @@ def _quiet_field(names: tuple[str, ...]) -> Run:
     """Compile the most frequent chain, a single field that may well be missing."""
     (name,) = names
 
-    def field(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+    def field(value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
         return value.get(name) if value.__class__ is dict else _walk_quietly(value, names)
 
     return field
@@ -75,7 +75,7 @@ _Walk = Callable[[JSON, tuple[str, ...]], JSON]
 def _chain_of_1(names: tuple[str, ...], walk: _Walk) -> Run:
     (first,) = names
 
-    def follow(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+    def follow(value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
         try:
             return value[first]
         except (KeyError, TypeError):
@@ -87,7 +87,7 @@ def _chain_of_1(names: tuple[str, ...], walk: _Walk) -> Run:
 def _chain_of_2(names: tuple[str, ...], walk: _Walk) -> Run:
     first, second = names
 
-    def follow(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+    def follow(value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
         try:
             return value[first][second]
         except (KeyError, TypeError):
@@ -99,7 +99,7 @@ def _chain_of_2(names: tuple[str, ...], walk: _Walk) -> Run:
 def _chain_of_3(names: tuple[str, ...], walk: _Walk) -> Run:
     first, second, third = names
 
-    def follow(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+    def follow(value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
         try:
             return value[first][second][third]
         except (KeyError, TypeError):
@@ -111,7 +111,7 @@ def _chain_of_3(names: tuple[str, ...], walk: _Walk) -> Run:
 def _chain_of_4(names: tuple[str, ...], walk: _Walk) -> Run:
     first, second, third, fourth = names
 
-    def follow(value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+    def follow(value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
         try:
             return value[first][second][third][fourth]
         except (KeyError, TypeError):
@@ -130,13 +130,13 @@ def sequence(runs: tuple[Run, ...]) -> Run:
     if len(runs) == 2:
         first, second = runs
 
-        def pair(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def pair(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             value = first(value, runtime, placeholders)
             return value if value.__class__ is Missing else second(value, runtime, placeholders)
 
         return pair
 
-    def each_in_turn(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+    def each_in_turn(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
         for run in runs:
             value = run(value, runtime, placeholders)
             if value.__class__ is Missing:

@@ -17,8 +17,8 @@ from pyverno.lang.jmespath.chains import chain, item_at, sequence, walk_fields
 from pyverno.lang.jmespath.cost import same
 from pyverno.lang.jmespath.function import Function
 from pyverno.lang.jmespath.placeholders import compile_key, filler, number_filler, text_filler
-from pyverno.lang.jmespath.tokens import HOLE
-from pyverno.lang.jmespath.values import ExpRef, Holes, Missing, Run, check_size, is_false, whole
+from pyverno.lang.jmespath.tokens import PLACEHOLDER
+from pyverno.lang.jmespath.values import ExpRef, Missing, PlaceholderValues, Run, check_size, is_false, whole
 from pyverno.lang.runtime import Runtime
 
 __all__ = ["compile_node", "field_names"]
@@ -53,7 +53,7 @@ def field_names(node: Node) -> tuple[str, ...] | None:
     (('a', 'b', 'c'), None)
     """
     steps = _steps(node)
-    if all(step.type is NodeType.FIELD and not HOLE.search(step.value) for step in steps):
+    if all(step.type is NodeType.FIELD and not PLACEHOLDER.search(step.value) for step in steps):
         return tuple(step.value for step in steps)
     return None
 
@@ -110,7 +110,7 @@ class _Compiler:
         if node.type in _NEVER_MISSING:
             return run
 
-        def quiet(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def quiet(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             result = run(value, runtime, placeholders)
             return None if result.__class__ is Missing else result
 
@@ -119,21 +119,21 @@ class _Compiler:
     # --- values -----------------------------------------------------------------------------------------------------
 
     def current(self, _node: Node) -> Run:
-        return lambda value, _runtime, _holes: whole(value)
+        return lambda value, _runtime, _placeholders: whole(value)
 
     def literal(self, node: Node) -> Run:
         constant = node.value
         fill = filler(constant)
         if fill is None:
-            return lambda _value, _runtime, _holes: constant
+            return lambda _value, _runtime, _placeholders: constant
         return lambda _value, runtime, placeholders: fill(runtime, placeholders)
 
     def field(self, node: Node) -> Run:
-        if not HOLE.search(node.value):
+        if not PLACEHOLDER.search(node.value):
             return chain((node.value,))
         fill = text_filler(node.value)
 
-        def field(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def field(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             return walk_fields(value, (fill(runtime, placeholders),), is_data=True)
 
         return field
@@ -143,13 +143,13 @@ class _Compiler:
             number = number_filler(node.value)
             return lambda value, runtime, placeholders: item_at(value, number(runtime, placeholders))
         constant: int = node.value
-        return lambda value, _runtime, _holes: item_at(value, constant)
+        return lambda value, _runtime, _placeholders: item_at(value, constant)
 
     def slice(self, node: Node) -> Run:
         written: SliceParts = node.value
         parts = [number_filler(part) if isinstance(part, str) else part for part in written]
 
-        def slice_list(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def slice_list(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             if not isinstance(value, list):
                 return None
             start, stop, step = (part(runtime, placeholders) if callable(part) else part for part in parts)
@@ -165,7 +165,7 @@ class _Compiler:
         names: list[str] = []
         runs: list[Run] = []
         for step in _steps(node):
-            if step.type is NodeType.FIELD and not HOLE.search(step.value):
+            if step.type is NodeType.FIELD and not PLACEHOLDER.search(step.value):
                 names.append(step.value)
                 continue
             if names:
@@ -181,7 +181,7 @@ class _Compiler:
     def flatten(self, node: Node) -> Run:
         left = self.quiet(node.children[0])
 
-        def flatten(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def flatten(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             try:
                 items = left(value, runtime, placeholders)
             except ABSORBED:
@@ -205,7 +205,7 @@ class _Compiler:
         left = self.quiet(node.children[0])
         project = self.projector(node.children[1])
 
-        def projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def projection(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             items = left(value, runtime, placeholders)
             if not isinstance(items, list):
                 return None
@@ -219,19 +219,19 @@ class _Compiler:
         flatten = self.flatten(node.children[0])
         project = self.projector(node.children[1])
 
-        def flat_projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def flat_projection(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             items = flatten(value, runtime, placeholders)
             return None if items is None else project(items, runtime, placeholders)
 
         return flat_projection
 
-    def projector(self, right: Node) -> Callable[[list[JSON], Runtime, Holes], list[JSON]]:
+    def projector(self, right: Node) -> Callable[[list[JSON], Runtime, PlaceholderValues], list[JSON]]:
         """Compile the right side of a projection over a list; null results are dropped."""
         if right.type is NodeType.IDENTITY:
-            return lambda items, _runtime, _holes: [item for item in items if item is not None]
+            return lambda items, _runtime, _placeholders: [item for item in items if item is not None]
         run = self.quiet(right)
 
-        def project(items: list[JSON], runtime: Runtime, placeholders: Holes) -> list[JSON]:
+        def project(items: list[JSON], runtime: Runtime, placeholders: PlaceholderValues) -> list[JSON]:
             return [result for item in items if (result := run(item, runtime, placeholders)) is not None]
 
         return project
@@ -240,7 +240,7 @@ class _Compiler:
         left, condition = self.quiet(node.children[0]), self.quiet(node.children[2])
         project = self.projector(node.children[1])
 
-        def filter_projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def filter_projection(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             try:
                 items = left(value, runtime, placeholders)
             except ABSORBED:
@@ -261,7 +261,7 @@ class _Compiler:
         left = self.quiet(node.children[0])
         project = self.projector(node.children[1])
 
-        def value_projection(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def value_projection(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             try:
                 items = whole(left(value, runtime, placeholders))
             except ABSORBED:
@@ -284,7 +284,7 @@ class _Compiler:
         if node.value in _EQUALITIES:
             wanted = _EQUALITIES[node.value]
 
-            def equality(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            def equality(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
                 return (
                     same(left(value, runtime, placeholders), right(value, runtime, placeholders), runtime.budget)
                     is wanted
@@ -293,7 +293,7 @@ class _Compiler:
             return equality
         compare = _ORDERS[node.value]
 
-        def comparator(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def comparator(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             return compare(left(value, runtime, placeholders), right(value, runtime, placeholders))
 
         return comparator
@@ -301,7 +301,7 @@ class _Compiler:
     def either(self, node: Node) -> Run:
         *runs, last = (self.quiet(operand) for operand in _operands(node))
 
-        def either(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def either(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             for run in runs:
                 result = run(value, runtime, placeholders)
                 if not is_false(result):
@@ -314,7 +314,7 @@ class _Compiler:
         operands = _operands(node)
         runs, last = [self.quiet(operand) for operand in operands[:-1]], self.loud(operands[-1])
 
-        def both(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def both(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             for run in runs:
                 result = run(value, runtime, placeholders)
                 if is_false(result):
@@ -330,7 +330,7 @@ class _Compiler:
     def pipe(self, node: Node) -> Run:
         runs = tuple(self.quiet(operand) for operand in _operands(node))
 
-        def pipe(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def pipe(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             for run in runs:
                 value = run(value, runtime, placeholders)
             return value
@@ -343,7 +343,7 @@ class _Compiler:
         runs = tuple(self.quiet(child) for child in node.children)
         measured = self.measured
 
-        def multi_select_list(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def multi_select_list(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             if value is None:
                 return None
             runtime.budget.charge_steps()
@@ -358,7 +358,7 @@ class _Compiler:
         members = tuple((compile_key(child.value), self.quiet(child.children[0])) for child in node.children)
         measured = self.measured
 
-        def multi_select_hash(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def multi_select_hash(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             if value is None:
                 return None
             runtime.budget.charge_steps()
@@ -373,7 +373,7 @@ class _Compiler:
         return multi_select_hash
 
     def expression_reference(self, _node: Node) -> Run:
-        def expression_reference(_value: JSON, _runtime: Runtime, _holes: Holes) -> JSON:
+        def expression_reference(_value: JSON, _runtime: Runtime, _placeholders: PlaceholderValues) -> JSON:
             raise EvaluationError("an expression reference may only be an argument of a function")
 
         return expression_reference
@@ -384,7 +384,7 @@ class _Compiler:
         if function is None:
             unknown = f"unknown function: {node.value}"
 
-            def fail(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+            def fail(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
                 for argument in arguments:
                     argument(value, runtime, placeholders)
                 raise EvaluationError(unknown)
@@ -392,7 +392,7 @@ class _Compiler:
             return fail
         invoke = function.call
 
-        def call(value: JSON, runtime: Runtime, placeholders: Holes) -> JSON:
+        def call(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             return invoke([argument(value, runtime, placeholders) for argument in arguments], runtime)
 
         return call
@@ -412,7 +412,7 @@ _LOUD: Final[dict[NodeType, Callable[[_Compiler, Node], Run]]] = {
     NodeType.FIELD: _Compiler.field,
     NodeType.FILTER_PROJECTION: _Compiler.filter_projection,
     NodeType.FLATTEN: _Compiler.flatten,
-    NodeType.IDENTITY: lambda _compiler, _node: lambda value, _runtime, _holes: value,
+    NodeType.IDENTITY: lambda _compiler, _node: lambda value, _runtime, _placeholders: value,
     NodeType.INDEX: _Compiler.index,
     NodeType.INDEX_EXPRESSION: _Compiler.steps,
     NodeType.LITERAL: _Compiler.literal,

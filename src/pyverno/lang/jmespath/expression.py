@@ -14,8 +14,8 @@ from pyverno.lang.jmespath.ast import Node, NodeType
 from pyverno.lang.jmespath.compiler import compile_node, field_names
 from pyverno.lang.jmespath.functions import FUNCTIONS
 from pyverno.lang.jmespath.parser import parse
-from pyverno.lang.jmespath.tokens import HOLE
-from pyverno.lang.jmespath.values import Holes, Missing, Run
+from pyverno.lang.jmespath.tokens import PLACEHOLDER
+from pyverno.lang.jmespath.values import Missing, PlaceholderValues, Run
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, field
 
@@ -45,7 +45,7 @@ class Expression:
     chain: tuple[str, ...] | None = field(compare=False, repr=False)
     _run: Run = field(compare=False, repr=False)
 
-    def evaluate(self, data: JSON, runtime: Runtime, placeholders: Holes = ()) -> JSON:
+    def evaluate(self, data: JSON, runtime: Runtime, placeholders: PlaceholderValues = ()) -> JSON:
         """Return the expression's value on a document.
 
         `data` is a JSON value or a dict subclass that loads lazily by `__missing__` (and offers `materialise()`);
@@ -106,7 +106,7 @@ def _names(node: Node) -> tuple[frozenset[str], frozenset[str]]:
         if kind is NodeType.FUNCTION:
             functions.add(current.value)
         elif kind is NodeType.FIELD and at_root:
-            roots.add(EVERYTHING if HOLE.search(current.value) else current.value)
+            roots.add(EVERYTHING if PLACEHOLDER.search(current.value) else current.value)
         elif kind in (NodeType.CURRENT, NodeType.IDENTITY) and at_root:
             roots.add(EVERYTHING)
         if kind is NodeType.EXPREF:

@@ -10,12 +10,12 @@ from typing import Final
 
 from pyverno.errors import DocumentError, ExpressionSyntaxError
 from pyverno.kube.json import decode
-from pyverno.lang.jmespath.tokens import HOLE_END, HOLE_START, Token, TokenType
+from pyverno.lang.jmespath.tokens import PLACEHOLDER_END, PLACEHOLDER_START, Token, TokenType
 from pyverno.lazyregex import regex
 
 __all__ = ["tokenize"]
 
-_HOLE: Final = f"{HOLE_START}[0-9]{{1,6}}{HOLE_END}"
+_HOLE: Final = f"{PLACEHOLDER_START}[0-9]{{1,6}}{PLACEHOLDER_END}"
 _SCANNER: Final = regex(
     rf"""
       (?P<space>[ \t\n\r]+)

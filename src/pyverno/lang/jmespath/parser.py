@@ -14,16 +14,16 @@ from pyverno.errors import DocumentError, ExpressionSyntaxError
 from pyverno.kube.json import JSON, decode
 from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
 from pyverno.lang.jmespath.lexer import tokenize
-from pyverno.lang.jmespath.tokens import BINDING_POWERS, HOLE, HOLE_END, Token, TokenType
+from pyverno.lang.jmespath.tokens import BINDING_POWERS, PLACEHOLDER, PLACEHOLDER_END, Token, TokenType
 from pyverno.lazyregex import regex
 
-__all__ = ["BARE_HOLE", "MAX_DEPTH", "parse"]
+__all__ = ["BARE_PLACEHOLDER", "MAX_DEPTH", "parse"]
 
 MAX_DEPTH: Final = 64
 """How many levels of parentheses, functions, projections and selections may nest."""
 
 BARE_MARK: Final = "\ue002"
-BARE_HOLE: Final = regex(BARE_MARK + r"([0-9]{1,6})" + HOLE_END)
+BARE_PLACEHOLDER: Final = regex(BARE_MARK + r"([0-9]{1,6})" + PLACEHOLDER_END)
 """A placeholder that stood outside of the texts of a JSON literal, as the whole text of a string."""
 
 # Chains of these grow to the left without nesting: the compiler runs them in one loop.
@@ -121,7 +121,7 @@ class _Parser:
     def json_literal(self, token: Token) -> Node:
         text = token.value
         try:
-            value = decode(_mark_bare_holes(text) if HOLE.search(text) else text)
+            value = decode(_mark_bare_placeholders(text) if PLACEHOLDER.search(text) else text)
         except DocumentError as error:
             raise ExpressionSyntaxError(error.message, offset=token.position) from error
         return self.node(NodeType.LITERAL, value)
@@ -214,7 +214,7 @@ class _Parser:
         return self.node(NodeType.COMPARATOR, token.type.value, (left, right))
 
     def call(self, left: Node, token: Token) -> Node:
-        if left.type is not NodeType.FIELD or HOLE.search(left.value):
+        if left.type is not NodeType.FIELD or PLACEHOLDER.search(left.value):
             # the fork runs into an internal failure here, or takes a literal's text as the name
             raise self.error(f"Unexpected token: {token.type.value}", token)
         arguments: list[Node] = []
@@ -346,11 +346,11 @@ _BINARY: Final = {TokenType.PIPE: NodeType.PIPE, TokenType.OR: NodeType.OR, Toke
 
 
 def _is_hole(token: Token) -> bool:
-    return token.type is TokenType.UNQUOTED_IDENTIFIER and HOLE.fullmatch(token.value) is not None
+    return token.type is TokenType.UNQUOTED_IDENTIFIER and PLACEHOLDER.fullmatch(token.value) is not None
 
 
-def _mark_bare_holes(text: str) -> str:
+def _mark_bare_placeholders(text: str) -> str:
     """Quote every placeholder outside the texts of a JSON literal; its first mark distinguishes it from other texts."""
     parts = re.split(r'("(?:\\.|[^"\\])*")', text)
-    parts[::2] = [HOLE.sub(f'"{BARE_MARK}\\1{HOLE_END}"', part) for part in parts[::2]]
+    parts[::2] = [PLACEHOLDER.sub(f'"{BARE_MARK}\\1{PLACEHOLDER_END}"', part) for part in parts[::2]]
     return "".join(parts)

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 
 from pyverno.lazyregex import regex
 
-__all__ = ["BINDING_POWERS", "HOLE", "HOLE_END", "HOLE_START", "Token", "TokenType"]
+__all__ = ["BINDING_POWERS", "PLACEHOLDER", "PLACEHOLDER_END", "PLACEHOLDER_START", "Token", "TokenType"]
 
-HOLE_START: Final = "\ue000"
-HOLE_END: Final = "\ue001"
-HOLE: Final = regex(HOLE_START + r"([0-9]{1,6})" + HOLE_END)
+PLACEHOLDER_START: Final = "\ue000"
+PLACEHOLDER_END: Final = "\ue001"
+PLACEHOLDER: Final = regex(PLACEHOLDER_START + r"([0-9]{1,6})" + PLACEHOLDER_END)
 """One placeholder inside a text; group 1 is its index."""
 
 

@@ -10,12 +10,12 @@ from pyverno.kube.json import JSON, encode
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.value import dataclass
 
-__all__ = ["ExpRef", "Holes", "Missing", "Run", "check_size", "is_false", "text_of", "whole"]
+__all__ = ["ExpRef", "Missing", "PlaceholderValues", "Run", "check_size", "is_false", "text_of", "whole"]
 
-Holes: TypeAlias = Sequence[JSON]
+PlaceholderValues: TypeAlias = Sequence[JSON]
 """The values of an expression's placeholders, by index."""
 
-Run: TypeAlias = Callable[[JSON, Runtime, Holes], JSON]
+Run: TypeAlias = Callable[[JSON, Runtime, PlaceholderValues], JSON]
 """A compiled node: from the current value to the result, which is a `Missing` when a map lacks the key."""
 
 
@@ -35,7 +35,7 @@ class ExpRef:
 
     run: Run
     runtime: Runtime
-    placeholders: Holes
+    placeholders: PlaceholderValues
 
     def __call__(self, value: JSON) -> JSON:
         """Return the expression's result on a value; a missing key gives None."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pyverno.kube.json import JSON
 from pyverno.lang.template.location import join_path
-from pyverno.lang.template.syntax import HOLE, MAX_ROUNDS, PRIVATE, VARIABLE, split_expression
+from pyverno.lang.template.syntax import MAX_ROUNDS, PLACEHOLDER, PRIVATE, VARIABLE, split_expression
 
 __all__ = ["find_offset", "find_outer_offset", "find_steps"]
 
@@ -133,9 +133,9 @@ def _replace(current: str, positions: _Positions, count: int) -> tuple[str, _Pos
     position = 0
     for match in VARIABLE.finditer(current):
         start, end = match.span(2)
-        hole = f"\ue000{count}\ue001"
-        pieces += (current[position:start], hole)
-        kept += [*positions[position:start], *([positions[start]] * len(hole))]
+        placeholder = f"\ue000{count}\ue001"
+        pieces += (current[position:start], placeholder)
+        kept += [*positions[position:start], *([positions[start]] * len(placeholder))]
         position, count = end, count + 1
     return "".join((*pieces, current[position:])), [*kept, *positions[position:]], count
 
@@ -144,7 +144,7 @@ def _renumber(text: str, positions: _Positions) -> list[int]:
     """Return the positions of a text whose placeholders are numbered from 0, as those of an expression are."""
     result: list[int] = []
     position = 0
-    for number, match in enumerate(HOLE.finditer(text)):
+    for number, match in enumerate(PLACEHOLDER.finditer(text)):
         result += positions[position : match.start()]
         result += [positions[match.start()]] * len(f"\ue000{number}\ue001")
         position = match.end()

@@ -19,7 +19,7 @@ from pyverno.errors import (
 from pyverno.kube.json import JSON
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lang.template.location import place_expression, shown_path
-from pyverno.lang.template.syntax import HOLE, Occurrence
+from pyverno.lang.template.syntax import PLACEHOLDER, Occurrence
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def compile_query(text: str, source: str = "", *, is_data: bool = False) -> Quer
     try:
         return Query(text, parse_expression(text) if is_data else compile_expression(text), source=source)
     except (ExpressionSyntaxError, EvaluationError) as error:
-        problem = HOLE.sub("…", f"incorrect query {source}: {error.message}")
+        problem = PLACEHOLDER.sub("…", f"incorrect query {source}: {error.message}")
         offset = error.offset if isinstance(error, ExpressionSyntaxError) else 0
         return Query(text, None, problem, source, offset)
 

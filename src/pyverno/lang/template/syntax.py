@@ -32,9 +32,9 @@ MAX_ROUNDS = 16
 # and keep it linear.
 VARIABLE = regex(r"(^|[^\\])(\{\{(?:\{[^{}]*+\}|[^{}]++)*+\}\})")
 
-# A placeholder is a placeholder for a value, as `lang.jmespath` reads it: U+E000, a number, U+E001.
+# A placeholder stands for a value, as `lang.jmespath` reads it: U+E000, a number, U+E001.
 _OPEN, _CLOSE = "\ue000", "\ue001"
-HOLE = regex(f"{_OPEN}([0-9]+){_CLOSE}")
+PLACEHOLDER = regex(f"{_OPEN}([0-9]+){_CLOSE}")
 PRIVATE = regex(f"[{_OPEN}{_CLOSE}]")
 
 
@@ -172,8 +172,8 @@ def _occurrence(variable: str, earlier: list[Occurrence]) -> Occurrence:
         numbers.append(int(match[1]))
         return f"{_OPEN}{len(numbers) - 1}{_CLOSE}"
 
-    source = HOLE.sub(lambda match: _source(earlier[int(match[1])]), text)
-    return Occurrence(HOLE.sub(renumber, text), tuple(numbers), source, is_shallow)
+    source = PLACEHOLDER.sub(lambda match: _source(earlier[int(match[1])]), text)
+    return Occurrence(PLACEHOLDER.sub(renumber, text), tuple(numbers), source, is_shallow)
 
 
 def _source(occurrence: Occurrence) -> str:
@@ -184,7 +184,7 @@ def _source(occurrence: Occurrence) -> str:
 
 def _parts(text: str) -> tuple[str | int, ...]:
     parts: list[str | int] = []
-    for index, piece in enumerate(HOLE.split(text)):
+    for index, piece in enumerate(PLACEHOLDER.split(text)):
         if index % 2:
             parts.append(int(piece))
         elif piece:

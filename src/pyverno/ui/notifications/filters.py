@@ -5,7 +5,8 @@ A result of the cluster itself passes Policy Reporter's `namespaces`, as there; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -30,14 +31,9 @@ class _Rule:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
-    def admits(self, value: str) -> bool:
-        is_included = not self.include or any(match(pattern, value) for pattern in self.include)
-        return is_included and not any(match(pattern, value) for pattern in self.exclude)
-
-    def admits_labels(self, labels: Mapping[str, str]) -> bool:
-        """Return whether `key:pattern` fits a label; a key alone fits each of its values."""
-        is_included = not self.include or any(_has_label(text, labels) for text in self.include)
-        return is_included and not any(_has_label(text, labels) for text in self.exclude)
+    def admits(self, fits: Callable[[str], bool]) -> bool:
+        """Return whether a pattern of `include` fits, if there is one, and no pattern of `exclude` does."""
+        return (not self.include or any(map(fits, self.include))) and not any(map(fits, self.exclude))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +58,7 @@ class NoticeFilter:
             if not found.severity or SEVERITIES.index(found.severity) > most:
                 return False
         values = {
+            "namespaces": ref.namespace,
             "status": status,
             "severities": found.severity,
             "policies": found.policy,
@@ -69,13 +66,10 @@ class NoticeFilter:
             "kinds": ref.kind,
         }
         for name, rule in self.rules.items():
-            if name == "reportLabels":
-                is_chosen = rule.admits_labels(labels)
-            elif name == "namespaces":
-                is_chosen = not ref.namespace or rule.admits(ref.namespace)
-            else:
-                is_chosen = rule.admits(values[name])
-            if not is_chosen:
+            if name == "namespaces" and not ref.namespace:
+                continue
+            fits_one = partial(_has_label, labels) if name == "reportLabels" else partial(_matches, values[name])
+            if not rule.admits(fits_one):
                 return False
         return self._is_selected(result, status, cluster, labels)
 
@@ -164,7 +158,12 @@ def _selector(value: JSON) -> LabelTest:
         raise UsageError(f"`filter.namespaces.selector` is wrong: {error.message}") from error
 
 
-def _has_label(text: str, labels: Mapping[str, str]) -> bool:
+def _matches(value: str, pattern: str) -> bool:
+    return match(pattern, value)
+
+
+def _has_label(labels: Mapping[str, str], text: str) -> bool:
+    """Return whether `key:pattern` fits a label; a key alone fits each of its values."""
     key, _, pattern = text.partition(":")
     value = labels.get(key.strip())
     return value is not None and match(pattern.strip() or "*", value)

@@ -154,7 +154,7 @@ class _Texts:
                 self.add(UsageError(error.message, location=document.location(())), name)
         return found
 
-    def companion(self, name: str, read: Callable[[Document], _T]) -> _T | None:
+    def single(self, name: str, read: Callable[[Document], _T]) -> _T | None:
         """Return the content of a text with one document; None when it is empty or invalid."""
         documents = self.documents(name)
         try:
@@ -189,7 +189,7 @@ def review_texts(request: JSONObject) -> JSONObject:
     old = {_key(manifest): manifest for _, manifest in texts.objects("oldResources", kinds)}
     own = [manifest for _, manifest in resources]
     others = [manifest for _, manifest in texts.objects("clusterResources", kinds)]
-    context = texts.companion("context", read_context)
+    context = texts.single("context", read_context)
     if context is not None:
         others.extend(normalise(each, kinds) for each in context.resources)
     session = Session.open(
@@ -198,8 +198,8 @@ def review_texts(request: JSONObject) -> JSONObject:
         objects=ObjectStore([*own, *others], kinds),
         images=() if context is None else context.images,
         namespaces=[*own, *others],
-        values=texts.companion("values", read_values),
-        user=texts.companion("userInfo", read_user_info),
+        values=texts.single("values", read_values),
+        user=texts.single("userInfo", read_user_info),
         kinds=kinds,
     )
     reviews: list[JSONObject] = []

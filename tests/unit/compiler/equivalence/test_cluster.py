@@ -9,7 +9,7 @@ import pytest
 from pyverno.cli.migrate.certificate import Settings
 from pyverno.cli.migrate.conversion import convert_document
 from pyverno.compiler.equivalence.cluster import cluster_objects, cluster_reads
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
@@ -40,7 +40,7 @@ def test_some_namespaces_hold_objects_and_some_hold_none() -> None:
     """Given objects stand in for generated ones of the same name."""
     reads = cluster_reads([{"spec": {"apiCall": {"urlPath": "/api/v1/namespaces/{{ request.namespace }}/secrets"}}}])
     given: JSONObject = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "secret-0", "namespace": "team-a"}}
-    found = cluster_objects(reads, material_of([]), admission(), [{**given, "type": "example.com/own"}])
+    found = cluster_objects(reads, vocabulary_of([]), admission(), [{**given, "type": "example.com/own"}])
     counts = [sum(each["metadata"]["namespace"] == name for each in found) for name in ("default", "team-a", "prod")]
     assert [0, 1, 3] == counts
     assert ["example.com/own"] == [each["type"] for each in found if each["metadata"]["namespace"] == "team-a"]

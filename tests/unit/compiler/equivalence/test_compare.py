@@ -8,7 +8,7 @@ import pytest
 
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.compare import Comparison, Pair, compare
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.engine.engine import Engine
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation
@@ -58,7 +58,7 @@ def run(
         engines.append(Engine(PolicySet(compilation.policies)))
     return compare(
         Pair(*engines, admit=(lambda body: body) if admits else (lambda _: None)),
-        material_of(document.value for documents in sides for document in documents),
+        vocabulary_of(document.value for documents in sides for document in documents),
         seeds=seeds,
         count=count,
         operations=operations or (Operation.CREATE,),

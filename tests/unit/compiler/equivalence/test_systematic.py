@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyverno.compiler.equivalence.material import Material, material_of
 from pyverno.compiler.equivalence.systematic import plain_object, systematic_objects
+from pyverno.compiler.equivalence.vocabulary import Vocabulary, vocabulary_of
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.policy.kinds import KNOWN_KINDS
@@ -29,9 +29,9 @@ def policy(key: str, value: JSON) -> JSONObject:
     }
 
 
-def objects(material: Material) -> list[JSONObject]:
+def objects(vocabulary: Vocabulary) -> list[JSONObject]:
     """Return the systematic Pods."""
-    return [*systematic_objects(material, POD, schema_set())]
+    return [*systematic_objects(vocabulary, POD, schema_set())]
 
 
 def at(body: JSON, *steps: str | int) -> JSON:
@@ -48,14 +48,14 @@ def at(body: JSON, *steps: str | int) -> JSON:
 
 def test_labels_that_are_read_get_the_values_beside_the_constant() -> None:
     """The key comes from the expression, the values from both sides of the boundary."""
-    found = objects(material_of([policy("{{ request.object.metadata.labels.size || '' }}", "1Gi")]))
+    found = objects(vocabulary_of([policy("{{ request.object.metadata.labels.size || '' }}", "1Gi")]))
     values = {at(each, "metadata", "labels", "size") for each in found}
     assert values >= {"1Gi", "0Gi", "2Gi", "1024Mi", "", "x"}
 
 
 def test_a_value_of_a_container_is_in_every_list_of_containers() -> None:
     """First and second container, init containers, ephemeral containers."""
-    found = objects(material_of([policy("{{ request.object.spec.containers[].image }}", "nginx")]))
+    found = objects(vocabulary_of([policy("{{ request.object.spec.containers[].image }}", "nginx")]))
     places = (
         ("containers", 0, "image"),
         ("containers", 1, "image"),
@@ -70,18 +70,18 @@ def test_fields_of_one_element_are_set_together() -> None:
     """A condition on kind and name of a subject is met by neither alone."""
     binding = KNOWN_KINDS.by_kind("RoleBinding")[0]
     key = "{{ length((request.object.subjects || `[]`)[?kind == 'Group' && name == 'system:masters']) > `0` }}"
-    found = systematic_objects(material_of([policy(key, value=True)]), binding, schema_set())
+    found = systematic_objects(vocabulary_of([policy(key, value=True)]), binding, schema_set())
     subjects = [at(each, "subjects", 0) for each in found]
     assert {"kind": "Group", "name": "system:masters"} in subjects
 
 
 def test_words_of_the_policy_are_no_values() -> None:
     """Operators, messages and names of kinds never become values of fields."""
-    material = material_of([policy("{{ request.object.metadata.labels.a }}", "b")])
-    assert {"Equals", "m", "Pod", "r"}.isdisjoint({str(each) for each in material.constants})
+    vocabulary = vocabulary_of([policy("{{ request.object.metadata.labels.a }}", "b")])
+    assert {"Equals", "m", "Pod", "r"}.isdisjoint({str(each) for each in vocabulary.constants})
 
 
 def test_a_kind_without_a_schema_gives_the_plain_object_alone() -> None:
     """Custom kinds are known by name only."""
-    material = material_of([policy("{{ request.object.spec.a }}", 1)])
-    assert [plain_object(POD)] == [*systematic_objects(material, POD, schema_set().__class__("", {}, {}))]
+    vocabulary = vocabulary_of([policy("{{ request.object.spec.a }}", 1)])
+    assert [plain_object(POD)] == [*systematic_objects(vocabulary, POD, schema_set().__class__("", {}, {}))]

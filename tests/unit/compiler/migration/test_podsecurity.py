@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyverno.compiler.equivalence.compare import Pair, compare
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.compiler.migration.outcome import UnconvertibleError
 from pyverno.compiler.migration.podsecurity import all_containers, pod_security_tests
 from pyverno.compiler.migration.schema import SchemaBook
@@ -176,7 +176,7 @@ def test_every_check_of_the_standards_decides_in_cel_as_before(rule: JSONObject,
     old, new = policies(rule)
     assert count == len(new["spec"]["validations"])
     pair = Pair(engine_of(old), engine_of(new), admission())
-    found = compare(pair, material_of([old, new]), seeds=SEEDS, count=0)
+    found = compare(pair, vocabulary_of([old, new]), seeds=SEEDS, count=0)
     assert None is found.counterexample
     assert () == tuple(found.blind)
 

@@ -151,28 +151,28 @@ def test_an_error_of_a_lazy_root_comes_through():
         evaluate("broken.x || 'd'", Lazy())
 
 
-HOLE = "\ue0000\ue001"
+PLACEHOLDER = "\ue0000\ue001"
 SECOND = "\ue0001\ue001"
 
 
 @pytest.mark.parametrize(
     ("text", "placeholders", "expected"),
     [
-        (f"d.{HOLE}", ("key1",), "deep"),
-        (f"d.key{HOLE}", (1,), "deep"),
-        (f'd."{HOLE}"', ("key1",), "deep"),
-        (f'd."a{HOLE}"', ('"b',), "quote"),
-        (f"l[{HOLE}]", (1,), "b"),
-        (f"l[{HOLE}:{SECOND}]", (0, 1), ["a"]),
-        (f"l[-1:{HOLE}]", ("9",), ["b"]),
-        (f"'x{HOLE}y'", ("' || 'z",), "x' || 'zy"),
-        (f"'{HOLE}'", ({"a": 1},), '{"a":1}'),
-        (f'`"x{HOLE}"`', ('", "b',), 'x", "b'),
-        (f"`{HOLE}`", ([1, "a"],), [1, "a"]),
-        (f"`{HOLE}`", ("5",), 5),
-        (f'`{{"{HOLE}": [{SECOND}, 2]}}`', ("k", None), {"k": [None, 2]}),
-        (f"{{{HOLE}: l[0]}}", ("k",), {"k": "a"}),
-        (f"{HOLE}.key1", ("d",), "deep"),
+        (f"d.{PLACEHOLDER}", ("key1",), "deep"),
+        (f"d.key{PLACEHOLDER}", (1,), "deep"),
+        (f'd."{PLACEHOLDER}"', ("key1",), "deep"),
+        (f'd."a{PLACEHOLDER}"', ('"b',), "quote"),
+        (f"l[{PLACEHOLDER}]", (1,), "b"),
+        (f"l[{PLACEHOLDER}:{SECOND}]", (0, 1), ["a"]),
+        (f"l[-1:{PLACEHOLDER}]", ("9",), ["b"]),
+        (f"'x{PLACEHOLDER}y'", ("' || 'z",), "x' || 'zy"),
+        (f"'{PLACEHOLDER}'", ({"a": 1},), '{"a":1}'),
+        (f'`"x{PLACEHOLDER}"`', ('", "b',), 'x", "b'),
+        (f"`{PLACEHOLDER}`", ([1, "a"],), [1, "a"]),
+        (f"`{PLACEHOLDER}`", ("5",), 5),
+        (f'`{{"{PLACEHOLDER}": [{SECOND}, 2]}}`', ("k", None), {"k": [None, 2]}),
+        (f"{{{PLACEHOLDER}: l[0]}}", ("k",), {"k": "a"}),
+        (f"{PLACEHOLDER}.key1", ("d",), "deep"),
     ],
 )
 def test_the_value_of_a_hole_is_data_in_every_place(text, placeholders, expected):
@@ -184,10 +184,10 @@ def test_the_value_of_a_hole_is_data_in_every_place(text, placeholders, expected
 @pytest.mark.parametrize(
     ("text", "placeholders", "error"),
     [
-        (f"{HOLE}", ("a.b",), 'Unknown key "a.b" in path'),
-        (f"{HOLE}", ("keys(@)",), 'Unknown key "keys(@)" in path'),
-        (f"l[{HOLE}]", ("*",), "an index must be a whole number but got: *"),
-        (f"'{HOLE}'", (), "no value was given for the nested variable 0"),
+        (f"{PLACEHOLDER}", ("a.b",), 'Unknown key "a.b" in path'),
+        (f"{PLACEHOLDER}", ("keys(@)",), 'Unknown key "keys(@)" in path'),
+        (f"l[{PLACEHOLDER}]", ("*",), "an index must be a whole number but got: *"),
+        (f"'{PLACEHOLDER}'", (), "no value was given for the nested variable 0"),
     ],
 )
 def test_the_value_of_a_hole_is_never_parsed_as_an_expression(text, placeholders, error):

@@ -11,7 +11,7 @@ from pyverno.lang.template import compile_template
 from pyverno.lang.template.expression_text import compile_expression_text
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.lang.template.positions import find_offset, find_steps
-from pyverno.lang.template.syntax import HOLE, parse_string
+from pyverno.lang.template.syntax import PLACEHOLDER, parse_string
 
 _PIECES = st.sampled_from(
     ("{{", "}}", "a", " ", "- ", "{{ b }}", "{{- c }}", "{{d}}", "\\{{", "'x'", ".y", "\ue000", "\n")
@@ -24,7 +24,9 @@ def test_every_character_of_an_expression_is_found_in_its_text(text: str) -> Non
     for number, occurrence in enumerate(parse_string(text).occurrences):
         if occurrence.constant is not None or not occurrence.text:
             continue
-        placeholders = {index for hole in HOLE.finditer(occurrence.text) for index in range(*hole.span())}
+        placeholders = {
+            index for placeholder in PLACEHOLDER.finditer(occurrence.text) for index in range(*placeholder.span())
+        }
         written = [index for index in range(len(occurrence.text)) if index not in placeholders]
         found = "".join(text[find_offset(text, number, index)] for index in written)
         assert found == "".join(occurrence.text[index] for index in written)

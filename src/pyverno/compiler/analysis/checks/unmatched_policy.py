@@ -18,7 +18,7 @@ from typing import Final
 
 from pyverno.compiler.analysis.finding import Observation, Witness
 from pyverno.compiler.analysis.workspace import USER, Workspace, title_of
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.engine.request import Operation, Request
 from pyverno.engine.rule import CompiledPolicy, CompiledRule
 from pyverno.kube.json import JSONObject
@@ -39,7 +39,7 @@ def check(workspace: Workspace) -> Iterator[Observation]:
             continue
         objects, what = given, "given objects"
         if not given:
-            kinds = {info.kind for info in material_of([item.document.value]).kinds}
+            kinds = {info.kind for info in vocabulary_of([item.document.value]).kinds}
             named = [body for body in population.objects if body.get("kind") in kinds]
             objects = (*named, *population.renamed(item.document.value, named))
             what = "objects of its kinds"

@@ -30,7 +30,7 @@ from pyverno.compiler.migration.text import (
 )
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.ast import Node, NodeType
-from pyverno.lang.jmespath.tokens import HOLE
+from pyverno.lang.jmespath.tokens import PLACEHOLDER
 from pyverno.value import replace
 
 __all__ = ["CHAIN", "PathTranslator", "steps_of"]
@@ -43,11 +43,11 @@ _WORDS: Final = frozenset({"in", "as", "object", "oldObject", "request", "variab
 class PathTranslator(ABC):
     """Translates paths; `path` is the field of the policy that the expression stands in, for refusals."""
 
-    def __init__(self, names: Names, path: str, holes: tuple[Value, ...] = ()) -> None:
+    def __init__(self, names: Names, path: str, placeholders: tuple[Value, ...] = ()) -> None:
         """Take the names of the expression, and the values of the variables that are nested in its text."""
         self.names = names
         self.path = path
-        self.holes = holes
+        self.placeholders = placeholders
         self.taken = set(names.taken)
 
     def refuse(self, code: str, reason: str, advice: str = "write the expression by hand") -> UnconvertibleError:
@@ -66,9 +66,9 @@ class PathTranslator(ABC):
 
     def literal(self, node: Node, _current: Value | None) -> Value:
         """Return a literal."""
-        if isinstance(node.value, str) and HOLE.search(node.value):
+        if isinstance(node.value, str) and PLACEHOLDER.search(node.value):
             return self.text_with_holes(node.value)
-        if _has_holes(node.value):
+        if _has_placeholders(node.value):
             raise self.refuse("variable-in-literal", "a literal with a variable inside")
         return constant(node.value)
 
@@ -77,9 +77,9 @@ class PathTranslator(ABC):
         from pyverno.compiler.migration.expressions.concatenation import concatenated
 
         pieces: list[str | Value] = []
-        for index, piece in enumerate(HOLE.split(text)):
+        for index, piece in enumerate(PLACEHOLDER.split(text)):
             if index % 2:
-                pieces.append(self.holes[int(piece)])
+                pieces.append(self.placeholders[int(piece)])
             elif piece:
                 pieces.append(piece)
         return concatenated(pieces, self.path)
@@ -90,7 +90,7 @@ class PathTranslator(ABC):
         if current is None:
             names = []
             for step in steps:
-                if step.type is not NodeType.FIELD or HOLE.search(step.value):
+                if step.type is not NodeType.FIELD or PLACEHOLDER.search(step.value):
                     break
                 names.append(step.value)
             if not names:
@@ -117,7 +117,7 @@ class PathTranslator(ABC):
         if current is None:
             return self.chain(node, current)
         name: str = node.value
-        if HOLE.search(name):
+        if PLACEHOLDER.search(name):
             key = self.text_with_holes(name)
             return self.entry(current, key)
         if current.is_null or current.is_constant:
@@ -257,12 +257,12 @@ def _cel_type(schema: Schema) -> CelType:
     return Reference("x", schema).type
 
 
-def _has_holes(value: JSON) -> bool:
+def _has_placeholders(value: JSON) -> bool:
     match value:
         case str():
-            return bool(HOLE.search(value))
+            return bool(PLACEHOLDER.search(value))
         case list():
-            return any(map(_has_holes, value))
+            return any(map(_has_placeholders, value))
         case dict():
-            return any(HOLE.search(key) or _has_holes(each) for key, each in value.items())
+            return any(PLACEHOLDER.search(key) or _has_placeholders(each) for key, each in value.items())
     return False

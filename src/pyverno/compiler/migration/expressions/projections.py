@@ -29,7 +29,7 @@ from pyverno.compiler.migration.text import (
 )
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.ast import Node, NodeType
-from pyverno.lang.jmespath.tokens import HOLE
+from pyverno.lang.jmespath.tokens import PLACEHOLDER
 from pyverno.value import replace
 
 __all__ = ["ProjectionTranslator"]
@@ -248,7 +248,7 @@ def hint_of(node: Node) -> str:
     todo = [node]
     while todo:
         current = todo.pop()
-        if current.type is NodeType.FIELD and not HOLE.search(current.value):
+        if current.type is NodeType.FIELD and not PLACEHOLDER.search(current.value):
             last = current.value
             break
         if current.type in (NodeType.PIPE, NodeType.SUBEXPRESSION, NodeType.INDEX_EXPRESSION, *_PROJECTIONS):

@@ -49,9 +49,9 @@ def translate(document: JSON, names: Names, path: str) -> Value:
         if occurrence.constant is not None:
             values.append(constant(occurrence.constant))
             continue
-        holes = tuple(values[number] for number in occurrence.placeholders)
+        placeholders = tuple(values[number] for number in occurrence.placeholders)
         node = _parse(occurrence.text, path)
-        values.append(Translator(names, path, holes).loud(node))
+        values.append(Translator(names, path, placeholders).loud(node))
     if parsed.whole is not None:
         return values[parsed.whole]
     return concatenated([part if isinstance(part, str) else values[part] for part in parsed.parts], path)
@@ -62,10 +62,10 @@ def translate_query(text: str, names: Names, path: str, *, current: Value | None
 
     Variables in braces inside of it fill its placeholders. A missing field is null, unless it is `loud`.
     """
-    holes: list[Value] = []
+    placeholders: list[Value] = []
     if "{{" in text:
-        text, holes = _with_placeholders(text, names, path)
-    translator = Translator(names, path, tuple(holes))
+        text, placeholders = _with_placeholders(text, names, path)
+    translator = Translator(names, path, tuple(placeholders))
     node = _parse(text, path)
     return translator.loud(node, current) if loud else translator.quiet(node, current)
 
@@ -77,14 +77,14 @@ def _with_placeholders(text: str, names: Names, path: str) -> tuple[str, list[Va
             "nested-variables", path, "an expression that is computed", "write the expression by hand"
         )
     pieces: list[str] = []
-    holes: list[Value] = []
+    placeholders: list[Value] = []
     for part in parsed.parts:
         if isinstance(part, int):
-            pieces.append(f"\ue000{len(holes)}\ue001")
-            holes.append(Translator(names, path).loud(_parse(parsed.occurrences[part].text, path)))
+            pieces.append(f"\ue000{len(placeholders)}\ue001")
+            placeholders.append(Translator(names, path).loud(_parse(parsed.occurrences[part].text, path)))
         else:
             pieces.append(part)
-    return "".join(pieces), holes
+    return "".join(pieces), placeholders
 
 
 def _translate_list(items: list[JSON], names: Names, path: str) -> Value:

@@ -36,7 +36,7 @@ from pyverno.compiler.migration.text import (
     quote,
 )
 from pyverno.lang.jmespath.ast import Node, NodeType
-from pyverno.lang.jmespath.tokens import HOLE
+from pyverno.lang.jmespath.tokens import PLACEHOLDER
 from pyverno.value import replace
 
 __all__ = ["Translator"]
@@ -132,7 +132,7 @@ class Translator(ProjectionTranslator):
     def multi_select_hash(self, node: Node, current: Value | None) -> Value:
         """Return a map of values."""
         members = {child.value: self.quiet(child.children[0], current) for child in node.children}
-        if any(HOLE.search(name) for name in members):
+        if any(PLACEHOLDER.search(name) for name in members):
             raise self.refuse("computed-key", "a key that is computed")
         text = ", ".join(f"{quote(name)}: {part.or_value(literal(None)).text}" for name, part in members.items())
         present = TRUE if current is None else current.present

@@ -8,7 +8,7 @@ from typing import Final
 from pyverno.compiler.migration.inference.evidence import Evidence, type_of
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.ast import Node, NodeType
-from pyverno.lang.jmespath.tokens import HOLE
+from pyverno.lang.jmespath.tokens import PLACEHOLDER
 from pyverno.value import dataclass, field
 
 __all__ = ["NOTHING", "Places", "place_of", "read_query"]
@@ -90,7 +90,7 @@ def _current(_node: Node, current: Places) -> Places:
 
 
 def _field(node: Node, current: Places) -> Places:
-    return NOTHING if HOLE.search(node.value) else current.at(node.value)
+    return NOTHING if PLACEHOLDER.search(node.value) else current.at(node.value)
 
 
 def _chain(node: Node, current: Places) -> Places:

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from pyverno.cli.equivalent.admission import admission_of
-from pyverno.compiler.equivalence.material import material_of
 from pyverno.compiler.equivalence.objects import ObjectMaker
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.compiler.migration.outcome import UnconvertibleError
 from pyverno.compiler.migration.patterns import any_holds, holds, parts_of
 from pyverno.compiler.migration.schema import SchemaBook
@@ -96,7 +96,7 @@ def _blocked(kind: str, patterns: list[JSON], expression: str, *, is_any: bool) 
     """Count how often the patterns fail, and the expression is not true, on admitted objects."""
     document: JSONObject = {"spec": {"match": {"any": [{"resources": {"kinds": [kind]}}]}, "pattern": patterns}}
     info = KNOWN_KINDS.by_kind(kind)[0]
-    maker, program = ObjectMaker(material_of([document]), 7), CEL.compile(expression)
+    maker, program = ObjectMaker(vocabulary_of([document]), 7), CEL.compile(expression)
     compiled = [compile_pattern(each, float_numbers=is_any) for each in patterns]
     found: Counter[tuple[bool, bool]] = Counter()
     made: list[JSONObject] = []

@@ -166,13 +166,13 @@ def test_a_process_reports_its_health_and_receives_that_of_the_others(monkeypatc
         ours, theirs = socket.socketpair()
         parent, metrics, stop = await Channel.open(ours), Metrics(), asyncio.Event()
         metrics.reconciled("half \ud800")
-        companion = Peers(theirs, 2)
-        assert "the health of the other processes is not known yet" == companion.problem()
+        peers = Peers(theirs, 2)
+        assert "the health of the other processes is not known yet" == peers.problem()
         problems = iter(["starting"])
-        following = asyncio.create_task(companion.follow(lambda: next(problems, ""), metrics, stop))
+        following = asyncio.create_task(peers.follow(lambda: next(problems, ""), metrics, stop))
         assert [{"problem": "starting"}, {"problem": ""}] == [await parent.receive() for _ in range(2)]
         parent.send({"others": "process 1 of 2: is not there"})
-        await until(lambda: "process 1 of 2: is not there" == companion.problem())
+        await until(lambda: "process 1 of 2: is not there" == peers.problem())
         parent.send({"ask": "metrics"})
         while "readings" not in (message := await parent.receive() or {}):
             pass

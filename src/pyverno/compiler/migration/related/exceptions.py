@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pyverno.compiler.migration.companions.successors import Successor, Successors
 from pyverno.compiler.migration.conditions.blocks import conditions_test
 from pyverno.compiler.migration.expressions import names_of
 from pyverno.compiler.migration.mutations.policy import names_of_any
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
+from pyverno.compiler.migration.related.successors import Successor, Successors
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ANY_OPERATION, Scope, convert_scope
 from pyverno.compiler.migration.scopetests import one_of

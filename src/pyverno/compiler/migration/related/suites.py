@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pyverno.compiler.migration.companions.successors import Successor, Successors
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
+from pyverno.compiler.migration.related.successors import Successor, Successors
 from pyverno.kube.json import JSONObject
 
 __all__ = ["convert_suite"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pyverno.compiler.migration.companions.cleanups import convert_cleanup
-from pyverno.compiler.migration.companions.exceptions import convert_exception
-from pyverno.compiler.migration.companions.successors import Successors, successors_of
 from pyverno.compiler.migration.outcome import Refused, UnconvertibleError
 from pyverno.compiler.migration.policy import PolicyConversion, RuleOutcome, convert_policy
+from pyverno.compiler.migration.related.cleanups import convert_cleanup
+from pyverno.compiler.migration.related.exceptions import convert_exception
+from pyverno.compiler.migration.related.successors import Successors, successors_of
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
@@ -22,11 +22,11 @@ from pyverno.value import dataclass
 if TYPE_CHECKING:
     from pyverno.policy.decode import AnyPolicy
 
-__all__ = ["Companion", "convert_companion"]
+__all__ = ["RelatedConversion", "convert_related"]
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class RelatedConversion:
     """The conversion of a document, and the policies without which neither side of it can be judged."""
 
     conversion: PolicyConversion
@@ -34,9 +34,9 @@ class Companion:
     new: tuple[JSONObject, ...] = ()
 
 
-def convert_companion(
+def convert_related(
     document: Document, written: AnyPolicy | None, book: SchemaBook, others: Iterable[Document] = ()
-) -> Companion:
+) -> RelatedConversion:
     """Convert a cleanup policy, or an exception of policies among `others`; what is neither is refused."""
     old: list[JSONObject] = []
     new: list[JSONObject] = []
@@ -55,10 +55,12 @@ def convert_companion(
             kind = str(document.value.get("kind", ""))
             raise UnconvertibleError("kind", "kind", f"documents of kind {kind} are not converted", "keep it as it is")
     except UnconvertibleError as error:
-        return Companion(_refused(document, error.refused))
+        return RelatedConversion(_refused(document, error.refused))
     names = tuple(str(each["metadata"]["name"]) for each in converted.documents)
     outcome = RuleOutcome("", names, None, converted.notes)
-    return Companion(PolicyConversion(document.value, converted.documents, None, (outcome,)), tuple(old), tuple(new))
+    return RelatedConversion(
+        PolicyConversion(document.value, converted.documents, None, (outcome,)), tuple(old), tuple(new)
+    )
 
 
 def _refused(document: Document, refused: Refused) -> PolicyConversion:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.compiler.migration.companions.successors import Successor, Successors
-from pyverno.compiler.migration.companions.suites import convert_suite
 from pyverno.compiler.migration.outcome import UnconvertibleError
+from pyverno.compiler.migration.related.successors import Successor, Successors
+from pyverno.compiler.migration.related.suites import convert_suite
 from pyverno.kube.json import JSONObject
 
 SUCCESSORS = Successors(

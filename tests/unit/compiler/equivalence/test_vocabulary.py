@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyverno.compiler.equivalence.material import material_of
+from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.kube.yaml.documents import load_documents
 
 LEGACY = """\
@@ -37,15 +37,15 @@ def values(text: str) -> list[dict[str, object]]:
 
 def test_kinds_are_those_that_are_matched() -> None:
     """Selectors with wildcards and plural names; Pods bring their controllers along."""
-    legacy = {info.kind for info in material_of(values(LEGACY)).kinds}
-    cel = {info.kind for info in material_of(values(CEL)).kinds}
+    legacy = {info.kind for info in vocabulary_of(values(LEGACY)).kinds}
+    cel = {info.kind for info in vocabulary_of(values(CEL)).kinds}
     assert {"Pod", "StatefulSet", "DaemonSet", "ReplicaSet", "Secret", "Deployment", "CronJob"} <= legacy
     assert {"Ingress"} == cel
 
 
 def test_constants_are_values_that_satisfy_and_break() -> None:
     """Of patterns, conditions and expressions; the text of a pattern with operators is no value."""
-    legacy, cel = material_of(values(LEGACY)), material_of(values(CEL))
+    legacy, cel = vocabulary_of(values(LEGACY)), vocabulary_of(values(CEL))
     assert {5, "ghcr.io/x"} <= {*legacy.constants}
     assert "ghcr.io/* | !*:latest" not in legacy.constants
     assert {".example.com", 40} <= {*cel.constants}
@@ -53,11 +53,11 @@ def test_constants_are_values_that_satisfy_and_break() -> None:
 
 def test_names_are_those_of_fields() -> None:
     """Without anchors, and out of expressions."""
-    assert {"volumes", "hostPath", "replicas"} <= material_of(values(LEGACY)).names
-    assert {"rules", "host"} <= material_of(values(CEL)).names
+    assert {"volumes", "hostPath", "replicas"} <= vocabulary_of(values(LEGACY)).names
+    assert {"rules", "host"} <= vocabulary_of(values(CEL)).names
 
 
 def test_documents_of_any_form_are_read() -> None:
     """A spec that is no map, and lists of numbers where names belong."""
     odd = [{"spec": []}, {"spec": {"match": {"kinds": [1, None, "No/Such/Kind/At/All"]}}}, {}]
-    assert () == material_of(odd).kinds
+    assert () == vocabulary_of(odd).kinds

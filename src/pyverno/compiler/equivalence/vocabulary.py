@@ -1,6 +1,6 @@
-"""Material for requests, from both sides: kinds, names of fields, and constants, read from their documents.
+"""Vocabulary of policies: the kinds, field names and constants that the documents of both sides mention.
 
-Objects made of these reach the branches of a policy; random ones hardly ever do.
+Objects made of it reach the branches of a policy; random ones hardly ever do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field
 
-__all__ = ["Material", "material_of"]
+__all__ = ["Vocabulary", "vocabulary_of"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXT: Final = re.compile(r"""'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`([^`\n]*)`""")
@@ -56,7 +56,7 @@ _WHERE_KINDS: Final = ("matchConstraints", "match", "exclude", "targetMatchConst
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class Vocabulary:
     """Kinds that the sides match, names that they mention, and constants in the order of their first mention.
 
     `keys` are the keys of maps such as labels that they mention, by the name of the map. `schemas` are those of custom
@@ -72,8 +72,8 @@ class Material:
     subresources: tuple[tuple[KindInfo, str], ...] = ()
 
 
-def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObject] = ()) -> Material:
-    """Return what policies of any kind talk about; patterns and conditions give values that satisfy and break them.
+def vocabulary_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObject] = ()) -> Vocabulary:
+    """Return the vocabulary of policies of any kind; patterns and conditions give values that satisfy and break them.
 
     `definitions` are the CustomResourceDefinitions of kinds that are not built in.
     """
@@ -102,7 +102,7 @@ def material_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObjec
     for document in documents:
         for holder, key in _keys(document.get("spec")):
             keys.setdefault(holder, {})[key] = None
-    return Material(
+    return Vocabulary(
         tuple(found_kinds)[:_MOST_KINDS],
         frozenset(names),
         tuple(constants.values()),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.compiler.migration.companions.exceptions import convert_exception
-from pyverno.compiler.migration.companions.successors import Successor, Successors
 from pyverno.compiler.migration.outcome import Converted, UnconvertibleError
+from pyverno.compiler.migration.related.exceptions import convert_exception
+from pyverno.compiler.migration.related.successors import Successor, Successors
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
