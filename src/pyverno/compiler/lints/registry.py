@@ -80,6 +80,12 @@ def _literal_operator() -> CheckModule:
     return literal_operator
 
 
+def _incomparable_bound() -> CheckModule:
+    from pyverno.compiler.lints.checks import incomparable_bound
+
+    return incomparable_bound
+
+
 def _never_matches() -> CheckModule:
     from pyverno.compiler.lints.checks import never_matches
 
@@ -120,6 +126,7 @@ LINTS: tuple[Lint, ...] = (
     Lint("PV202", "unknown-function", Severity.ERROR, _unknown_function, ("{{", "jmesPath", "list:")),
     Lint("PV301", "malformed-anchor", Severity.ERROR, _malformed_anchor, _PATTERNS, is_fixable=True),
     Lint("PV302", "literal-operator", Severity.WARNING, _literal_operator, (*_PATTERNS, "Equal"), is_fixable=True),
+    Lint("PV303", "incomparable-bound", Severity.WARNING, _incomparable_bound, (*_PATTERNS, "Than")),
     Lint("PV401", "never-matches", Severity.WARNING, _never_matches, _NARROWING),
     Lint("PV402", "constant-condition", Severity.WARNING, _constant_condition, ("onditions",), is_fixable=True),
     Lint("PV403", "shadowed-rule", Severity.WARNING, _shadowed_rule, compares=True),
