@@ -16,8 +16,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import BasicAuth, TCPConnector, web
+from aiohttp import BasicAuth, web
 from aiohttp.abc import AbstractResolver, ResolveResult
+
+from pyverno.connector import Connector
 
 __all__ = ["BUNDLE", "INDEX", "MANIFEST", "Fault", "Layer", "Registry", "digest_of"]
 
@@ -88,9 +90,9 @@ class Registry:
         """Close all connections."""
         await self._runner.cleanup()
 
-    def connector(self, tls: ssl.SSLContext | bool = True) -> TCPConnector:
+    def connector(self, tls: ssl.SSLContext | bool = True) -> Connector:
         """Return what connects to this registry, whatever the host; call it on a loop."""
-        return TCPConnector(resolver=_ToOne(int(self.host.rpartition(":")[2])), use_dns_cache=False, ssl=tls)
+        return Connector(resolver=_ToOne(int(self.host.rpartition(":")[2])), use_dns_cache=False, ssl=tls)
 
     # -------------------------------------------------------------------------------------------------------- content
 

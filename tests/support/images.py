@@ -18,9 +18,10 @@ from pyverno.errors import NotFoundError
 from pyverno.images.verification.trust import read_trust_root
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.loopthread import LoopThread
 from pyverno.offline.host import OfflineHost
 from pyverno.registry.images import SecretCredentials
-from pyverno.registry.loopthread import LoopThread, OwnRegistryImages
+from pyverno.registry.ownimages import OwnRegistryImages
 from tests.authority.registry import Registry
 from tests.authority.signing import Layer, Signer, SigningServices
 
@@ -163,7 +164,7 @@ def image_stage(**options: Any) -> Iterator[ImageStage]:
         return secrets[f"{namespace}/{name}"]
 
     with (
-        LoopThread() as thread,
+        LoopThread("registry") as thread,
         OwnRegistryImages(
             SecretCredentials(read_secret, "kyverno"), trust_root=lambda: root, public_key=public_key
         ) as images,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import aiohttp
 
     from pyverno.engine.imagesource import ImageSource
-    from pyverno.registry.loopthread import OwnRegistryImages
+    from pyverno.registry.ownimages import OwnRegistryImages
 
 __all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_registry_access"]
 
@@ -42,8 +42,8 @@ def read_registry_access(*, registry: bool, trust_root: str) -> RegistryAccess |
 def open_registries(access: RegistryAccess) -> OwnRegistryImages:
     """Return images of registries; the caller closes them, or ends with its process."""
     from pyverno.images.verification.trust import read_trust_root
-    from pyverno.registry.loopthread import OwnRegistryImages
     from pyverno.registry.owncredentials import own_credentials
+    from pyverno.registry.ownimages import OwnRegistryImages
     from pyverno.registry.transport import RegistrySettings
 
     root = read_trust_root(access.trusted_root) if access.trusted_root else None

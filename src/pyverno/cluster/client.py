@@ -23,6 +23,7 @@ from pyverno.cluster.queries import WATCH
 from pyverno.cluster.requestbudget import RequestBudget
 from pyverno.cluster.servertime import ServerTime
 from pyverno.cluster.sockets import open_socket, set_keep_alive, tls_context
+from pyverno.connector import Connector
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
@@ -349,7 +350,7 @@ class Client:
             raise HostError("the client of the API server is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=False, socket_factory=open_socket),
+                connector=Connector(limit=0, ssl=False, socket_factory=open_socket),
                 headers={"User-Agent": self._agent},
                 # neither cookies nor limits of time, which cost as much as the rest: `_send` has its own limit
                 cookie_jar=aiohttp.DummyCookieJar(),

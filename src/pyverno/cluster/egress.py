@@ -25,6 +25,7 @@ from yarl import URL
 from pyverno.cluster.access import SERVICE_ACCOUNT
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.cluster.serviceurl import ServiceUrl, parse_service_url
+from pyverno.connector import Connector
 from pyverno.engine.host import HttpCall
 from pyverno.errors import DocumentError, HostError, UsageError, ValueSyntaxError
 from pyverno.kube.json import JSON, decode, encode
@@ -174,9 +175,9 @@ class Egress:
             return ""
         return text if text.isprintable() else ""
 
-    def connector(self) -> aiohttp.TCPConnector:
+    def connector(self) -> Connector:
         """Return what makes guarded connections, for others that call by HTTP; call it on the loop."""
-        return aiohttp.TCPConnector(
+        return Connector(
             resolver=_JudgingResolver(self._settings.rules, self._lookup),
             use_dns_cache=False,
             socket_factory=self._socket,

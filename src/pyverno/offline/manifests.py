@@ -83,9 +83,14 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
 
     import aiohttp
 
+    from pyverno.connector import Connector
+
     limits = aiohttp.ClientTimeout(total=timeout)
     try:
-        async with asyncio.timeout(timeout), aiohttp.ClientSession(timeout=limits, trust_env=True) as session:
+        async with (
+            asyncio.timeout(timeout),
+            aiohttp.ClientSession(connector=Connector(), timeout=limits, trust_env=True) as session,
+        ):
             return await _follow(session, url, max_bytes)
     except TimeoutError as error:
         raise UsageError(f"cannot download `{_redact_url(url)}`: no answer within {timeout:g} seconds") from error

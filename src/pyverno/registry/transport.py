@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import aiohttp
 from yarl import URL
 
+from pyverno.connector import Connector
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.json import decode
 from pyverno.registry.challenge import Challenge, parse_challenges
@@ -111,7 +112,7 @@ class Transport:
     def __init__(
         self,
         settings: RegistrySettings | None = None,
-        connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector,
+        connector: Callable[[], aiohttp.BaseConnector] = Connector,
     ) -> None:
         """Take the settings, and what makes connections, which also guards the addresses."""
         self._settings = settings or RegistrySettings()

@@ -22,8 +22,8 @@ from pyverno.images.verification.verify import Expected, verify_set
 from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.registry.images import BlockingImages
-from pyverno.registry.loopthread import OwnRegistryImages
 from pyverno.registry.owncredentials import own_credentials
+from pyverno.registry.ownimages import OwnRegistryImages
 from pyverno.registry.transport import RegistrySettings
 from pyverno.value import dataclass, field
 

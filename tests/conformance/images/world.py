@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from pyverno.registry.loopthread import LoopThread
+from pyverno.loopthread import LoopThread
 from tests.authority.notary import JWS, NotarySigner
 from tests.authority.registry import INDEX, MANIFEST, Registry
 from tests.authority.signing import Layer, Signer, SigningServices
@@ -56,7 +56,7 @@ class ImageWorld:
         for image in IMAGES:
             self._push(image)
         self.trusted_root = self._services.trusted_root()
-        LoopThread().ask(self._registry.start(), "the registry")
+        LoopThread("registry").ask(self._registry.start(), "the registry")
 
     def connector(self) -> aiohttp.BaseConnector:
         """Return a connector that leads every host name to the registry; call this on a loop."""

@@ -107,12 +107,7 @@ async def cluster(
     ):
         await install(client)
         await deployment.ready(*await deployment.start(replicas))
-        try:
-            yield client, deployment
-        finally:
-            for gvr in _RESOURCES.values():
-                for policy in (await client.list(gvr))["items"]:
-                    await client.delete(gvr, policy["metadata"]["name"], policy["metadata"].get("namespace") or "")
+        yield client, deployment
 
 
 def play(scene: Scene, folder: Path, *, replicas: int = 1, arguments: Sequence[str] = ()) -> None:

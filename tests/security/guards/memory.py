@@ -32,7 +32,7 @@ MEMORY: Final = (
     ),
     guard(
         "L4", "an error of a registry is not raised where its loop keeps it", f"{_REGISTRY}[missing-ClusterPolicy]",
-        ("registry/loopthread.py", "error = running.exception(self._seconds)",
+        ("loopthread.py", "error = running.exception(self._seconds)",
          "running.result(self._seconds)\n            error = None"),
     ),
     guard(

@@ -112,7 +112,9 @@ class WebhookCaller:
         if found is None:
             import aiohttp
 
-            connector = aiohttp.TCPConnector(ssl=_context(bundle), limit=0, limit_per_host=_POOL, keepalive_timeout=60)
+            from pyverno.connector import Connector
+
+            connector = Connector(ssl=_context(bundle), limit=0, limit_per_host=_POOL, keepalive_timeout=60)
             # the deadline of a call is counted around it
             found = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
             self._sessions[bundle] = found

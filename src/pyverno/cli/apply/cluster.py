@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import threading
 import time
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pyverno.cli.apply.load import Inputs
 from pyverno.cli.apply.options import ApplyOptions
@@ -31,6 +30,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import Document
+from pyverno.loopthread import LoopThread
 from pyverno.offline.session import Session
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS
 from pyverno.value import dataclass, field, replace
@@ -47,11 +47,6 @@ _ADMISSION_POLICIES: Final = frozenset({"ValidatingAdmissionPolicy", "MutatingAd
 _MAX_CONCURRENT: Final = 32
 _REFUSED: Final = frozenset({401, 403, 404, 405})
 _FILE: Final = "cluster"
-_GOODBYE_SECONDS: Final = 0.05
-"""TLS connections end a moment after their session is closed."""
-
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -65,30 +60,6 @@ class _Live:
     problems: list[PyvernoError] = field(default_factory=list)
 
 
-class _Loop:
-    """An event loop in a separate thread: rules read the cluster from the thread that reviews."""
-
-    def __init__(self) -> None:
-        self._begun = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="cluster", daemon=True)
-        self._thread.start()
-        self._begun.wait()
-
-    async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._begun.set()
-        await self._stop.wait()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def close(self) -> None:
-        """End what still runs on the loop, and its thread."""
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-
 @contextmanager
 def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inputs, Session]]:
     """Yield the inputs with the objects of the cluster, and a session whose rules read the cluster.
@@ -97,7 +68,7 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
     """
     _check(options, inputs)
     access = load_kubeconfig(options.kubeconfig, options.context, os.environ)
-    loop = _Loop()
+    loop = LoopThread("cluster")
     client = Client(access, qps=0)
     hosts: HostFactory | None = None
     try:
@@ -125,7 +96,6 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
         if hosts is not None:
             loop.run(hosts.close())
         loop.run(client.close())
-        loop.run(asyncio.sleep(_GOODBYE_SECONDS))
         loop.close()
 
 

@@ -106,8 +106,7 @@ async def _with_registry(starting: AbstractAsyncContextManager[_Cluster]) -> Asy
 @asynccontextmanager
 async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> AsyncIterator[_Cluster]:
     # imported here: a sandbox alone needs none of it, and it takes as long to import as the rest
-    from aiohttp import TCPConnector
-
+    from pyverno.connector import Connector
     from pyverno.controllers.admission.controller import AdmissionSettings
     from pyverno.controllers.state.hosts import HostSettings
     from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
@@ -121,7 +120,7 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
     alone = dataclasses.replace(settings, load=())  # what is loaded may be policies, which need their definitions
     # without the guard of outgoing connections, which keeps controllers from addresses of their own machine
-    hosts = HostSettings(registry_connector=TCPConnector if flags["with_registry"] else None)
+    hosts = HostSettings(registry_connector=Connector if flags["with_registry"] else None)
     admission = AdmissionSettings(exceptions=exceptions, hosts=hosts)
     cluster = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), admission, further=CONTROLLERS)
     async with cluster:

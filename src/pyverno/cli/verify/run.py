@@ -13,8 +13,8 @@ from pyverno.cli.verify.reviews import PodReviews
 from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.images.verification.payloads import predicate_type_of
 from pyverno.images.verification.trust import TrustRoot, read_trust_root
-from pyverno.registry.loopthread import OwnRegistryImages
 from pyverno.registry.owncredentials import own_credentials
+from pyverno.registry.ownimages import OwnRegistryImages
 from pyverno.registry.policydemands import check_policies
 from pyverno.registry.transport import RegistrySettings
 from pyverno.registry.verification import DemandVerdict, ImageChecks, ImageVerdict, key_entry, keyless_entry

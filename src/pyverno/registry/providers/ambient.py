@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
+from pyverno.connector import Connector
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.json import JSONObject, decode
 from pyverno.value import dataclass, field
@@ -43,7 +44,7 @@ class Ambient:
     def __init__(
         self,
         environment: Mapping[str, str],
-        connector: Callable[[], aiohttp.BaseConnector] = aiohttp.TCPConnector,
+        connector: Callable[[], aiohttp.BaseConnector] = Connector,
         seconds: float = _SECONDS,
     ) -> None:
         """Take the environment, what makes connections, and how long an answer may take."""

@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
+from pyverno.connector import Connector
 from pyverno.errors import DocumentError, HostError, UsageError
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.ui.access.identity import AccessDeniedError, Identity
@@ -200,7 +201,7 @@ class OidcLogins:
 
     async def _ask(self, url: str, form: Mapping[str, str] | None = None) -> JSONObject:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_SECONDS))
+            self._session = aiohttp.ClientSession(connector=Connector(), timeout=aiohttp.ClientTimeout(total=_SECONDS))
         what = urlsplit(url)._replace(query="").geturl()
         try:
             async with self._session.request(

@@ -1,0 +1,57 @@
+"""Connections of HTTP clients that all end when their session does.
+
+aiohttp forgets a TLS connection that it closes before its session (an abandoned watch, an answer that was too long),
+and asyncio keeps the socket open until the server agrees to the end, for half a minute if it never does. A loop that
+ends before leaves the socket to the garbage collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from aiohttp.connector import Connection
+    from aiohttp.tracing import Trace
+
+__all__ = ["Connector"]
+
+
+class Connector(aiohttp.TCPConnector):
+    """Makes the connections of a session; `close` ends every connection at once, whatever its server does."""
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of `aiohttp.TCPConnector`."""
+        super().__init__(**options)
+        # transports of uvloop cannot be in weak sets
+        self._transports: set[asyncio.Transport] = set()
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """Return an idle connection, or a new one."""
+        connection = await super().connect(req, traces, timeout)
+        transport, protocol = connection.transport, connection.protocol
+        if transport is not None and protocol is not None and transport not in self._transports:
+            lost = protocol.closed
+            if lost is not None:
+                self._transports.add(transport)
+                lost.add_done_callback(partial(self._forget, transport))
+        return connection
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close all connections, also those that wait for their server to agree to the end of TLS."""
+        for transport in tuple(self._transports):
+            transport.abort()
+        await super().close(abort_ssl=abort_ssl)
+        # asyncio closes a socket in the next turn of the loop
+        await asyncio.sleep(0)
+
+    def _forget(self, transport: asyncio.Transport, lost: asyncio.Future[None]) -> None:
+        self._transports.discard(transport)
+        # why it was lost is for the request that used it; asyncio would log what is never read
+        if not lost.cancelled():
+            lost.exception()
