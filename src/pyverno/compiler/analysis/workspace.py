@@ -103,6 +103,7 @@ class Workspace:
         self.population = population
         self.host_of = host_of
         self._engines: dict[RuleKey, Engine] = {}
+        self._satisfied: dict[tuple[RuleKey, int], Sequence[JSONObject]] = {}
 
     @property
     def objects(self) -> tuple[JSONObject, ...]:
@@ -188,8 +189,18 @@ class Workspace:
             )
             yield first, second
 
-    def satisfied(self, rule: CompiledRule, body: JSONObject) -> Iterator[JSONObject]:
-        """Yield an object that fails a rule, changed as little as makes it pass, each time in other fields."""
+    def satisfied(self, rule: CompiledRule, number: int) -> Sequence[JSONObject]:
+        """Return an object of the population, which fails a rule, changed as little as makes it pass.
+
+        There is a result for each of some ways to change it, in other fields each time.
+        """
+        key = key_of(rule.info), number
+        found = self._satisfied.get(key)
+        if found is None:
+            found = self._satisfied[key] = tuple(self._satisfy(rule, self.objects[number]))
+        return found
+
+    def _satisfy(self, rule: CompiledRule, body: JSONObject) -> Iterator[JSONObject]:
         explanation = self.engine_of(rule).explain(_request(body), VALIDATING)
         failed = next((each for each in explanation.review.results if each.status is Status.FAIL), None)
         changed: set[FieldPath] = set()

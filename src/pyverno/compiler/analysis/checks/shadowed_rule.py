@@ -17,11 +17,11 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import islice, permutations
 from typing import Final
 
 from pyverno.compiler.analysis.finding import Observation
-from pyverno.compiler.analysis.workspace import Workspace, count, key_of, title_of
+from pyverno.compiler.analysis.workspace import Workspace, count, key_of, numbers, title_of
 from pyverno.engine.result import FailureAction, Status
 from pyverno.engine.rule import CompiledRule
 from pyverno.kube.json import JSONObject
@@ -61,11 +61,8 @@ def _shadow(workspace: Workspace, one: CompiledRule, other: CompiledRule) -> Obs
         return workspace.status(one, body) is Status.FAIL and workspace.status(other, body) is not Status.FAIL
 
     first, second = (workspace.verdicts[key_of(rule.info)] for rule in (one, other))
-    changed = [each for body in workspace.some(first.failed, _SATISFIED) for each in workspace.satisfied(other, body)]
-    if not any(workspace.status(one, body) is Status.PASS for body in changed) or any(map(escapes, changed)):
-        return None
     found, tried = workspace.search(first.failed, second.passed, escapes)
-    if found is not None:
+    if found is not None or not _is_proved(workspace, one, other):
         return None
     pairs = workspace.status_pairs(one, other, workspace.some(first.failed, _FEW))
     if any(mine is Status.FAIL and its is not Status.FAIL for mine, its in pairs):
@@ -91,3 +88,15 @@ def _shadow(workspace: Workspace, one: CompiledRule, other: CompiledRule) -> Obs
         ),
         one.info.location,
     )
+
+
+def _is_proved(workspace: Workspace, one: CompiledRule, other: CompiledRule) -> bool:
+    """Return whether objects that satisfy the stricter rule pass the other: some do, and none fails it."""
+    has_passed = False
+    for number in islice(numbers(workspace.verdicts[key_of(one.info)].failed), _SATISFIED):
+        for changed in workspace.satisfied(other, number):
+            status = workspace.status(one, changed)
+            if status is Status.FAIL and workspace.status(other, changed) is not Status.FAIL:
+                return False
+            has_passed = has_passed or status is Status.PASS
+    return has_passed

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
+from pyverno.compiler.analysis.workspace import Workspace
+from pyverno.engine.rule import CompiledRule
+from pyverno.kube.json import JSONObject
 from tests.support.analysis import example_of, found, policy
 
 
@@ -72,3 +79,28 @@ def test_a_rule_for_all_users_is_not_shadowed_by_one_for_some() -> None:
     """)
     assert found(text.replace("exclude: {any: [{subjects: [{kind: Group, name: admins}]}]}", ""), "PA202")
     assert [] == found(text, "PA202")
+
+
+def test_rules_that_a_merged_object_tells_apart_are_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Explanations cost a hundred reviews each: only pairs that survive the merged objects need them."""
+    explained: list[str] = []
+    satisfied = Workspace.satisfied
+
+    def counted(workspace: Workspace, rule: CompiledRule, number: int) -> Sequence[JSONObject]:
+        explained.append(rule.info.name)
+        return satisfied(workspace, rule, number)
+
+    monkeypatch.setattr(Workspace, "satisfied", counted)
+    text = policy("""
+    - name: rare
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {metadata: {annotations: {level: "1"}}}}
+    - name: frequent
+      match: {any: [{resources: {kinds: [ConfigMap]}}]}
+      validate: {message: m, pattern: {metadata: {labels: {team: "red", tier: "2"}}}}
+    """)
+    body = {"apiVersion": "v1", "kind": "ConfigMap"}
+    well = {"name": "a", "annotations": {"level": "1"}, "labels": {"team": "red", "tier": "2"}}
+    given = [{**body, "metadata": {**well, "name": name}} for name in "xyz"]
+    given += [{**body, "metadata": {"name": name, "annotations": {"level": "1"}}} for name in "uv"]
+    assert ([], []) == (found(text, "PA202", given=given, count=20), explained)
