@@ -44,6 +44,8 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("text that `gzip.decompress` makes in CEL", "lang.cel.libraries.kyverno.data", "MAX_DECOMPRESSED", "bytes"),
     ("the same in relation to the data", "lang.cel.libraries.kyverno.data", "MAX_RATIO", "times"),
     ("values of one AdmissionReview", "kube.admissionreview", "MAX_VALUES", ""),
+    ("bytes of an image's configuration", "registry.documents", "MAX_CONFIGURATION", "bytes"),
+    ("values of one document of a registry", "registry.documents", "MAX_VALUES", ""),
     ("text of a denial in an answer of the webhook", "kube.admissionreview", "MAX_MESSAGE_BYTES", "bytes"),
     ("plans that a policy set remembers", "engine.policyset", "MEMO_LIMIT", ""),
 )

@@ -392,7 +392,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.apply.schematree import schema_tree_for
     from pyverno.kube.apply.typedmerge import apply_configuration
     from pyverno.kube.gvk import GVK
-    from pyverno.kube.jsonscan import scan, with_valid_escapes
+    from pyverno.kube.jsonscan import has_more_values, scan, with_valid_escapes
     from pyverno.kube.schemas import schema_set
     from pyverno.kube.selector import compile_selector, expand_labels, format_selector
     from pyverno.kube.time.gotime import parse_time
@@ -499,6 +499,10 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
         },
         "kube.jsonscan.with_valid_escapes": {
             each: (lambda size, each=each: call(with_valid_escapes, text(each, size).encode("utf-8", "surrogatepass")))
+            for each in text_names()
+        },
+        "kube.jsonscan.has_more_values": {
+            each: (lambda size, each=each: call(has_more_values, text(each, size).encode("utf-8", "surrogatepass"), 9))
             for each in text_names()
         },
         "kube.jsonscan.scan": {

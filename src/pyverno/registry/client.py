@@ -13,22 +13,24 @@ from collections.abc import Awaitable, Sequence
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from pyverno.errors import DocumentError, HostError, NotFoundError
+from pyverno.errors import HostError, NotFoundError
 from pyverno.kube.imageref import ImageReference
-from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.registry.cache import SingleFlight, SizedCache
 from pyverno.registry.credentials import Credential
+from pyverno.registry.documents import read_object
 from pyverno.registry.revocation import RevocationClient
 from pyverno.registry.transport import RegistryAnswer, RegistryCall, Transport
 from pyverno.value import dataclass, field
 
-__all__ = ["Descriptor", "Manifest", "RegistryClient", "Repository"]
+__all__ = ["Descriptor", "Manifest", "ReferrerList", "RegistryClient", "Repository"]
 
 MAX_MANIFEST: Final = 4 * 1024 * 1024
 MAX_BLOB: Final = 10 * 1024 * 1024
 _MAX_REFERRERS: Final = 50
 _MAX_PAGES: Final = 10
+_MAX_LIST: Final = 4 * 1024 * 1024
 _MAX_ITEMS: Final = 1000
 _CACHE_BYTES: Final = 64 * 1024 * 1024
 _ENTRY_BYTES: Final = 512
@@ -83,7 +85,7 @@ class Manifest(NamedTuple):
         Such a document has one digest, so that its media type, which is not signed, would choose what it is
         (CVE-2021-41190).
         """
-        found = _object(self.body, f"the manifest {self.digest}")
+        found = read_object(self.body, f"the manifest {self.digest}")
         foreign, types = (("config", "layers"), _IMAGES) if self.is_index else (("manifests",), _LISTS)
         if any(found.get(name) for name in foreign) or found.get("mediaType") in types:
             kind = self.media_type[:100] or "no media type"
@@ -102,6 +104,13 @@ class Descriptor:
     annotations: dict[str, str] = field(default_factory=dict)
 
 
+class ReferrerList(NamedTuple):
+    """The artifacts that refer to an image, and the bytes of the list that names them."""
+
+    listed: tuple[Descriptor, ...]
+    size: int
+
+
 class RegistryClient:
     """Reads registries; belongs to one event loop."""
 
@@ -110,7 +119,7 @@ class RegistryClient:
         self._transport = transport
         self._bodies: SizedCache[tuple[Repository, str], Manifest] = SizedCache(cache_bytes)
         self._flights: SingleFlight[tuple[Repository, str], Manifest] = SingleFlight()
-        self._lists: SingleFlight[tuple[Repository, str], Sequence[Descriptor]] = SingleFlight()
+        self._lists: SingleFlight[tuple[Repository, str], ReferrerList] = SingleFlight()
         self.revocations = RevocationClient(transport)
 
     async def close(self) -> None:
@@ -171,36 +180,40 @@ class RegistryClient:
 
     async def referrers(
         self, repository: Repository, digest: str, artifact_type: str = "", deadline: float | None = None
-    ) -> Sequence[Descriptor]:
+    ) -> ReferrerList:
         """Return what refers to an image, by the API or the fallback tag; raises HostError for too many."""
         key = (repository, f"{digest} {artifact_type}")
         asking = self._lists.do(key, lambda: self._fetch_referrers(repository, digest, artifact_type))
         return await self._within(deadline, repository, asking)
 
-    async def _fetch_referrers(self, repository: Repository, digest: str, artifact_type: str) -> Sequence[Descriptor]:
+    async def _fetch_referrers(self, repository: Repository, digest: str, artifact_type: str) -> ReferrerList:
         found: list[Descriptor] = []
+        size = 0
         query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
         path = f"/v2/{quote(repository.path)}/referrers/{digest}{query}"
         for _ in range(_MAX_PAGES):
             try:
                 answer = await self._get(repository, path, MAX_MANIFEST, _INDEX)
             except NotFoundError:
-                return _of_type(await self._fallback(repository, digest), artifact_type)
-            found.extend(_descriptors(_object(answer.body, "the list of referrers"), "manifests"))
+                return _of_type(*await self._fallback(repository, digest), artifact_type)
+            size += len(answer.body)
+            if size > _MAX_LIST:
+                raise HostError(f"the list of referrers of {digest} has more than {_MAX_LIST} bytes")
+            found.extend(_descriptors(read_object(answer.body, "the list of referrers"), "manifests"))
             following = _NEXT.search(answer.headers.get("link", ""))
             if following is None:
-                return _of_type(found, artifact_type)
+                return _of_type(found, size, artifact_type)
             path = following[1]
             if not path.startswith("/v2/"):
                 raise HostError(f"the registry `{repository.registry}` continues its list elsewhere")
         raise HostError(f"the list of referrers of {digest} has more than {_MAX_PAGES} pages")
 
-    async def _fallback(self, repository: Repository, digest: str) -> Sequence[Descriptor]:
+    async def _fallback(self, repository: Repository, digest: str) -> tuple[Sequence[Descriptor], int]:
         try:
             found = await self.manifest(repository, digest.replace(":", "-", 1))
         except NotFoundError:
-            return ()
-        return _descriptors(found.read(), "manifests")
+            return (), 0
+        return _descriptors(found.read(), "manifests"), len(found.body)
 
     async def _get(self, repository: Repository, path: str, max_bytes: int, accept: str = "") -> RegistryAnswer:
         call = RegistryCall(
@@ -230,11 +243,11 @@ def layers_of(manifest: JSONObject) -> Sequence[Descriptor]:
     return _descriptors(manifest, "layers")
 
 
-def _of_type(found: Sequence[Descriptor], artifact_type: str) -> Sequence[Descriptor]:
-    kept = [each for each in found if not artifact_type or each.artifact_type == artifact_type]
+def _of_type(found: Sequence[Descriptor], size: int, artifact_type: str) -> ReferrerList:
+    kept = tuple(each for each in found if not artifact_type or each.artifact_type == artifact_type)
     if len(kept) > _MAX_REFERRERS:
         raise HostError(f"the image has more than {_MAX_REFERRERS} referrers of this type")
-    return kept
+    return ReferrerList(kept, size)
 
 
 def _descriptors(body: JSONObject, key: str) -> Sequence[Descriptor]:
@@ -260,16 +273,6 @@ def _descriptor(body: JSON) -> Descriptor:
         artifact_type if isinstance(artifact_type, str) else "",
         {name: value for name, value in texts if isinstance(value, str)},
     )
-
-
-def _object(body: bytes, what: str) -> JSONObject:
-    try:
-        found = decode(body)
-    except DocumentError:
-        found = None
-    if not isinstance(found, dict):
-        raise HostError(f"{what} is no JSON object")
-    return found
 
 
 def _digest(body: bytes) -> str:

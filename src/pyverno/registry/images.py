@@ -8,37 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery
 from pyverno.engine.imageverification.passes import PassCache
-from pyverno.errors import DocumentError, HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
+from pyverno.errors import HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.kube.imageref import ImageReference, parse_reference
-from pyverno.kube.json import JSON, JSONObject, decode
-from pyverno.registry.client import MAX_BLOB, Descriptor, Manifest, RegistryClient, Repository, layers_of
+from pyverno.kube.json import JSON, JSONObject
+from pyverno.registry.client import (
+    RegistryClient,
+    Repository,
+)
 from pyverno.registry.credentials import CredentialSource, credentials_for, read_pull_secret
-from pyverno.registry.parallel import read_all, read_each
+from pyverno.registry.documents import MAX_CONFIGURATION, read_document
+from pyverno.registry.parallel import read_each
 from pyverno.registry.providers.chain import Providers, providers_of
+from pyverno.registry.storedreading import Allowance, StoredReading
 
 __all__ = ["BlockingImages", "Credentials", "RegistryImages", "SecretCredentials"]
-
-_MAX_SIGNATURES: Final = 100
-_MAX_BYTES: Final = 32 * 1024 * 1024
-"""The most bytes of all signatures and attestations that are read together."""
-
-_BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
-_COSIGN: Final = "application/vnd.dev.cosign.artifact.sig.v1+json"
-_NOTARY: Final = "application/vnd.cncf.notary.signature"
-_SIMPLE: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
-_DSSE: Final = "application/vnd.dsse.envelope.v1+json"
-_SUFFIXES: Final = {
-    SignatureForm.SIGNATURE_TAG: ("sig", _SIMPLE),
-    SignatureForm.SIGNATURE_REFERRER: ("sig", _SIMPLE),
-    SignatureForm.ATTESTATION_TAG: ("att", _DSSE),
-}
-_TYPES: Final = {SignatureForm.BUNDLE: _BUNDLE, SignatureForm.NOTARY: _NOTARY}
 
 T = TypeVar("T")
 
@@ -110,30 +99,6 @@ class SecretCredentials:
             raise HostError(error.message) from None
 
 
-class _Allowance:
-    """The bytes that blobs may have together: reserved by their declared sizes, before any of them is read."""
-
-    def __init__(self) -> None:
-        self._left = _MAX_BYTES
-
-    def reserve(self, declared: int) -> int:
-        """Return how many bytes a blob may have; raises HostError when they are more than what is left."""
-        size = declared if 0 < declared <= MAX_BLOB else MAX_BLOB
-        if size > self._left:
-            raise HostError(f"the signatures and attestations have more than {_MAX_BYTES} bytes")
-        self._left -= size
-        return size
-
-
-class _Reading(NamedTuple):
-    """Where signatures of a form are read, until when, and how many bytes."""
-
-    place: Repository
-    form: SignatureForm
-    deadline: float | None
-    allowance: _Allowance
-
-
 class RegistryImages:
     """Reads images of registries with the credentials of an access."""
 
@@ -161,20 +126,12 @@ class RegistryImages:
         *,
         tag_prefix: str = "",
         deadline: float | None = None,
-        allowance: _Allowance | None = None,
+        allowance: Allowance | None = None,
     ) -> tuple[StoredSignature, ...]:
         """Return the signatures of an image in one form, read in parallel within an allowance of bytes."""
         _, place = await self._place(f"{repository}@{digest}", access)
-        reading = _Reading(place, form, deadline, allowance or _Allowance())
-        if form in _SUFFIXES:
-            layers = await self._read_tagged(place, f"{tag_prefix}{digest.replace(':', '-', 1)}", form, deadline)
-            if form is SignatureForm.SIGNATURE_REFERRER:
-                layers = [*layers, *await self._referring_layers(place, digest, deadline)]
-            if len(layers) > _MAX_SIGNATURES:
-                raise HostError(f"the image has more than {_MAX_SIGNATURES} signatures")
-            return tuple(await read_all(partial(self._read_stored, reading, each) for each in layers))
-        listed = await self._client.referrers(place, digest, _TYPES[form], deadline)
-        return tuple(await read_all(partial(self._referrer, reading, digest, each) for each in listed))
+        reading = StoredReading(self._client, place, deadline, allowance or Allowance())
+        return await reading.signatures(digest, form, tag_prefix)
 
     async def resolve_each(
         self, images: Sequence[tuple[str, ImageAccess]], deadline: float | None = None
@@ -186,7 +143,7 @@ class RegistryImages:
         self, queries: Sequence[SignatureQuery], deadline: float | None = None
     ) -> Sequence[tuple[StoredSignature, ...] | HostError]:
         """Return the signatures of each query, or its error; all of them share one allowance of bytes."""
-        allowance = _Allowance()
+        allowance = Allowance()
         return await read_each(
             partial(
                 self.signatures,
@@ -211,16 +168,7 @@ class RegistryImages:
     ) -> tuple[StoredArtifact, ...]:
         """Return the artifacts of one type that refer to an image."""
         _, place = await self._place(f"{repository}@{digest}", access)
-        listed = await self._client.referrers(place, digest, artifact_type, deadline)
-        return tuple(await read_all(partial(self._artifact, place, digest, each, deadline) for each in listed))
-
-    async def _artifact(
-        self, place: Repository, digest: str, listed: Descriptor, deadline: float | None
-    ) -> StoredArtifact:
-        manifest = await self._client.manifest(place, listed.digest, deadline)
-        layer = _only_layer(_referring(manifest.read(), listed, digest), listed)
-        kind = manifest.media_type or listed.media_type
-        return StoredArtifact(listed.digest, kind, len(manifest.body), layer.digest, layer.media_type)
+        return await StoredReading(self._client, place, deadline, Allowance()).artifacts(digest, artifact_type)
 
     async def artifact_content(
         self, repository: str, artifact: StoredArtifact, access: ImageAccess, deadline: float | None = None
@@ -233,51 +181,17 @@ class RegistryImages:
         """Return the answer of an OCSP responder, or the revocation list at an address for an empty request."""
         return await self._client.revocations.read(url, request, deadline)
 
-    async def _read_tagged(
-        self, place: Repository, tag: str, form: SignatureForm, deadline: float | None
-    ) -> Sequence[Descriptor]:
-        """Return the layers behind the tag of an image's signatures, none when there is no such tag."""
-        suffix, media_type = _SUFFIXES[form]
-        try:
-            manifest = await self._client.manifest(place, f"{tag}.{suffix}", deadline)
-        except NotFoundError:
-            return []
-        return [each for each in layers_of(manifest.read()) if each.media_type == media_type]
-
-    async def _referring_layers(self, place: Repository, digest: str, deadline: float | None) -> Sequence[Descriptor]:
-        """Return the layers of the manifests in which cosign stores signatures as referrers."""
-        found: list[Descriptor] = []
-        for each in await self._client.referrers(place, digest, _COSIGN, deadline):
-            body = _referring((await self._client.manifest(place, each.digest, deadline)).read(), each, digest)
-            found.extend(layer for layer in layers_of(body) if layer.media_type == _SIMPLE)
-        return found
-
-    async def _referrer(self, reading: _Reading, digest: str, listed: Descriptor) -> StoredSignature:
-        manifest = await self._client.manifest(reading.place, listed.digest, reading.deadline)
-        body = _referring(manifest.read(), listed, digest)
-        stored = await self._read_stored(reading, _only_layer(body, listed))
-        annotations = body.get("annotations")
-        if not isinstance(annotations, dict):
-            return stored
-        texts = {name: value for name, value in annotations.items() if isinstance(value, str)}
-        return StoredSignature(reading.form, stored.blob, stored.media_type, stored.digest, texts)
-
-    async def _read_stored(self, reading: _Reading, layer: Descriptor) -> StoredSignature:
-        size = reading.allowance.reserve(layer.size)
-        blob = await self._client.blob(reading.place, layer.digest, size, reading.deadline)
-        return StoredSignature(reading.form, blob, layer.media_type, layer.digest, layer.annotations)
-
     async def data(self, image: str, access: ImageAccess, deadline: float | None = None) -> JSONObject:
         """Return an image as policies see its data: reference, digest, manifest, configuration."""
         reference, repository = await self._place(image, access)
         top = await self._client.manifest(repository, reference.digest or reference.tag, deadline)
-        manifest = await self._platform(repository, top, deadline) if top.is_index else top
-        body = manifest.read()
+        listed = top.read() if top.is_index else None
+        body = top.read() if listed is None else await self._platform(repository, top.digest, listed, deadline)
         config = body.get("config")
         digest = config.get("digest") if isinstance(config, dict) else None
         if not isinstance(digest, str):
             raise HostError(f"image `{image}` has no configuration")
-        raw = await self._client.blob(repository, digest, deadline=deadline)
+        raw = await self._client.blob(repository, digest, MAX_CONFIGURATION, deadline)
         # Kyverno: Docker Hub has the name of its index, and official images are below `library`
         registry = "index.docker.io" if reference.registry == "docker.io" else reference.registry
         return {
@@ -287,18 +201,20 @@ class RegistryImages:
             "repository": repository.path,
             "identifier": reference.digest or reference.tag,
             "manifest": body,
-            "manifestList": top.read() if top.is_index else None,
-            "configData": _json(raw, image),
+            "manifestList": listed,
+            "configData": read_document(raw, f"the configuration of image `{image}`"),
         }
 
-    async def _platform(self, repository: Repository, index: Manifest, deadline: float | None) -> Manifest:
-        """Return the manifest for linux on amd64, as Kyverno does, else the first."""
-        listed = [each for each in index.read().get("manifests") or () if isinstance(each, dict)]
+    async def _platform(
+        self, repository: Repository, name: str, index: JSONObject, deadline: float | None
+    ) -> JSONObject:
+        """Return the manifest for linux on amd64, as Kyverno does, else the first of an index."""
+        listed = [each for each in index.get("manifests") or () if isinstance(each, dict)]
         usual = [each for each in listed if _is_usual(each.get("platform"))]
         digest = (usual or listed)[0].get("digest") if listed else None
         if not isinstance(digest, str) or not digest.startswith("sha256:"):
-            raise HostError(f"the index {index.digest} lists no manifest")
-        return await self._client.manifest(repository, digest, deadline)
+            raise HostError(f"the index {name} lists no manifest")
+        return (await self._client.manifest(repository, digest, deadline)).read()
 
     async def _place(self, image: str, access: ImageAccess) -> tuple[ImageReference, Repository]:
         try:
@@ -389,23 +305,8 @@ class BlockingImages:
         return self._public_key(reference)
 
 
-def _referring(body: JSONObject, listed: Descriptor, digest: str) -> JSONObject:
-    """Return the manifest of a referrer; raises HostError when it refers to another object than its list."""
-    subject = body.get("subject")
-    if not isinstance(subject, dict) or subject.get("digest") != digest:
-        raise HostError(f"the registry lists {listed.digest} as referring to an image that it does not refer to")
-    return body
-
-
 def _format_list(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
-
-
-def _only_layer(body: JSONObject, listed: Descriptor) -> Descriptor:
-    layers = layers_of(body)
-    if len(layers) != 1:
-        raise HostError(f"the artifact {listed.digest} must have exactly one layer")
-    return layers[0]
 
 
 def _allows_http(access: ImageAccess) -> bool:
@@ -414,10 +315,3 @@ def _allows_http(access: ImageAccess) -> bool:
 
 def _is_usual(platform: JSON) -> bool:
     return isinstance(platform, dict) and platform.get("os") == "linux" and platform.get("architecture") == "amd64"
-
-
-def _json(raw: bytes, image: str) -> JSON:
-    try:
-        return decode(raw)
-    except DocumentError:
-        raise HostError(f"the configuration of image `{image}` is no JSON") from None

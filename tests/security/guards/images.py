@@ -243,7 +243,7 @@ VERIFICATION: Final = (
         "an image has few signatures",
         f"{_REGISTRY}::test_more_than_a_hundred_signatures_are_an_error",
         (
-            "registry/images.py",
+            "registry/storedreading.py",
             "if len(layers) > _MAX_SIGNATURES:",
             "if False:",
         ),
@@ -252,7 +252,43 @@ VERIFICATION: Final = (
         "I9",
         "signatures read together have few bytes",
         f"{_REGISTRY}::test_signatures_read_together_have_few_bytes",
-        ("registry/images.py", "if size > self._left:", "if False:"),
+        ("registry/storedreading.py", "if size > self.left:", "if False:"),
+    ),
+    guard(
+        "I9",
+        "manifests of referrers have their declared size",
+        f"{_REGISTRY}::test_the_manifest_of_a_referrer_has_its_declared_size",
+        ("registry/storedreading.py", "if len(manifest.body) > size:", "if False:"),
+    ),
+    guard(
+        "I9",
+        "manifests of referrers count as read",
+        f"{_REGISTRY}::test_the_manifests_of_referrers_count_as_read",
+        ("registry/storedreading.py", "self.allowance.reserve(listed.size, MAX_MANIFEST)", "MAX_MANIFEST"),
+    ),
+    guard(
+        "I9",
+        "lists and tags count as read",
+        f"{_REGISTRY}::test_lists_and_manifests_without_a_declared_size_count_as_read",
+        ("registry/storedreading.py", "        self.allowance.charge(found.size)\n", ""),
+    ),
+    guard(
+        "I9",
+        "lists of referrers have a length",
+        f"{_CLIENT}::test_the_pages_of_referrers_have_few_bytes_together",
+        ("registry/client.py", "if size > _MAX_LIST:", "if False:"),
+    ),
+    guard(
+        "I9",
+        "configurations of images have a length",
+        f"{_REGISTRY}::test_documents_of_an_image_are_small_before_they_are_parsed",
+        ("registry/images.py", "digest, MAX_CONFIGURATION, deadline", "digest, 1 << 30, deadline"),
+    ),
+    guard(
+        "I9",
+        "documents of registries have few values",
+        f"{_REGISTRY}::test_documents_of_an_image_are_small_before_they_are_parsed",
+        ("registry/documents.py", "if has_more_values(body, MAX_VALUES):", "if False:"),
     ),
     guard(
         "I9",
@@ -270,7 +306,7 @@ VERIFICATION: Final = (
         "I9",
         "signed documents have few values",
         "tests/unit/images/verification/test_strictjson.py::test_a_document_of_too_many_values_is_not_parsed",
-        ("images/verification/strictjson.py", "if len(data) > _MAX_VALUES and", "if False and"),
+        ("images/verification/strictjson.py", "    if has_more_values(data, _MAX_VALUES):", "    if False:"),
     ),
     guard(
         "I9",

@@ -169,7 +169,7 @@ LIMITS: Final = (
     ),
     guard(
         "I9", "reviews have so many values", "budgets::test_an_admission_review_has_so_many_values",
-        (_QUESTION, "    _check_count(body)\n", ""),
+        (_QUESTION, "    if has_more_values(body, MAX_VALUES):\n", "    if False:\n"),
     ),
     guard(
         "I9", "denials have a length", "budgets::test_the_text_of_a_denial_has_a_length",

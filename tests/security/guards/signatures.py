@@ -320,7 +320,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "Notary: artifacts refer to the image",
         "tests/unit/registry/test_images.py::test_a_referrer_of_another_image_is_an_error",
-        "registry/images.py",
+        "registry/storedreading.py",
         'if not isinstance(subject, dict) or subject.get("digest") != digest:',
         "if False:",
     ),

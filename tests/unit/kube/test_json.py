@@ -14,7 +14,7 @@ from pyverno.kube.json import (
     go_text,
     is_number,
 )
-from pyverno.kube.jsonscan import scan
+from pyverno.kube.jsonscan import has_more_values, scan
 
 
 @pytest.mark.parametrize(
@@ -215,3 +215,23 @@ def test_a_copy_shares_no_container_at_any_depth():
         pairs.append(one is two or one[1] is two[1] or one[1] != two[1])
         one, two = one[0], two[0]
     assert [False] * 10_000 == pairs
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (b"[0,0,0]", 4),
+        (b'{"a":1,"b":{"c":2}}', 4),
+        (b'["a,b","[{\\",","c"]', 4),
+        (b'["\\\\",1]', 3),
+    ],
+)
+def test_values_of_a_text_are_counted_before_it_is_read(text: bytes, values: int) -> None:
+    """Commas and brackets inside of texts are no values."""
+    assert (True, False) == (has_more_values(text, values - 1), has_more_values(text, values))
+
+
+def test_many_texts_are_many_values() -> None:
+    """The quotes are enough to refuse them; escaped ones are part of a text."""
+    many, long = b"[" + b",".join([b'""'] * 1000) + b"]", b'["' + b'\\"' * 5000 + b'"]'
+    assert (True, False) == (has_more_values(many, 400), has_more_values(long, 400))

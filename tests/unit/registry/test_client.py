@@ -383,7 +383,7 @@ def test_referrers_are_found_by_the_api_or_the_fallback_tag(supports_referrers: 
     registry.attach("team/app", subject, b"[]", "application/vnd.other")
 
     async def work(client: RegistryClient) -> list[str]:
-        return [each.digest for each in await client.referrers(_repository(registry), subject, BUNDLE)]
+        return [each.digest for each in (await client.referrers(_repository(registry), subject, BUNDLE)).listed]
 
     assert [attached] == _run(registry, work)
 
@@ -394,7 +394,7 @@ def test_an_image_without_referrers_has_none() -> None:
     subject = registry.push("team/app", "v1")
 
     async def work(client: RegistryClient) -> list[object]:
-        return list(await client.referrers(_repository(registry), subject, BUNDLE))
+        return list((await client.referrers(_repository(registry), subject, BUNDLE)).listed)
 
     assert [] == _run(registry, work)
 
@@ -417,6 +417,18 @@ def test_pages_of_referrers_do_not_go_on_forever_or_elsewhere() -> None:
         "the list of referrers of sha256:0 has more than 10 pages",
         "the registry `HOST` continues its list elsewhere",
     ] == messages
+
+
+def test_the_pages_of_referrers_have_few_bytes_together() -> None:
+    """Ten pages of 4 MiB each would be 40 MiB for one image."""
+
+    async def fault(_request: web.Request) -> web.StreamResponse:
+        body = b'{"manifests": [], "padding": "' + b"x" * 3_000_000 + b'"}'
+        return web.Response(body=body, content_type=INDEX, headers={"Link": "</v2/team/app/referrers/x>; rel=next"})
+
+    registry = Registry(fault=fault)
+    found = _error(registry, lambda client: client.referrers(_repository(registry), "sha256:0"))
+    assert "the list of referrers of sha256:0 has more than 4194304 bytes" == found
 
 
 def test_too_many_referrers_are_an_error() -> None:
@@ -443,7 +455,7 @@ def test_many_lists_of_referrers_are_one_request() -> None:
 
     async def work(client: RegistryClient) -> set[int]:
         asking = [client.referrers(_repository(registry), digest, BUNDLE) for _ in range(100)]
-        return {len(each) for each in await asyncio.gather(*asking)}
+        return {len(each.listed) for each in await asyncio.gather(*asking)}
 
     assert {1} == _run(registry, work)
     assert 1 == registry.requests["referrers"]

@@ -7,6 +7,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import pairwise
 from typing import TypeVar
 
 import pytest
@@ -17,9 +18,11 @@ from pyverno.errors import HostError, NotFoundError
 from pyverno.images.verification.stored import SignatureForm
 from pyverno.kube.json import JSONObject
 from pyverno.registry.client import RegistryClient
+from pyverno.registry.documents import MAX_CONFIGURATION, MAX_VALUES
 from pyverno.registry.images import RegistryImages, SecretCredentials
+from pyverno.registry.storedreading import Allowance
 from pyverno.registry.transport import RegistrySettings, Transport
-from tests.authority.registry import MANIFEST, Registry
+from tests.authority.registry import BUNDLE, MANIFEST, Registry, digest_of
 from tests.authority.signing import SigningServices
 
 T = TypeVar("T")
@@ -225,6 +228,86 @@ def test_a_signature_that_is_longer_than_declared_is_an_error() -> None:
     _run(registry, work)
 
 
+INDEX = "application/vnd.oci.image.index.v1+json"
+COSIGN = "application/vnd.dev.cosign.artifact.sig.v1+json"
+PURPOSES = {
+    "bundles": (BUNDLE, lambda images, place, digest: images.signatures(place, digest, SignatureForm.BUNDLE, ACCESS)),
+    "signatures of cosign": (
+        COSIGN,
+        lambda images, place, digest: images.signatures(place, digest, SignatureForm.SIGNATURE_REFERRER, ACCESS),
+    ),
+    "attestations of Notary": ("sbom", lambda images, place, digest: images.artifacts(place, digest, "sbom", ACCESS)),
+}
+ACCESS = ImageAccess()
+
+
+def _refer(registry: Registry, artifact_type: str, padding: int, declared: int | None = None, count: int = 1) -> str:
+    """Push an image to which manifests of a length refer, by a list that declares sizes; return its digest."""
+    digest = registry.push("team/app", "v1")
+    listed = []
+    for number in range(count):
+        blob = f"{number}".encode()
+        body = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": registry.describe(artifact_type, b"{}"),
+            "layers": [registry.describe(SIMPLE, blob)],
+            "subject": {"digest": digest},
+            "annotations": {"padding": "x" * padding},
+        }
+        described = {"mediaType": MANIFEST, "artifactType": artifact_type, "size": declared or padding + 4096}
+        listed.append({**described, "digest": registry.put_manifest("team/app", "", MANIFEST, body)})
+    body = {"schemaVersion": 2, "mediaType": INDEX, "manifests": listed}
+    registry.put_manifest("team/app", digest.replace(":", "-"), INDEX, body)
+    return digest
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_the_manifests_of_referrers_count_as_read(purpose: str) -> None:
+    """Fifty manifests of 4 MiB each would be 200 MiB: they share the 32 MiB of the signatures that they name."""
+    artifact_type, read = PURPOSES[purpose]
+    registry = Registry(supports_referrers=False)
+    digest = _refer(registry, artifact_type, padding=1, declared=4 * 1024 * 1024, count=9)
+
+    async def work(images: RegistryImages) -> str:
+        with pytest.raises(HostError) as refused:
+            await read(images, f"{registry.host}/team/app", digest)
+        return refused.value.message
+
+    assert "the signatures and attestations have more than 33554432 bytes" == _run(registry, work)
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_the_manifest_of_a_referrer_has_its_declared_size(purpose: str) -> None:
+    """Otherwise a list that declares small manifests would count for less than is read."""
+    artifact_type, read = PURPOSES[purpose]
+    registry = Registry(supports_referrers=False)
+    digest = _refer(registry, artifact_type, padding=1000, declared=600)
+
+    async def work(images: RegistryImages) -> str:
+        with pytest.raises(HostError) as refused:
+            await read(images, f"{registry.host}/team/app", digest)
+        return refused.value.message
+
+    assert _run(registry, work).endswith("has more than the 600 bytes of its descriptor")
+
+
+def test_lists_and_manifests_without_a_declared_size_count_as_read() -> None:
+    """Tags and lists of referrers have no descriptor: what came is counted."""
+    registry, allowance = Registry(), Allowance()
+    digest = registry.push("team/app", "v1")
+    registry.push_layers("team/app", f"{digest.replace(':', '-')}.sig", [], SIMPLE)
+
+    async def work(images: RegistryImages) -> list[bool]:
+        left = [allowance.left]
+        for form in (SignatureForm.SIGNATURE_TAG, SignatureForm.BUNDLE):
+            await images.signatures(f"{registry.host}/team/app", digest, form, ACCESS, allowance=allowance)
+            left.append(allowance.left)
+        return [one > other for one, other in pairwise(left)]
+
+    assert [True, True] == _run(registry, work)
+
+
 # -------------------------------------------------------------------------------------------------------- credentials
 
 
@@ -290,6 +373,54 @@ def test_an_image_without_a_configuration_has_no_data() -> None:
         return caught.value.message.replace(registry.host, "HOST")
 
     assert "image `HOST/team/app:v1` has no configuration" == _run(registry, work)
+
+
+LIST_OF_VALUES = [0] * MAX_VALUES
+"""Together with the list itself, these are more values than a document may have."""
+
+
+def _large_configuration(registry: Registry) -> None:
+    registry.push("team/app", "v1", {"history": "x" * MAX_CONFIGURATION})
+
+
+def _many_values_in_the_configuration(registry: Registry) -> None:
+    registry.push("team/app", "v1", LIST_OF_VALUES)
+
+
+def _many_values_in_the_manifest(registry: Registry) -> None:
+    registry.put_manifest("team/app", "v1", MANIFEST, {"layers": LIST_OF_VALUES})
+
+
+def _many_values_in_the_index(registry: Registry) -> None:
+    registry.put_manifest("team/app", "v1", INDEX, {"manifests": LIST_OF_VALUES})
+
+
+@pytest.mark.parametrize(
+    ("push", "expected"),
+    [
+        (_large_configuration, "the registry `HOST` answers with more than 2097152 bytes"),
+        (
+            _many_values_in_the_configuration,
+            "the configuration of image `HOST/team/app:v1` has more than 200000 values",
+        ),
+        (_many_values_in_the_manifest, "the manifest DIGEST has more than 200000 values"),
+        (_many_values_in_the_index, "the manifest DIGEST has more than 200000 values"),
+    ],
+)
+def test_documents_of_an_image_are_small_before_they_are_parsed(
+    push: Callable[[Registry], None], expected: str
+) -> None:
+    """They are parsed on the event loop: 14 MiB of empty lists stopped it for more than a second."""
+    registry = Registry()
+    push(registry)
+    digest = digest_of(registry.manifests["team/app", "v1"][1])
+
+    async def work(images: RegistryImages) -> str:
+        with pytest.raises(HostError) as refused:
+            await images.data(f"{registry.host}/team/app:v1", ACCESS)
+        return refused.value.message.replace(registry.host, "HOST").replace(digest, "DIGEST")
+
+    assert expected == _run(registry, work)
 
 
 def test_image_data_of_docker_hub_has_the_names_of_its_index() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pyverno.errors import VerificationError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.jsonscan import has_more_values
 
 __all__ = ["MAX_DOCUMENT", "decode_base64", "encode_text", "read_json", "read_object", "text_of"]
 
@@ -34,7 +35,7 @@ def read_json(data: bytes, what: str) -> JSON:
     """
     if len(data) > MAX_DOCUMENT:
         raise VerificationError(f"{what} is larger than {MAX_DOCUMENT} bytes")
-    if len(data) > _MAX_VALUES and sum(map(data.count, b",[{")) > _MAX_VALUES:
+    if has_more_values(data, _MAX_VALUES):
         raise VerificationError(f"{what} has more than {_MAX_VALUES} values")
     try:
         found = _DECODER.decode(data.decode("utf-8"))
