@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import orjson
 
 from pyverno.engine.engine import Engine
@@ -21,7 +23,7 @@ from tests.bench.inputs import (
 from tests.bench.measure import compare
 from tests.bench.naive_engine import Said, naive_review
 
-__all__ = ["count_differences", "fail_ratio", "linearity", "naive_ratio", "pass_ratio", "selection"]
+__all__ = ["count_differences", "differing_pods", "fail_ratio", "linearity", "naive_ratio", "pass_ratio", "selection"]
 
 _SEED = 20_260_105
 
@@ -51,11 +53,16 @@ def naive_ratio() -> float:
     return pair.ratio
 
 
-def count_differences(pods: int = 2000) -> int:
+def count_differences() -> int:
     """B3: the number of randomly changed pods on which the naive interpreter and the compiled engine disagree."""
+    return len(differing_pods(mutated_pods(_SEED, 2000)))
+
+
+def differing_pods(pods: Iterable[JSONObject]) -> list[JSONObject]:
+    """Return the pods on which the naive interpreter and the compiled engine disagree."""
     engine = Engine(PolicySet(compiled_policies()))
     written = [document.value for document in policy_documents()]
-    return sum(sorted(naive_review(written, pod)) != sorted(_said(engine, pod)) for pod in mutated_pods(_SEED, pods))
+    return [pod for pod in pods if sorted(naive_review(written, pod)) != sorted(_said(engine, pod))]
 
 
 def _said(engine: Engine, pod: JSONObject) -> list[Said]:

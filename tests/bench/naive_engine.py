@@ -52,9 +52,11 @@ def _judge(rule: JSONObject, resource: JSONObject) -> tuple[str, str] | None:
     if "anyPattern" in validate:
         return _any_pattern(name, message, _substituted(validate["anyPattern"], data), resource)
     if "deny" in validate:
-        if _denies(validate["deny"], data):
-            return "fail", message
-        return "pass", f"validation rule '{name}' passed."
+        try:
+            denied = _denies(validate["deny"], data)
+        except PyvernoError as error:
+            return "error", _unresolved(error)
+        return ("fail", message) if denied else ("pass", f"validation rule '{name}' passed.")
     return _foreach(validate["foreach"], message, data)
 
 
@@ -96,12 +98,15 @@ def _foreach(entries: list[JSONObject], message: str, data: JSONObject) -> tuple
             try:
                 denied = _denies(entry["deny"], {**data, "element": element})
             except PyvernoError as error:
-                reason = f"failed to substitute variables in condition key: {error.message}"
-                return "error", f"validation failure: failed to check deny conditions: {reason}"
+                return "error", f"validation failure: {_unresolved(error)}"
             if denied:
                 return "fail", f"validation failure: {message}"
             applied = True
     return ("pass", "rule passed") if applied else None
+
+
+def _unresolved(error: PyvernoError) -> str:
+    return f"failed to check deny conditions: failed to substitute variables in condition key: {error.message}"
 
 
 def _denies(deny: JSONObject, data: JSONObject) -> bool:
