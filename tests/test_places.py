@@ -1,4 +1,4 @@
-"""How many failures show the field that decided: over our own policies, and over a corpus where one is at hand."""
+"""The share of failures with the field that decided: over our own policies, and over a corpus where one is at hand."""
 
 from __future__ import annotations
 

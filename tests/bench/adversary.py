@@ -63,7 +63,7 @@ DEFAULTS = {
     "image": "", "imagePullPolicy": "IfNotPresent", "name": "", "resources": {},
     "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
 }  # fmt: skip
-"""What an API server writes into every container before it asks a webhook."""
+"""Defaults that an API server writes into every container before it calls a webhook."""
 SPEC_LISTS: Mapping[str, Unit] = {
     "volumes": lambda number: {"name": f"v{number}", "hostPath": {"path": "/var/run/docker.sock"}},
     "hostAliases": lambda number: {"ip": "10.0.0.1", "hostnames": [f"h{number}"]},

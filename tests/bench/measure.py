@@ -1,4 +1,4 @@
-"""How the benchmarks measure: processor time of two functions that take turns, the least of several rounds.
+"""Measurement: processor time of two functions that take turns, the least of several rounds.
 
 Absolute figures depend on the machine, ratios hardly do. This module must never know what is measured.
 """

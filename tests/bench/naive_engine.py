@@ -21,7 +21,7 @@ from tests.bench.naive import naive_match
 __all__ = ["Said", "naive_review"]
 
 Said = tuple[str, str, str, str]
-"""What one rule said: policy, rule, status, message."""
+"""The result of one rule: policy, rule, status, message."""
 
 _VARIABLE = re.compile(r"\{\{((?:[^{}]|\{[^{}]*\})*)\}\}")
 

@@ -114,7 +114,7 @@ class Case:
 
     @property
     def operation(self) -> Operation:
-        """What is done to the objects."""
+        """The operation of the request."""
         return Operation(self.options.get("operation", "CREATE"))
 
     @property

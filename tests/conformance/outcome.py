@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["NO_ASSERTION", "Case", "Claim", "NotRun", "Outcome", "State", "content_id", "distinct"]
 
 NO_ASSERTION = "no assertion in the row"
-"""Why rows that only list documents are not run."""
+"""The reason that rows without an assertion are left out."""
 
 
 class State(StrEnum):

@@ -22,7 +22,7 @@ __all__ = ["BUCKETS", "NOT_RUN", "Bucket", "has_bucket", "run_case", "run_corpus
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """How the cases of a bucket are found below a corpus, and how one of them is judged.
+    """A bucket of a corpus: the functions that find its cases and judge one of them.
 
     `place` is where they are, seen from the corpus, if it is no folder of the bucket's name.
     """

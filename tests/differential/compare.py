@@ -24,7 +24,7 @@ class Difference:
     ours: Answer
     theirs: Answer
     again: Answer | None = None
-    """What Kyverno answered when it was run once more."""
+    """The answer of a second run of Kyverno."""
 
     @property
     def aspect(self) -> str:

@@ -45,7 +45,7 @@ ATTEMPTS = 6
 STEEP = 2
 CLEAR = 0.03
 STEP_SECONDS = 4e-6
-"""What a step pays for: a million of them are what a review may do."""
+"""The time that a step pays for: a review has a million steps."""
 
 LINES_PER_STEP = 40
 """Lines of Python that take as long."""
@@ -73,7 +73,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Doubling:
-    """What the search found: the size, the seconds there and at twice the size, why it ended, and the steps charged."""
+    """Result of the search: the size, the seconds there and at twice the size, why it ended, and the charged steps."""
 
     shape: str
     size: int

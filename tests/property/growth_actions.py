@@ -89,7 +89,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "mutate": ("merge", "foreach merge"), "patches": ("json patch",), "generate": ("generate",),
     "elements": ("foreach",), "message": ("preconditions",), "cel.annotations": ("ValidatingPolicy",),
 }  # fmt: skip
-"""Which rows go through which module of `engine.actions`."""
+"""Rows by the module of `engine.actions` that they run."""
 ELSEWHERE: Mapping[str, str] = {
     "cel.admission": "Kubernetes' own policies: the same expressions as ValidatingPolicy",
     "cel.authorize": "authorization requests, not admission reviews",

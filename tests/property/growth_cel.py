@@ -55,7 +55,7 @@ MAKERS: Mapping[str, str] = {
     "object": "object",
     "jwks.Set": "jwks.Fetch({})",
 }
-"""How an expression makes a value of an opaque type from a text."""
+"""Expressions that make a value of an opaque type from a text."""
 
 MACROS: Mapping[str, str] = {
     "has": "has(m.k1)",

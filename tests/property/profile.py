@@ -1,4 +1,4 @@
-"""How many inputs a property test generates: few by default, many in the nightly run."""
+"""Number of generated inputs of a property test: few by default, many in the nightly run."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ CHECKS = st.one_of(
 
 
 OBJECTS_EACH = 8
-"""How many objects are judged by the same policies: compiling these costs more than judging."""
+"""Objects per set of policies: compiling policies costs more than judging."""
 
 MAPS = RESOURCES.filter(lambda value: isinstance(value, dict))
 

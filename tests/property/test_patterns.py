@@ -68,7 +68,7 @@ RESOURCES = st.recursive(
 
 
 EACH = 4
-"""How many resources one pattern is held against: making the pattern costs more than judging by it."""
+"""Resources per pattern: compiling a pattern costs more than judging by it."""
 
 _RARELY, _MOSTLY, _SHORT = st.integers(0, 11), st.integers(0, 4), st.integers(0, 3)
 _OTHER = st.sampled_from([1, 3, "a", "ab", True, False, "60s", None, "1Gi"])

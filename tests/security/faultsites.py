@@ -58,10 +58,10 @@ CONTAINMENT = frozenset(
         *(f"pyverno.engine.policyset.PolicySet.{name}" for name in ("plan", "_select", "_candidate")),
     }
 )
-"""What a review cannot do without: it calls nothing of a rule outside of a `try`."""
+"""The frame of a review: it calls nothing of a rule outside of a `try`."""
 
 _PLUMBING = ("__", "_asdict", "_make", "_replace", "_new_member_", "_generate_next_value_")
-"""What Python makes for a class, and what Python calls: `__missing__` says by a KeyError that a name is not bound."""
+"""Functions that Python makes for a class or calls itself: `__missing__` raises KeyError for an unbound name."""
 
 # what makes things before a review begins, or is asked for after it
 _ELSEWHERE = (

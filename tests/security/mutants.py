@@ -35,7 +35,7 @@ _HEAVY = ("aiohttp", "cryptography.x509", "cryptography.hazmat.primitives.serial
 """Libraries that are imported once, before the processes part."""
 
 _MEMORY_BYTES, _CPU_SECONDS, _SHORT_SECONDS = 3 << 30, 30, 6
-"""What a process may use: without some guards it would take everything."""
+"""Limits of a process: without some guards it would use the whole machine."""
 
 
 def missing_edits(guard: Guard) -> list[str]:

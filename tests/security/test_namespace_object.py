@@ -31,7 +31,7 @@ NAMESPACES: dict[str, JSONObject] = {
 
 
 def test_conditions_see_the_namespace_of_the_request() -> None:
-    """What is in production is denied in the words of the policy; the twin elsewhere is let in.
+    """An object in production is denied with the policy's message; its twin in another namespace is allowed.
 
     Register: 2be74f07.
     """

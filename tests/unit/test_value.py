@@ -191,7 +191,7 @@ CALLS: tuple[tuple[tuple[Any, ...], dict[str, Any]], ...] = (
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives; of an error its type."""
+    """Return the result of a call, or the type of its error."""
     try:
         return call()
     except (TypeError, ValueError, AttributeError) as error:

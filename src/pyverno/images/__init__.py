@@ -1,4 +1,4 @@
-"""Container images of resources: which ones a resource names, where, and the parts of their references.
+"""Container images of resources: their references, and the fields that hold them.
 
 `kube.imageref` parses references; this package finds them and describes them the way policies see them. It must never
 call a registry.

@@ -17,7 +17,7 @@ _STEPS_OF_IMAGE = 16
 
 
 class _Place(NamedTuple):
-    """A value inside a resource: how to get there, and the pull secrets listed on the way."""
+    """A value inside a resource, with its path and the pull secrets listed along it."""
 
     value: JSON
     path: tuple[str, ...] = ()
@@ -56,9 +56,9 @@ def find_images(
 ) -> dict[str, dict[str, ImageInfo]]:
     """Return the images of a resource by group and name.
 
-    `extractors` replace the built-in places for the kinds they list, and are the only ones for other kinds. Blank
-    images are left out, and groups without images too. Raises ValueSyntaxError with Kyverno's text when the resource
-    has another shape, a reference does not parse, or an expression fails.
+    `extractors` replace the built-in image fields of the kinds that they list; in other kinds, only they find images.
+    Blank images and empty groups are left out. Raises ValueSyntaxError with Kyverno's text when the resource has
+    another shape, a reference does not parse, or an expression fails.
 
     >>> find_images({"kind": "ConfigMap"})
     {}

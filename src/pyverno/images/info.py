@@ -11,7 +11,7 @@ __all__ = ["ImageInfo", "parse_image"]
 
 @dataclass(frozen=True, slots=True)
 class ImageInfo:
-    """A normalised image reference; parts that are not there are empty.
+    """A normalised image reference; missing parts are empty texts.
 
     `reference` shows the digest rather than the tag when both exist, `reference_with_tag` always the tag. `pointer` is
     the JSON pointer of the image field, `pull_secrets` are the names of the secrets listed beside or above it.
@@ -28,7 +28,7 @@ class ImageInfo:
     pull_secrets: tuple[str, ...] = ()
 
     def at(self, pointer: str, pull_secrets: tuple[str, ...] = ()) -> ImageInfo:
-        """Return the same image found at a place of a resource."""
+        """Return the same image at another field of a resource."""
         return replace(self, pointer=pointer, pull_secrets=pull_secrets)
 
     def to_entry(self) -> JSONObject:

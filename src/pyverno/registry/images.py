@@ -1,4 +1,4 @@
-"""Images and their signatures as rules ask for them, read from registries.
+"""Images and their signatures, read from registries for rules.
 
 `RegistryImages` belongs to the event loop of its client; `BlockingImages` is the form that a Host shows to
 rules. This module must never verify a signature.
@@ -36,7 +36,7 @@ class Credentials(Protocol):
     """Finds the credentials that an access means."""
 
     async def sources(self, access: ImageAccess, registry: str) -> Sequence[CredentialSource]:
-        """Return configurations in the order in which they are tried; raises HostError for what cannot be read.
+        """Return configurations in the order of their use; raises HostError for an unreadable one.
 
         `registry` is the host that the credentials are for.
         """
@@ -44,7 +44,7 @@ class Credentials(Protocol):
 
 
 class SecretCredentials:
-    """Credentials out of Secrets: those that a policy names, then those of the resource, else the default ones.
+    """Credentials from Secrets: those that a policy names, then those of the resource, else the default ones.
 
     A resource may name Secrets of its namespace only: a name with a slash is refused, because it would read another
     namespace.
@@ -93,7 +93,7 @@ class SecretCredentials:
         try:
             return read_pull_secret(await self._read_secret(namespace, name))
         except NotFoundError:
-            # Kyverno: a Secret that does not exist is as if it had not been named
+            # Kyverno ignores the name of a Secret that does not exist
             return CredentialSource(f"Secret {namespace}/{name} (not found)", ())
         except ValueSyntaxError as error:
             raise HostError(error.message) from None
@@ -112,7 +112,7 @@ class RegistryImages:
         await self._client.close()
 
     async def resolve(self, image: str, access: ImageAccess, deadline: float | None = None) -> ResolvedImage:
-        """Return what a reference names at the moment."""
+        """Resolve a reference to the image that it names now."""
         reference, repository = await self._place(image, access)
         found = await self._client.manifest(repository, reference.digest or reference.tag, deadline)
         return ResolvedImage(found.digest, found.media_type, len(found.body))
@@ -136,7 +136,7 @@ class RegistryImages:
     async def resolve_each(
         self, images: Sequence[tuple[str, ImageAccess]], deadline: float | None = None
     ) -> Sequence[ResolvedImage | HostError]:
-        """Return what each reference names, or its error."""
+        """Resolve each reference to its image, or to its error."""
         return await read_each(partial(self.resolve, image, access, deadline) for image, access in images)
 
     async def signatures_each(
@@ -178,7 +178,7 @@ class RegistryImages:
         return await self._client.blob(place, artifact.layer, deadline=deadline)
 
     async def revocation(self, url: str, request: bytes, deadline: float | None = None) -> bytes:
-        """Return the answer of an OCSP responder, or the revocation list at an address for an empty request."""
+        """Return the response of an OCSP responder, or the revocation list for an empty request."""
         return await self._client.revocations.read(url, request, deadline)
 
     async def data(self, image: str, access: ImageAccess, deadline: float | None = None) -> JSONObject:
@@ -239,7 +239,7 @@ class BlockingImages:
         deadline: float | None = None,
         passes: PassCache | None = None,
     ) -> None:
-        """Take what runs a coroutine on the loop and waits for it, and where trust roots and keys come from.
+        """Take the function that runs a coroutine on the loop, and the sources of trust roots and keys.
 
         `passes` is the cache of verifications, which outlives one request.
         """
@@ -256,7 +256,7 @@ class BlockingImages:
         return self._passes
 
     def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
-        """Return what each reference names at the moment, or its error."""
+        """Resolve each reference to the image that it names now, or to its error."""
         what = f"image {_format_list(image for image, _ in images)}"
         found: Sequence[ResolvedImage | HostError] = self._ask(self._images.resolve_each(images, self._deadline), what)
         return found
@@ -293,7 +293,7 @@ class BlockingImages:
         return found
 
     def trust_root(self) -> TrustRoot:
-        """Return the authorities and logs that this installation trusts."""
+        """Return the trust root of this installation: authorities and logs."""
         if self._trust_root is None:
             raise HostUnavailableError("no trusted root is configured for keyless signatures")
         return self._trust_root()

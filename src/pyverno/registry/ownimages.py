@@ -24,7 +24,7 @@ __all__ = ["OwnRegistryImages"]
 
 
 class OwnRegistryImages:
-    """Images of registries for a process without a loop: the source that its rules ask, and the thread behind it."""
+    """Images of registries for a process without an event loop: an image source, and the thread that serves it."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class OwnRegistryImages:
         settings: RegistrySettings | None = None,
         connector: Callable[[], aiohttp.BaseConnector] | None = None,
     ) -> None:
-        """Start the thread; nothing is read before a rule needs it.
+        """Start the thread; registries are read only when a rule needs them.
 
         Without `public_key`, keys of key management systems are fetched with the identity of the process.
         """

@@ -11,13 +11,13 @@ from pyverno.errors import HostError
 __all__ = ["AT_ONCE", "read_all", "read_each"]
 
 AT_ONCE: Final = 8
-"""How many reads of one caller run at the same time."""
+"""The number of simultaneous reads of one caller."""
 
 T = TypeVar("T")
 
 
 async def read_each(calls: Iterable[Callable[[], Awaitable[T]]]) -> Sequence[T | HostError]:
-    """Return the answer or the error of each call, in the order of the calls; raises what is no HostError."""
+    """Return the result or the HostError of each call, in their order; raises every other error."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def read(call: Callable[[], Awaitable[T]]) -> T:
@@ -37,7 +37,7 @@ async def read_each(calls: Iterable[Callable[[], Awaitable[T]]]) -> Sequence[T |
 
 
 async def read_all(calls: Iterable[Callable[[], Awaitable[T]]]) -> Sequence[T]:
-    """Return the answers of all calls, in their order; raises the error of the first that fails."""
+    """Return the results of all calls, in their order; raises the first error in this order."""
     found: list[T] = []
     for each in await read_each(calls):
         if isinstance(each, HostError):

@@ -18,7 +18,7 @@ from pyverno.registry.verification import DemandVerdict, ImageChecks
 __all__ = ["check_policies"]
 
 Review = Callable[[Compilation, str, str], Iterable[DemandVerdict]]
-"""Returns what a review decides by a policy, or by one of its rules, among the compiled policies."""
+"""Returns the decision of a review by a policy, or by one of its rules, among the compiled policies."""
 
 
 class _NeedsReviewError(Exception):
@@ -28,7 +28,7 @@ class _NeedsReviewError(Exception):
 def check_policies(
     path: str, content: bytes, image: str, checks: ImageChecks, review: Review
 ) -> Iterator[DemandVerdict]:
-    """Yield what each demand of a file found; raises UsageError unless its policies demand something of the image.
+    """Yield the verdict of each demand of a file; raises UsageError when its policies demand nothing of the image.
 
     Policies in CEL, and rules whose demands depend on more than signatures, are judged by `review`. Errors of the
     policies are raised.

@@ -21,7 +21,7 @@ _Key = tuple[str, bytes]
 
 
 class RevocationClient:
-    """Fetches answers and keeps them while they are current, an hour at most; belongs to one event loop."""
+    """Fetches responses and keeps them while they are current, an hour at most; belongs to one event loop."""
 
     def __init__(self, transport: Transport, clock: Callable[[], float] = time.time) -> None:
         """Take what sends requests."""
@@ -33,7 +33,7 @@ class RevocationClient:
     async def read(self, url: str, request: bytes, deadline: float | None = None) -> bytes:
         """Return the answer to an OCSP request, or the list for an empty one; raises HostError.
 
-        `deadline` is that of the caller alone, on the monotonic clock; others may wait for the same answer.
+        `deadline` (monotonic clock) limits this caller only; others may wait longer for the same response.
         """
         kept = self._kept.get((url, request))
         if kept is not None and self._clock() < kept[1]:

@@ -1,6 +1,6 @@
-"""HTTP to registries: one request, limits on its answer, redirects without credentials, tokens where they are wanted.
+"""HTTP to registries: a request with a limited response, redirects without credentials, and tokens on demand.
 
-A redirect to another host, as registries answer for blobs, is followed without any credential. Tokens are fetched from
+Redirects to another host, which registries use for blobs, are followed without any credential. Tokens are fetched from
 the realm that a registry names, with the credential of that registry only, and never over plain HTTP for a registry
 that is reached by HTTPS.
 """
@@ -47,7 +47,7 @@ class RegistryUnauthorizedError(HostError):
 
 
 class _UnreachableError(HostError):
-    """No connection, or none with TLS; a certificate that is not valid is another error."""
+    """A failed connection or TLS handshake; an invalid certificate is another error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class RegistrySettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistryCall:
-    """A request for a path of a registry: for which repository, with which credentials, and how long an answer may be.
+    """A request for a path of a registry, with the repository, the credentials and the limit of the response.
 
-    `actions` are what a token must allow. With `allows_http` a registry that cannot be reached by HTTPS is read by
-    plain HTTP.
+    `actions` are those that a token must allow. With `allows_http` a registry that cannot be reached by HTTPS is read
+    by plain HTTP.
     """
 
     registry: str
@@ -114,7 +114,7 @@ class Transport:
         settings: RegistrySettings | None = None,
         connector: Callable[[], aiohttp.BaseConnector] = Connector,
     ) -> None:
-        """Take the settings, and what makes connections, which also guards the addresses."""
+        """Take the settings, and the factory of connections, which also guards the addresses."""
         self._settings = settings or RegistrySettings()
         self._connector = connector
         self._session: aiohttp.ClientSession | None = None
@@ -143,7 +143,7 @@ class Transport:
             raise HostError(f"the registry `{call.registry}` did not answer within {seconds:g} seconds") from None
 
     async def fetch(self, url: str, body: bytes, content_type: str, max_bytes: int) -> RegistryAnswer:
-        """Return what an address outside of registries answers to a GET, or to the POST of a body; raises HostError.
+        """Return the response of an address outside of registries to a GET, or to the POST of a body; raises HostError.
 
         No credential is sent, and no redirect followed.
         """
@@ -327,7 +327,7 @@ def _realm(call: RegistryCall, challenge: Challenge) -> URL:
 
 
 def _redirect(outgoing: _Outgoing, location: str) -> _Outgoing:
-    """Return the request at its new place, without its credential unless scheme, host and port stay."""
+    """Return the redirected request, without its credential unless scheme, host and port stay."""
     registry, at = outgoing.registry, outgoing.target
     try:
         to = at.join(URL(location))

@@ -1,7 +1,8 @@
 """One target of a TUF repository, with the library of TUF; only this module may import it.
 
-The library verifies signatures, thresholds, expiry and versions of the metadata. What is kept between two runs makes it
-refuse an older state. It counts the ids of keys; that as many different keys have signed is checked here.
+The library verifies signatures, thresholds, expiry and versions of the metadata. Metadata kept between two runs makes
+it refuse an older state. The library counts the ids of keys; this module checks that as many different keys have
+signed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MAX_ROOTS: Final = 1024
 def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
     """Return a target of a repository, whose metadata must lead to `root`; raises HostError.
 
-    Metadata is kept in `folder`; nothing that the repository names becomes a path.
+    Metadata is kept in `folder`; names of the repository never become paths.
     """
     if urlsplit(mirror).scheme not in ("http", "https"):
         raise HostError(f"`{mirror[:200]}` is no address of a TUF repository")

@@ -1,4 +1,4 @@
-"""Verification of one image outside of a review: what is demanded, what was found, and the ledger of each check."""
+"""Verification of one image outside of a review: demands, verdicts, and the ledger of each check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ATTESTATIONS: Final = (SignatureForm.ATTESTATION_TAG, SignatureForm.BUNDLE)
 
 @dataclass(frozen=True, slots=True)
 class DemandVerdict:
-    """One demand: whether it is met, why not, and the ledgers of what was tried, by the path of their attestor."""
+    """The verdict on one demand, its reason if it is not met, and the ledgers by the path of their attestor."""
 
     demand: str
     passes: bool
@@ -75,7 +75,7 @@ class ImageVerdict:
 
 
 class ImageChecks:
-    """Holds what a registry stores for one image against demands."""
+    """Checks the signatures and attestations of one image against demands."""
 
     def __init__(
         self,
@@ -181,11 +181,11 @@ def verify_image(
     """Verify the signatures of an image, or its attestations of a type, and return every check.
 
     Each of `keys` (PEM), the keyless `identity` of an `issuer`, and `notary_certificates` (PEM) must have signed.
-    `trust_root` is the content of a `trusted_root.json`, which logged and keyless signatures need. Credentials are
-    those of docker and podman. Blocks while it reads the registry.
+    `trust_root` is the content of a `trusted_root.json`, which logged and keyless signatures need. The credentials of
+    docker and podman are used. Blocks while it reads the registry.
 
     Raises UsageError when nothing is demanded or a trust root is missing, HostError when the registry cannot be read,
-    VerificationError for keys and certificates that cannot be read. A signature that does not hold is a verdict.
+    VerificationError for keys and certificates that cannot be read. An invalid signature is a verdict, not an error.
     """
     root = read_trust_root(trust_root) if trust_root is not None else None
     demands: list[tuple[str, UnresolvedSet]] = []

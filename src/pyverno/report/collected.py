@@ -1,4 +1,4 @@
-"""Results out of reports that exist already: PolicyReports of a cluster or of files, of any tool that writes them."""
+"""Results from existing reports: PolicyReports of a cluster or of files, of any tool that writes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATUSES: Final = ("fail", "error", "warn", "skip", "pass")
 """From the worst to the best."""
 
 SEVERITIES: Final = ("critical", "high", "medium", "low", "info", "")
-"""From the worst to the least; the last is that of policies without one."""
+"""Severities from the worst to the least; the last stands for policies without one."""
 
 _KINDS: Final = frozenset({"PolicyReport", "ClusterPolicyReport", "Report", "ClusterReport"})
 _GROUPS: Final = frozenset({"wgpolicyk8s.io", "openreports.io", "reports.x-k8s.io"})
@@ -61,7 +61,7 @@ def is_report(body: JSON) -> bool:
 
 
 def read_report(body: JSONObject) -> Iterator[Collected]:
-    """Yield the results of a report; parts of a wrong type are as if they were missing."""
+    """Yield the results of a report; parts of a wrong type count as missing."""
     scope = _object(body.get("scope"))
     own = _object(body.get("metadata"))
     for item in _objects(body.get("results")):

@@ -53,7 +53,7 @@ class Reported:
 
 
 def policy_label(policy: PolicyInfo) -> str:
-    """Return the label by which reports on a policy are found; "" where its name is too long for one.
+    """Return the label by which reports on a policy are found; "" for a name that is too long.
 
     >>> from pyverno.engine.rule import Family
     >>> policy_label(PolicyInfo("ClusterPolicy", "kyverno.io/v1", "check-ports", Family.RULES))
@@ -114,7 +114,7 @@ def background_report(
     *,
     version_of: Callable[[PolicyInfo], str] = lambda _: "",
 ) -> JSONObject:
-    """Return the report on results for an object that rules worked on in the background; the object owns it."""
+    """Return the report on background results for an object; the object owns it."""
     gvk = GVK(*parse_api_version(resource.api_version), resource.kind)
     owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": resource.name, "uid": uid}
     metadata: JSONObject = {
@@ -168,6 +168,6 @@ def _labels(uid: str, gvk: GVK, source: str) -> JSONObject:
 
 def _resource_label(gvr: GVR) -> JSONObject:
     if len(f"{gvr.resource}.{gvr.version}.{gvr.group}") > _LABEL_LENGTH:
-        # COMPAT: Kyverno puts the plural where the name of the object would be looked for
+        # COMPAT: Kyverno writes the plural where a reader expects the name of the object
         return {f"{_PREFIX}resource.name": gvr.resource}
     return {f"{_PREFIX}resource.gvr": ".".join(part for part in (gvr.resource, gvr.version, gvr.group) if part)}

@@ -1,7 +1,7 @@
 """PolicyExceptions for failing results, to be reviewed by a person and then applied.
 
-An exception names exactly the object, rule and controls that failed; for a controller
-it includes the Pods that the controller makes, and nothing wider. The exception of a CEL policy names the object.
+An exception names exactly the object, rule and controls that failed; for a controller it also includes the controller's
+Pods. The exception of a CEL policy names the object.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _cel_exception(policy: PolicyInfo, ref: ResourceRef, metadata: JSONObject) -
 
 
 def _expand(kind: str, rule: str) -> tuple[list[str], list[str]]:
-    """Return kind and rule with those of the Pods (and Jobs) that an object makes, where autogen made the rule."""
+    """Return the kind and the rule; for a rule of autogen also those of the object's Pods (and Jobs)."""
     if kind == "CronJob" and rule.startswith(_CRON_PREFIX):
         origin = rule.removeprefix(_CRON_PREFIX)
         return [kind, "Job", "Pod"], [rule, f"{_PREFIX}{origin}", origin]

@@ -1,6 +1,6 @@
 """An explanation as lines of text: a tree for people, with the places in the policy and in the manifest.
 
-Lines are ASCII but for what policies and objects hold.
+Lines are ASCII except for contents of policies and objects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["NO_PLACES", "Line", "Places", "change_lines", "rule_lines"]
 
 _ROOM = 100
 _MANY = 12
-"""Values of a pattern that hold, and sub-expressions, that are listed; the others are counted."""
+"""The number of listed values that satisfy a pattern, and of sub-expressions; the others are counted."""
 
 
 class Line(NamedTuple):
@@ -55,14 +55,14 @@ class Line(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where a path of the object, and a place in a rule, were written; each may know nothing and return None."""
+    """Locations of paths in the object and of places in a rule; each function returns None for an unknown one."""
 
     of_object: Callable[[FieldPath], Location | None]
     of_rule: Callable[[RuleTrace, FieldPath], Location | None]
 
 
 NO_PLACES: Final = Places(lambda _: None, lambda *_: None)
-"""For objects and policies that stand in no file."""
+"""For objects and policies without a file."""
 
 
 def rule_lines(trace: RuleTrace, places: Places) -> Iterator[Line]:
@@ -194,7 +194,7 @@ class _Tree:
         yield from self.lines(node.children, depth + 1)
 
     def _pattern(self, node: PatternNode, depth: int) -> Iterator[Line]:
-        """Yield the parts where the pattern was decided: those that do not hold first, then values that do."""
+        """Yield the parts that decided the pattern: failing ones first, then values that satisfy it."""
         decisive: list[PatternNode] = []
         held: list[PatternNode] = []
         pending: list[Node] = [node]

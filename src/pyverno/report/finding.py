@@ -24,8 +24,8 @@ _ANNOTATION = "policies.kyverno.io/"
 class Finding:
     """The result of one rule for one resource.
 
-    `status` is that of a report (pass, fail, warn, error, skip). `location` is the field of the resource that does not
-    fit where it is known, else the resource; `rule_location` is where the rule was written. `path` is the field's path
+    `status` is that of a report (pass, fail, warn, error, skip). `location` is the field of the resource at fault if it
+    is known, else the resource; `rule_location` is where the rule was written. `path` is the field's path
     (`/spec/containers/0/image/`). `origin` is the name of the rule that this one was generated from for a controller of
     pods.
     """
@@ -94,8 +94,8 @@ def finding(
 ) -> Finding:
     """Return the finding of a result about a resource that was read from a document.
 
-    `blamed` is the path of the field at fault where the caller knows it, else that of the pattern is taken; so is
-    `rule_location` the place of the part of the rule that decided, else that of the rule.
+    `blamed` is the path of the field at fault if the caller knows it, else the pattern's path is used. `rule_location`
+    is the part of the rule that decided, by default the whole rule.
     """
     policy = result.rule.policy
     path = result.detail.path if isinstance(result.detail, PatternDetail) else ""

@@ -1,7 +1,7 @@
 """An overview as one self-contained HTML page: no script, no font, no picture from elsewhere.
 
-All text of policies, resources and messages is escaped; a content security policy forbids everything but the page's own
-style, should an escape ever be forgotten.
+All text of policies, resources and messages is escaped; as a second guard, a content security policy forbids everything
+but the page's own style.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _INDEX = regex(r"/\d+(?=/|$)")
 
 
 def identity(finding: Finding) -> tuple[str, ...]:
-    """Return rule, object and field of a finding; positions in lists are left out, because they move as lines do.
+    """Return rule, object and field of a finding; positions in lists are left out, because edits move them like lines.
 
     >>> from pyverno.engine.result import ResourceRef
     >>> identity(Finding("p", "r", ResourceRef("v1", "Pod", "n", "a"), "fail", path="/spec/containers/0/image/"))

@@ -1,4 +1,4 @@
-"""The report of one object: PolicyReports (wgpolicyk8s.io) or Reports (openreports.io) made of results of all sources.
+"""The report of one object: PolicyReports (wgpolicyk8s.io) or Reports (openreports.io) with results of all sources.
 
 A report is named by the uid of its object, which owns it. Results are merged by policy and rule: the newest wins, and
 an unchanged one keeps its timestamp, so that a report changes only when a result does.
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MAX_RESULTS: Final = 1000
-"""Results of one report object; an object with more has several reports."""
+"""The limit of results in one report; an object with more results has several reports."""
 
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_TEXT: Final = 16 * 1024
@@ -52,7 +52,7 @@ ResultKey = tuple[str, str, str, str]
 
 
 def _key(item: Mapping[str, object]) -> ResultKey:
-    """Return what makes two results of one object the same question.
+    """Return the identity of a result among those of one object.
 
     Kyverno: rules count for its own legacy policies only. Here bindings of admission policies count as well.
     """
@@ -87,9 +87,9 @@ def merge_results(
     """Return the results of an object in the order of reports, each as `bounded_result` leaves it.
 
     `existing` are those of the present report, `scanned` those of a background scan and `others` those of ephemeral
-    reports, oldest first. `is_scanned` states whether the scan alone decides about a result: such results of other
-    origins are dropped. `is_current` states whether policy and rule still exist. The newest result wins; among equally
-    old ones the first.
+    reports, oldest first. `is_scanned` returns whether only the scan may give a result: such results of other origins
+    are dropped. `is_current` returns whether policy and rule still exist. The newest result wins; among equally old
+    ones the first.
 
     >>> def item(result, seconds):
     ...     return {"source": "kyverno", "policy": "p", "result": result, "timestamp": {"seconds": seconds}}

@@ -1,4 +1,4 @@
-"""Many results at a glance: counted by what they have in common, and held against an earlier collection."""
+"""Overview of many results: counts by common properties, and the changes since an earlier collection."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ GROUPINGS: Final[Mapping[str, Callable[[Collected], str]]] = {
     "resource": _resource,
     "source": lambda result: result.source or "-",
 }
-"""What results can be grouped by."""
+"""Properties by which results can be grouped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Results that have something in common, counted by status."""
+    """Results with a common property, counted by status."""
 
     name: str
     counts: Mapping[str, int]
@@ -61,7 +61,7 @@ class Overview:
     resolved: Sequence[Collected] = ()
     has_baseline: bool = False
     problems: Sequence[str] = field(default=())
-    """What could not be read, so that its absence is not taken for a clean result."""
+    """Unreadable sources, so that their absence is not taken for a clean result."""
 
     def to_json(self) -> JSONObject:
         """Return the overview as an object."""

@@ -94,7 +94,7 @@ def plain_result(result: RuleResult, seconds: int, *, audit_warn: bool = False) 
 
 def _message(result: RuleResult, status: str) -> str:
     properties = result.properties
-    # what is reported as a warning is a failure of a rule that is not scored
+    # a reported warning is a failure of a rule that is not scored
     named = properties.get(_OVERRIDES[status]) or properties.get(_OVERRIDES[result.status.value])
     return named or properties.get("message") or result.message
 
@@ -124,7 +124,7 @@ def _properties(result: RuleResult) -> JSONObject:
         properties["version"] = result.detail.version
         properties["controls"] = ",".join(sorted(str(check["id"]) for check in checks))
         listed = [{"ID": check["id"], "Name": check["name"], "Images": check["images"] or None} for check in checks]
-        # in the order of Kyverno's fields, as users compare texts
+        # fields in Kyverno's order, because users compare texts
         properties["controlsJSON"] = json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
     properties = {**_cel_properties(result), **properties}
     if result.target is not None and result.effects:
@@ -189,9 +189,9 @@ def result_order(entry: ReportEntry) -> tuple[str | int, ...]:
 
 
 def merged_reports(entries: Sequence[ReportEntry], *, audit_warn: bool = False) -> tuple[JSONObject, ...]:
-    """Return what `apply --policy-report` prints: one report of all cluster policies, one per namespaced policy.
+    """Return the output of `apply --policy-report`: one report of all cluster policies, one per namespaced policy.
 
-    The first one is there without any result too, unless namespaced policies have some.
+    The first report is printed even without results, unless namespaced policies have results.
     """
     cluster = [entry for entry in entries if not entry.result.rule.policy.namespace]
     reports: list[JSONObject] = []

@@ -13,7 +13,7 @@ __all__ = ["Problem", "located", "problem_of", "problems_of"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One error of the run itself: what is wrong, the stable code of the error, and where it is if known."""
+    """One error of the run itself: its message, its stable code, and its location if known."""
 
     message: str
     code: str = "error"
@@ -45,6 +45,6 @@ def problem_of(error: PyvernoError) -> Problem:
 
 
 def problems_of(errors: Iterable[PyvernoError]) -> list[Problem]:
-    """Return the problems that errors stand for: one for each part of several errors."""
+    """Return the problems of errors; a group of errors becomes one problem for each."""
     parts = (part for error in errors for part in (error.parts if isinstance(error, CombinedError) else (error,)))
     return [problem_of(part) for part in parts]

@@ -1,4 +1,4 @@
-"""Where the parts of rules were written: places in the documents of policies, for results and explanations."""
+"""Locations of rules and their parts in the documents of policies, for results and explanations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RulePlaces:
                 self._named[key] = None if key in self._named else item.document
 
     def find(self, trace: RuleTrace, place: FieldPath) -> Location | None:
-        """Return where a part of a rule was written; None for a policy of other documents."""
+        """Return the location of a part of a rule; None for a policy of other documents."""
         document = self._sources.get(id(trace.rule.policy))
         if document is None:
             return None
@@ -43,7 +43,7 @@ class RulePlaces:
         return document.location((*root, *_without_template(place, is_copy=bool(trace.rule.origin))))
 
     def of_result(self, result: RuleResult) -> Location:
-        """Return where the rule of a result was written: the one validation in CEL, where one decided."""
+        """Return the location of a result's rule, or of the one validation in CEL that decided."""
         detail = result.detail
         if not isinstance(detail, CelDetail) or detail.position < 0:
             return result.rule.location
@@ -67,7 +67,7 @@ def _rule_path(policy: JSON, rule: RuleInfo) -> FieldPath:
 
 
 def _without_template(place: FieldPath, *, is_copy: bool) -> FieldPath:
-    """Return the place in the rule as written, of a place in its copy for kinds that create Pods."""
+    """Return the place in the author's rule for a place in its copy for kinds that create Pods."""
     if is_copy:
         for template in _TEMPLATES:
             for start in range(len(place) - len(template) + 1):

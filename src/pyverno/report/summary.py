@@ -13,7 +13,7 @@ __all__ = ["Summary", "reported_status"]
 def reported_status(result: RuleResult, *, audit_warn: bool = False) -> Status:
     """Return the status that a report shows: a fail of a policy that is not scored is a warning.
 
-    With `audit_warn` so is a fail of a rule whose action is Audit.
+    With `audit_warn`, a fail of a rule with the action Audit is a warning, too.
     """
     if result.status is Status.FAIL:
         if not result.rule.policy.is_scored:

@@ -35,7 +35,7 @@ def draw_table(
     """Draw rows under headers; no rows give the empty text. `is_ascii` draws lines with `|` and `-`.
 
     With more than ten rows the first header carries their number. `paint_cell` gets the column and the padded text of a
-    cell and may colour it; colours never count for the width.
+    cell and may colour it; colours do not count towards the width.
 
     >>> print(draw_table(["ID", "POLICY"], [["1", "require-labels"]]))
     │────│────────────────│

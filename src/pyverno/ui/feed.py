@@ -24,7 +24,7 @@ from pyverno.ui.store.writer import Change, Report, Writer, report_of
 __all__ = ["FILES", "REPORT_KINDS", "ClusterFeed", "StoreFeed"]
 
 FILES: Final = "files"
-"""The name of the cluster that results out of files belong to."""
+"""The cluster name of results from files."""
 
 REPORT_KINDS: Final = (
     ("PolicyReport", GVR("wgpolicyk8s.io", "v1alpha2", "policyreports")),
@@ -37,7 +37,7 @@ _GATHER_SECONDS: Final = 0.5
 _SYNC_SECONDS: Final = 60.0
 _DAY: Final = 86_400
 _MOST_REPORTS: Final = 500
-"""Reports of one transaction: readers and the loop go on in between."""
+"""Reports of one transaction; between transactions, readers and the event loop continue."""
 
 Subscriber = Callable[[Sequence[Change]], Awaitable[None]]
 
@@ -105,7 +105,7 @@ class ClusterFeed:
     """Follows the reports of one cluster until cancelled."""
 
     def __init__(self, name: str, client: Client, feed: StoreFeed, namespaces: Sequence[str] = ()) -> None:
-        """Take the name that results of this cluster carry; without `namespaces` all are followed."""
+        """Take the name of the cluster for its results; without `namespaces` all are followed."""
         self.name = name
         self._client = client
         self._feed = feed
@@ -117,7 +117,7 @@ class ClusterFeed:
         self.problems: tuple[str, ...] = ()
 
     def problem(self) -> str:
-        """Return why the results of this cluster may be out of date; the empty text while they are not."""
+        """Return why the results of this cluster may be out of date; "" while they are current."""
         found = [text for informer in self._informers if (text := informer.problem())]
         return "; ".join((*self.problems, *found))
 
@@ -183,6 +183,6 @@ class ClusterFeed:
             if deleted:
                 await self._feed.remove(self.name, sorted(deleted))
             if is_synced and not is_whole:
-                # what was deleted while this server did not run
+                # reports may have been deleted while this server did not run
                 is_whole = True
                 await self._feed.keep_only(self.name, known)

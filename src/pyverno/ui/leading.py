@@ -21,7 +21,7 @@ _PAUSE_SECONDS: Final = 5.0
 async def lead(writer: Writer, work: Callable[[], Awaitable[None]], *, pause: float = _PAUSE_SECONDS) -> None:
     """Do the work whenever this server is the one writer of its store, until cancelled.
 
-    The work is cancelled when the store is lost, and begins anew: it must read everything again.
+    The work is cancelled when the connection to the store is lost; it starts again by reading everything.
     """
     while True:
         try:
@@ -35,7 +35,7 @@ async def lead(writer: Writer, work: Callable[[], Awaitable[None]], *, pause: fl
 
 
 async def follow_announcements(location: str, live: LiveUpdates, *, pause: float = _PAUSE_SECONDS) -> None:
-    """Hand on to open pages what the writer of a database announces, until cancelled; a file has one server."""
+    """Forward the announcements of a database's writer to open pages, until cancelled; a file has one server only."""
     if not is_url(location):
         return
     from pyverno.ui.store.postgresql import announcements

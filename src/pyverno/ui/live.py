@@ -1,4 +1,4 @@
-"""Live updates: pages that are open learn that results changed, and ask for what they show.
+"""Live updates: open pages are notified of changed results, and load their contents again.
 
 A message carries counts and the number of the latest change, never results: a page has its own filter.
 """
@@ -23,7 +23,7 @@ class LiveUpdates:
     """Sends messages to every open page; a slow page gets the latest only."""
 
     def __init__(self, heartbeat_seconds: float = 20.0) -> None:
-        """Begin without listeners; `heartbeat_seconds` is how long a connection may be silent."""
+        """Begin without listeners; `heartbeat_seconds` is the longest silence of a connection."""
         self.heartbeat_seconds = heartbeat_seconds
         self._listeners: set[asyncio.Queue[JSONObject]] = set()
         self._number = 0

@@ -1,4 +1,4 @@
-"""Views: filters with names that a team shares, from files of our own form and from boards of Policy Reporter's pages.
+"""Views: named filters that a team shares, from files of the project's own form or from boards of Policy Reporter.
 
 ```yaml
 views:
@@ -52,8 +52,8 @@ _MOST: Final = 500
 class View:
     """A filter with a name; `query` is as in the address of a page, `notes` name what of a board was left out.
 
-    `admission` limits the users who see the view; what a person may see of results does not depend on views. With
-    `labels` the view holds the namespaces that have them. `page` is the one it leads to: results or resources.
+    `admission` limits the users who see the view; views do not change a user's access to results. With `labels` the
+    view holds the namespaces that have them. `page` is the one it leads to: results or resources.
     """
 
     name: str
@@ -114,7 +114,7 @@ def _of_resource(body: JSONObject, spec: JSONObject, document: Document) -> View
     metadata = _mapping(body, "metadata", document)
     name = str(spec.get("title") or spec.get("name") or metadata.get("name") or "board")
     if body["kind"] == "NamespaceCustomBoard":
-        # whatever it lists: a board of a namespace shows this namespace
+        # a board of a namespace shows this namespace, whatever it lists
         spec = {**spec, "namespaces": {"list": [str(metadata.get("namespace") or "default")]}, "clusterScope": {}}
     return _of_board(name, spec, document)
 

@@ -41,7 +41,7 @@ _OTHER_CONTROLLERS: Final[Mapping[str, str]] = {
     "kyverno-config": _SCRIPTS["kyverno-config"],
     "runs-workload": _SCRIPTS["kubectl-needs-kubelet"],
 }
-"""What a scenario with scripts may need besides, by its labels."""
+"""Further needs of scenarios with scripts, by their labels."""
 _WORKFLOW: Final = "needs an image and a ConfigMap that upstream's workflow makes with public services"
 _VERSION: Final = "1.35"
 _NEEDS_NEWER: Final = ("/generate-mutating-admission-policy-v1/", "/mutating-admission-policy-reports-v1/")

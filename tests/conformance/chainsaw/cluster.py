@@ -68,10 +68,10 @@ _CHANGED: Final = [
     *("configmaps", "networkpolicies", "resourcequotas", "secrets", "roles", "rolebindings", "limitranges"),
     *("clusterroles", "clusterrolebindings", "namespaces", "nodes", "nodes/status", "pods"),
 ]
-"""What upstream's installation for its tests lets the background controller change."""
+"""Resources that upstream's test installation lets the background controller change."""
 _CHANGE: Final = ["create", "update", "patch", "delete", "get", "list", "watch"]
 _CLEANED: Final = ["list", "delete"]
-"""What it lets the cleanup controller do with Pods."""
+"""Verbs on Pods that it grants to the cleanup controller."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _STORAGE: Final = "local-path-storage"
 _LABELS: Final = {"app": "local-path-provisioner"}
@@ -97,7 +97,7 @@ _OWN: Final = frozenset(
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     }
 )
-"""What controllers write as they please."""
+"""Kinds that controllers write at any time."""
 _POLICY_GROUPS: Final = ("kyverno.io", "policies.kyverno.io", "admissionregistration.k8s.io")
 _LAST: Final = ("namespaces", "customresourcedefinitions.apiextensions.k8s.io")
 _SETTLE_SECONDS: Final = 10.0
@@ -105,7 +105,7 @@ _GONE_SECONDS: Final = 20.0
 _QUIET_SECONDS: Final = 0.5
 _MOST_SECONDS: Final = 600.0
 _END_SECONDS: Final = 60.0
-"""How long a scenario, and the end of a cluster, may take: far longer than any of them does."""
+"""Limits for a scenario and for the shutdown of a cluster, far above what any of them needs."""
 _POLL: Final = 0.02
 _CLOCK_LOOKS: Final = 3
 _CLOCK_SECONDS: Final = 0.06
@@ -134,7 +134,7 @@ class Cluster:
         self.moves_clock = False
         """Whether time that a scenario waits for passes, rather than a fraction of it."""
         self.replaced: set[str] = set()
-        """What of the files of the scenario was replaced, because it belongs to images that are signed again."""
+        """Texts of the scenario that were replaced, because they belong to images that are signed again."""
         self._has_ttl = "ttl" in installation
         self._sandbox = Sandbox(SandboxSettings(kube_version=version, kubelet=kubelet, clock=self._now))
         self._installed = PolicySandbox(

@@ -25,7 +25,7 @@ _RENAMED = {"json_parse": "parse_json", "trim_space": "to_string"}
 """Functions of chainsaw by our names; what scripts say comes without space around it."""
 _VERSION = "x_k8s_server_version($config)"
 _VERSION_BINDING = "$server_version"
-"""What a cluster says at `/version` is asked before a scenario runs: an expression asks nothing itself."""
+"""The runner reads `/version` before a scenario runs, because an expression makes no request."""
 _TOKEN = re.compile(
     r"""'(?:\\.|[^'\\])*' | `(?:\\.|[^`\\])*` | "(?:\\.|[^"\\])*" | \$(?P<name>[A-Za-z_]\w*)""", re.VERBOSE | re.DOTALL
 )

@@ -1,4 +1,4 @@
-"""Why a scenario does not hold."""
+"""The reason why a scenario fails."""
 
 from __future__ import annotations
 

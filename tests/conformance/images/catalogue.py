@@ -48,7 +48,7 @@ class Keyless:
 
 @dataclass(frozen=True, slots=True)
 class Attested:
-    """What a signer attests: the type, the predicate, and the signer: an identity or the name of a certificate."""
+    """An attestation: its type, its predicate, and the signer as an identity or the name of a certificate."""
 
     type: str
     predicate: Any

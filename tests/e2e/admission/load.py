@@ -78,9 +78,9 @@ class Load:
         self.wrong: list[Wrong] = []
         self.slowest = 0.0
         self.context = context
-        """What is trusted by connections to come."""
+        """The TLS context of new connections."""
         self.is_away = False
-        """Set while the API server is away: what asks it may then be denied."""
+        """Set while the API server is away: reviews that need it may then be denied."""
         self._reviews = iter(reviews)
         self._url = f"https://127.0.0.1:{port}"
         self._kinds = [False] * staying + [True] * fresh

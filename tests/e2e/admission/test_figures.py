@@ -1,4 +1,4 @@
-"""What happens to requests while replicas, certificates and the API server come and go: nothing.
+"""No request fails while replicas, certificates and the API server change.
 
 Each test is small in `make test`; `make e2e` runs it at its full size and writes what it measured to `build/e2e.json`.
 Every answer of the load is held against that of the library.

@@ -1,4 +1,4 @@
-"""What answered requests leave behind is not lost with the replica that answered them."""
+"""Work of answered requests survives the replica that answered them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user of a cluster sees: policies that refuse, change and let pass; and a start after everything was gone."""
+"""The life of a cluster: policies that deny, mutate and allow, and a restart after everything was deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replica cannot follow: errors within the bound on every replica, and conditions by whoever leads."""
+"""Lost watches of policies and data: errors within the bound on every replica, and conditions by the leader."""
 
 from __future__ import annotations
 

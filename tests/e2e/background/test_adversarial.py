@@ -79,7 +79,7 @@ def fight(key: str) -> Iterator[JSONObject]:
 
 
 def normalised(key: str) -> Iterator[JSONObject]:
-    """What is generated is changed on its way into the cluster, and is something new each time."""
+    """A mutation changes the generated object at admission, and its content is new each time."""
     yield policy(f"{key}-make", key, **generated(f"{key}-made", f"{key}-made", at=ALWAYS_NEW, form="ours"))
     yield policy(f"{key}-change", f"{key}-made", mutate={"patchStrategicMerge": {"data": {"form": "theirs"}}})
     yield policy(f"{key}-back", f"{key}-made", **changed(f"{key}-first", at=ALWAYS_NEW))
@@ -87,7 +87,7 @@ def normalised(key: str) -> Iterator[JSONObject]:
 
 FORMS: Final = (chain, lengthening, ping_pong, counter, fight, normalised)
 WRITERS: Final = {"ping-pong": 2, "fight": 2, "normalised": 2}
-"""How many policies of a case write, where it is not one."""
+"""Number of writing policies by case, where it is not one."""
 
 CASES: Final = tuple(f"{form.__name__.replace('_', '-')}-{number}" for form in FORMS for number in range(5))
 

@@ -184,7 +184,7 @@ def test_a_watch_continues_where_it_ended(api: typed.ApiClient, namespace: str) 
 
 
 def test_bookmarks_end_the_first_events(api: typed.ApiClient, namespace: str) -> None:
-    """What informers of newer clients ask for: everything that is there, then a mark."""
+    """Informers of newer clients get all existing objects as events, then a bookmark."""
     core = typed.CoreV1Api(api)
     core.create_namespaced_config_map(namespace, settings("there"))
     query = {
@@ -262,7 +262,7 @@ def test_defined_kinds_are_there_at_once(found: dynamic.DynamicClient, namespace
 
 
 def test_dynamic_watches_follow_one_object(found: dynamic.DynamicClient, namespace: str) -> None:
-    """What the kubelet of the sandbox does to a pod is seen as it happens."""
+    """Each change of a pod by the sandbox's kubelet arrives as an event."""
     pods = found.resources.get(api_version="v1", kind="Pod")
     pods.create(body=pod("seen"), namespace=namespace)
     phases: list[str] = []

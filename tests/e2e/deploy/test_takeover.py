@@ -1,4 +1,4 @@
-"""What Kyverno's controllers leave in a cluster is taken over by the admission controller, with the chart's roles."""
+"""The admission controller, with the chart's roles, takes over a cluster in which Kyverno's controllers ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `pyverno install` prints is taken by real kubectl and a server that checks it."""
+"""Real kubectl and a validating server accept the manifests of `pyverno install`."""
 
 from __future__ import annotations
 

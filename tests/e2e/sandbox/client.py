@@ -19,7 +19,7 @@ import orjson
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """A response of the sandbox."""
 
     status: int
     headers: dict[str, str]

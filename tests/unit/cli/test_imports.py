@@ -1,4 +1,4 @@
-"""What judging one pod by one policy imports: the figure B12 of the benchmarks, without a clock."""
+"""The modules that one pod and one policy load: the figure B12 of the benchmarks, without a clock."""
 
 from __future__ import annotations
 

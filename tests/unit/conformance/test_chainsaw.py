@@ -95,7 +95,7 @@ def test_a_failure_in_finally_fails_the_step(tmp_path: Path) -> None:
 
 
 def test_the_first_failure_of_a_step_is_the_one_that_counts(tmp_path: Path) -> None:
-    """What follows it in the step is not tried; what should happen in any case is."""
+    """Later operations of the step do not run; those of `finally` do."""
     with pytest.raises(ScenarioFailure, match=r"^step 1, 1\."):
         asyncio.run(perform_step(_context(tmp_path), {"try": [_BROKEN, _BROKEN], "finally": [_BROKEN]}, "step 1", []))
 

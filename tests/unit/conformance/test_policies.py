@@ -20,7 +20,7 @@ def policy(**rule: Any) -> dict[str, Any]:
 
 
 def test_unknown_fields_are_dropped_at_any_depth() -> None:
-    """What is left is the policy as a cluster would store it; the row is not changed."""
+    """The result is the policy as a cluster would store it; the row itself is not changed."""
     value = policy(validate={"deny": {}, "colour": "red"}) | {"pod-policies.kyverno.io/x": "none"}
     cleaned = known_fields(value)
     assert {"deny": {}} == cleaned["spec"]["rules"][0]["validate"]

@@ -1,4 +1,4 @@
-"""Which rules a request sets in motion, and to what end: on objects that come, change and go."""
+"""Requests trigger generate and mutate-existing rules: on objects that are created, changed and deleted."""
 
 from __future__ import annotations
 

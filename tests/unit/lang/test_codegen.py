@@ -89,7 +89,7 @@ def test_functions_of_equal_source_share_their_code(lines: int) -> None:
 
 
 def test_functions_share_the_cells_of_short_texts_only() -> None:
-    """What is equal and not the same type, or long, has a cell of its own."""
+    """Equal values of different types, and long texts, have a cell of their own."""
     short, same, long, longer = _lookup("key"), _lookup("key"), _lookup("k" * 65), _lookup("k" * 65)
     cells = [(function.__closure__ or ())[0] for function in (short, same, long, longer)]
     assert cells[0] is cells[1]

@@ -215,7 +215,7 @@ def test_signatures_read_together_have_few_bytes() -> None:
 
 
 def test_a_signature_that_is_longer_than_declared_is_an_error() -> None:
-    """What was reserved is what is read; a signature without a size counts as one of the longest."""
+    """No more is read than was reserved; a signature without a size reserves the largest one."""
     registry = Registry()
     short, unknown = _declare(registry, "v1", 1), _declare(registry, "v2", 0, 0, 0, 0)
 

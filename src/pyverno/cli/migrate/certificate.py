@@ -1,4 +1,4 @@
-"""The certificate of a conversion: its comparison with the policy, the record of that, and an annotation made of it."""
+"""The certificate of a conversion: the comparison with its source, its record, and an annotation as a summary."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def verify(
 
 
 def _operations(new: Sequence[JSONObject]) -> tuple[Operation, ...]:
-    """Return the operations to try: what a deletion means for generated objects is decided outside of a review."""
+    """Return the operations to try: controllers, not reviews, decide what a deletion means for generated objects."""
     generates = any(str(each.get("kind", "")).endswith("GeneratingPolicy") for each in new)
     return _OPERATIONS[:2] if generates else _OPERATIONS
 
@@ -105,12 +105,12 @@ def _engine(documents: Sequence[JSONObject], host: OfflineHost) -> Engine:
 
 
 def digest(documents: Sequence[JSONObject]) -> str:
-    """Return the digest by which `pyverno equivalent --check` knows the policies of a side."""
+    """Return the digest by which `pyverno equivalent --check` recognizes the policies of a side."""
     return hashlib.sha256("\n".join(sorted(encode(each) for each in documents)).encode()).hexdigest()
 
 
 def certified(document: JSONObject, verification: Verification, settings: Settings) -> JSONObject:
-    """Return a converted policy with what was tried as an annotation."""
+    """Return a converted policy with the comparison's summary as an annotation."""
     metadata = dict(document["metadata"])
     annotations = {**(metadata.get("annotations") or {}), CERTIFICATE: _summary(verification, settings)}
     return {**document, "metadata": {**metadata, "annotations": annotations}}

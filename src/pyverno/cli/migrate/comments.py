@@ -1,4 +1,4 @@
-"""Comments of a policy's file: those above the policy, and those above its rules, for the text of the conversion."""
+"""Comments above a policy and above its rules, which the text of the conversion keeps."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ _NO_REGISTRY: Final = "no registry was read for signatures: try it with `pyverno
 class Conversion:
     """The conversion of one document.
 
-    `documents` are new policies, `remaining` is the old one with the rules that are left. `text` is all of them as
-    YAML, an empty text where nothing was converted; `certificate` is the record of the test.
+    `documents` are the new policies, `remaining` is the old policy with the unconverted rules. `text` is all of them as
+    YAML, empty if nothing was converted; `certificate` is the record of the test.
     """
 
     document: Document
@@ -57,7 +57,7 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """The name of the old policy, as files are called."""
+        """The name of the old policy, for names of files."""
         return str((self.source.get("metadata") or {}).get("name") or f"document-{self.document.index}")
 
 
@@ -73,10 +73,10 @@ def convert_document(
     others: Sequence[Document] = (),
     target: str = "cel",
 ) -> Conversion:
-    """Convert and test one document; raises PyvernoError for one that is no valid policy.
+    """Convert and test one document; raises PyvernoError for an invalid policy.
 
-    `text` is that of the source where it is no file. `others` are all documents that are converted: an exception is
-    judged together with the policies that it names. `target` is `cel`, or `vap` and `map` for Kubernetes' own kinds.
+    `text` is the source, unless it is a file. `others` are all documents that are converted: an exception is judged
+    together with the policies that it names. `target` is `cel`, or `vap` and `map` for Kubernetes' own kinds.
     """
     compilation = compile_documents([document])
     item = compilation.items[0]
@@ -178,7 +178,7 @@ def _lines(document: Document, found: PolicyConversion, state: str, reason: str)
 
 
 def _comments(document: Document, text: str | None) -> Comments:
-    """Return the comments of the document in its file; none where the file cannot be read again."""
+    """Return the comments of the document in its file; none if the file cannot be read again."""
     if text is None:
         try:
             text = read_file(Path(document.file)).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The objects of suites, with which the comparison of the policies that they test begins."""
+"""The objects of test suites, with which the comparison of the tested policies begins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Examples:
 
 
 def suite_examples(sources: Sequence[str]) -> Examples:
-    """Return the objects of the suites of files and folders; what cannot be read is an error of the suite later."""
+    """Return the objects of the suites of files and folders; an unreadable file becomes an error of its suite later."""
     found: dict[Path, list[JSONObject]] = {}
     with ExitStack() as stack:
         for suite in (each for source in sources for each in find_suites(source, DEFAULT_FILE, "", stack)):

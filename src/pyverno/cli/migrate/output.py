@@ -1,4 +1,4 @@
-"""Where conversions go: a folder with certificates, their files, or a difference; and the check of such a folder."""
+"""Writes conversions: to a folder with certificates, into their files, or as a difference; and checks such a folder."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def write_in_place(found: Sequence[Conversion]) -> None:
 
 
 def print_diff(conversion: Conversion) -> str:
-    """Return the difference between a policy and what it became, as `diff -u` prints it."""
+    """Return the difference between a policy and its conversion, as `diff -u` prints it."""
     if not conversion.text:
         return ""
     before = dump_yaml(conversion.source, sort_keys=False).splitlines(keepends=True)
@@ -61,7 +61,7 @@ def print_diff(conversion: Conversion) -> str:
 
 
 def check_folder(found: Sequence[Conversion], folder: Path) -> int:
-    """Return whether a folder still holds what the policies become, with certificates of it; return the exit code."""
+    """Check that a folder holds the current conversions and certificates of the policies; return the exit code."""
     problems = [problem for each in found for problem in _problems(each, folder)]
     for problem in problems:
         sys.stdout.write(f"{problem}\n")

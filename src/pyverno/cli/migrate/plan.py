@@ -1,7 +1,7 @@
 """The steps of a change to converted policies, each with its manifests and its check.
 
-Policies that validate run side by side for a while: the new ones audit, then enforce, then the old ones go. Two
-policies that mutate or generate never run side by side: they are exchanged in one step.
+Validating policies run side by side for a while: the new ones audit, then enforce, then the old ones go. Mutating and
+generating policies never run side by side: one step exchanges them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _VALIDATING = ("ValidatingPolicy", "NamespacedValidatingPolicy", "ImageValidatin
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: a name for its file, what to do, how to see that it worked, and the manifests to apply or delete."""
+    """One step: a name for its file, the action, its check, and the manifests to apply or delete."""
 
     name: str
     action: str
@@ -28,7 +28,7 @@ class Step:
 
 
 def plan_steps(old: JSONObject, new: Sequence[JSONObject], remaining: JSONObject | None) -> tuple[Step, ...]:
-    """Return the steps from an old policy to what it became."""
+    """Return the steps from an old policy to its conversion."""
     name = old["metadata"]["name"]
     noun = f"{old['kind'].lower()} {name}"
     removal = Step(
@@ -94,7 +94,7 @@ def _audited(old: JSONObject) -> JSONObject:
 
 
 def print_steps(steps: Sequence[Step]) -> str:
-    """Return the steps as one YAML stream; what to do and to check is above the manifests."""
+    """Return the steps as one YAML stream, with the action and its check as comments above the manifests."""
     parts = []
     for number, step in enumerate(steps, 1):
         head = [f"# step {number}: {step.action}", f"# check: {step.check}"]

@@ -1,7 +1,7 @@
 """Objects of a CustomResourceDefinition stored again at its storage version, so that old versions can be removed.
 
 Every object is read and written unchanged; the API server converts it. Then `status.storedVersions` names the storage
-version only. An object that changes in between is read again.
+version only. An object that another client changes in between is read again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def _store(client: Client, gvr: GVR, body: JSONObject) -> None:
             await client.update(gvr, body, namespace)
         except StatusError as error:
             if error.status == _NOT_FOUND:
-                return  # deleted in between: nothing is left to store
+                return  # deleted in between: there is nothing to store
             if error.status != _CONFLICT or attempt == _ATTEMPTS - 1:
                 raise
         else:

@@ -1,7 +1,7 @@
-"""The files of a converted suite: where it goes, which files it names, and which of them go with it.
+"""The files of a converted suite: its new place, the files that it names, and those that are copied with it.
 
 A suite keeps its place relative to the argument below which it was found. Files below that argument are copied to the
-same place in the new folder; what is elsewhere, and whole folders, is named by a path from the new place.
+same place in the new folder; other files, and whole folders, are named by a path from the new place.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MovedSuite:
     root: Path
 
     def document(self, suite: JSONObject, copies: dict[Path, Path]) -> JSONObject:
-        """Return the suite with the paths of its new place, and note in `copies` which files go with it."""
+        """Return the suite with the paths of its new place, and add the files to copy to `copies`."""
 
         def moved(text: str) -> str:
             return self._move(text, copies)

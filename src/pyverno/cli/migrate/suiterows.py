@@ -24,10 +24,10 @@ def reference_of(body: JSONObject) -> tuple[str, str]:
 
 
 def settle_rows(suite: JSONObject, rows: Sequence[Row], refused: Set[tuple[str, str]]) -> Converted:
-    """Return the suite with rows that expect what the new policies show, and a note for each change.
+    """Return the suite with rows that expect the new policies' results, and a note for each change.
 
     A row that expects a skip expects a pass where it got one; rows on `refused` objects are left out: only files hold
-    such objects, because no API server admits them. Every other row stays, so that it shows a difference.
+    such objects, because no API server admits them. Every other row stays, so that a difference makes it fail.
     """
     passes: dict[int, set[str]] = {}
     gone: dict[int, set[str]] = {}

@@ -1,6 +1,6 @@
-"""Suites of `pyverno test` that go with converted policies: their rows and files changed, run before and after.
+"""Test suites of converted policies: changes their rows and files, and runs them before and after.
 
-A suite is converted when at least one of its policies was. Policies of it that stay as they are go with it.
+A suite is converted when at least one of its policies was. Its unconverted policies are copied with it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def migrate_suites(
             lines.append(_line(found, "not convertible", refused=error.refused))
             continue
         if each is not None:
-            # in place the policies of the suite are no longer those that it is for
+            # in place, the suite's policies are already converted
             before = SuiteOutcome() if folder is None else run_suite(found, SuiteOptions())
             made.append((each, before))
     _write(made, batch.copies)
@@ -145,7 +145,7 @@ class _Batch:
             if each.text:
                 files.append(relative(self.folder / f"{each.name}.yaml", folder))
             else:
-                # the old file also holds what was converted: what stays gets a file of its own
+                # the old file also holds converted policies: the others get a file of their own
                 name = f"{each.name}.kept.yaml"
                 _write_text(folder / name, dump_yaml(each.source, sort_keys=False))
                 files.append(name)
@@ -198,7 +198,7 @@ def _run_converted(made: _ConvertedSuite, before: SuiteOutcome, kube_version: st
     """Run a converted suite and return its line: it must pass if the old one did."""
     after, notes = _run(made), made.notes
     if _failures(after) and not _failures(before):
-        # what no API server admits, and skips that are passes now, are no differences
+        # inadmissible objects, and skips that are passes now, are no differences
         names = [str(made.path.parent / each) for each in made.document.get("resources") or ()]
         is_refused = refusal_of(kube_version)
         refused = {reference_of(each) for each in _objects(names) if is_refused(each)}

@@ -1,4 +1,4 @@
-"""Results of a policy beside those of the policies that replace it: objects that only one side has a problem with."""
+"""Results of a policy beside those of its replacements: objects that only one side has a problem with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ObjectKey = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A policy, and the policies that take its place."""
+    """A policy, and the policies that replace it."""
 
     old: str
     new: tuple[str, ...]
@@ -50,7 +50,7 @@ def read_replacements(texts: Iterable[str]) -> tuple[Replacement, ...]:
 
 
 def compare_replacement(replacement: Replacement, results: Sequence[Collected]) -> tuple[str, bool]:
-    """Return what differs as text, and whether both sides judged objects and have problems with the same ones."""
+    """Return the differences as text, and whether both sides judged objects and have problems with the same ones."""
     # a policy and its replacement may share a name; then the source tells them apart
     shares_name = replacement.old in replacement.new
     old = _side(

@@ -91,7 +91,7 @@ def _compare(replacements: Sequence[Replacement], results: Sequence[Collected], 
 
 
 def _check(options: ReportOptions) -> None:
-    """Raise UsageError for a word that no result has: it would select nothing, or never fail."""
+    """Raise UsageError for an unknown status: it would select nothing, or never fail."""
     flags = (
         ("--status", options.statuses, STATUSES),
         ("--fail-on", options.fail_on, STATUSES),
@@ -112,7 +112,7 @@ def _read(options: ReportOptions) -> Source:
 
 
 def _filter(results: Iterable[Collected], options: ReportOptions) -> Sequence[Collected]:
-    """Return the results that every given filter takes; names may have wildcards."""
+    """Return the results that every given filter selects; names may have wildcards."""
     tests: list[Callable[[Collected], bool]] = []
 
     def add(patterns: Sequence[str], text: Callable[[Collected], str]) -> None:
@@ -156,7 +156,7 @@ def _table(overview: Overview, options: ReportOptions, source: Source) -> str:
 
 
 def _painter(style: Style) -> Callable[[int, str], str]:
-    """Return what colours the first column by the status in it."""
+    """Return the function that colours the first column by its status."""
 
     def paint(column: int, text: str) -> str:
         if column or not text.strip():

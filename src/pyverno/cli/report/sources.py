@@ -1,4 +1,4 @@
-"""Where results come from: files, stdin, or the reports that a cluster serves."""
+"""Sources of results: files, stdin, or the reports of a cluster."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _RESOURCES: Final = (
 _NOT_FOUND: Final = 404
 _STDIN: Final = "-"
 _GOODBYE_SECONDS: Final = 0.05
-"""TLS connections end a moment after their session is closed."""
+"""Pause after a session is closed: its TLS connections end a moment later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Results, where they are from, and what could not be read."""
+    """Results, their source, and its unreadable parts."""
 
     results: Sequence[Collected]
     name: str
@@ -63,7 +63,7 @@ def read_files(paths: Sequence[str]) -> Source:
 def read_cluster(kubeconfig: str, context: str, namespaces: Sequence[str]) -> Source:
     """Read the reports of a cluster, of some namespaces or of all; raises HostError, UsageError.
 
-    A kind of report that the cluster does not serve is left out; one that may not be read is a problem.
+    Kinds of reports that the cluster does not serve are left out; one without permission to read is a problem.
     """
     access = load_kubeconfig(kubeconfig, context, os.environ)
     return asyncio.run(_read_cluster(Client(access, qps=0), namespaces))

@@ -1,7 +1,7 @@
-"""The current state of a policy, an exception or a result in one cluster: texts, explanations, drafts of exceptions.
+"""Inspects one cluster: current texts of policies, explanations of results, drafts of exceptions.
 
 Policies, exceptions and namespaces are read again when they are older than a few seconds; objects are read for each
-question. Nothing is written to the cluster.
+request. Nothing is written to the cluster.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ClusterInspector:
         return [_describe_exception(body, known) for body in known.exceptions]
 
     async def problems(self) -> Sequence[str]:
-        """Return what could not be read, so that an empty list is not taken for a complete one."""
+        """Return the resources that could not be read, so that an empty list is not taken for a complete one."""
         return (await self._read()).problems
 
     async def explain(self, result: StoredResult) -> JSONObject:
@@ -331,7 +331,7 @@ def _key(body: JSONObject) -> str:
 
 
 def _without_bookkeeping(body: JSONObject) -> JSONObject:
-    """Return an object without what only its history needs."""
+    """Return an object without the metadata of its history."""
     metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
     annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != _LAST_APPLIED}
     if "annotations" in metadata:

@@ -1,4 +1,4 @@
-"""Notifications of `pyverno ui`: reads the files, opens the queue, and makes what sends."""
+"""Notifications of `pyverno ui`: reads the files, opens the queue, and makes the senders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Notifications", "egress_rules", "open_notifications", "read_settings
 
 
 def read_settings(files: Sequence[str]) -> NotificationSettings:
-    """Return the settings of files; what has no meaning is named on stderr. Raises UsageError, DocumentError."""
+    """Return the settings of files; notes on stderr name parts without effect. Raises UsageError, DocumentError."""
     found = read_notifications(each for file in files for each in load_documents(read_file(Path(file)), file=file))
     for note in dict.fromkeys(found.notes):
         sys.stderr.write(f"note: {note}\n")
@@ -37,13 +37,13 @@ def read_settings(files: Sequence[str]) -> NotificationSettings:
 
 
 def egress_rules(settings: NotificationSettings) -> EgressRules:
-    """Return where targets may be: by default, neither on this machine nor where clouds keep credentials."""
+    """Return the egress rules of targets: by default, neither this machine nor metadata services of clouds."""
     blocked = DEFAULT_BLOCKLIST if settings.blocklist is None else settings.blocklist
     return EgressRules.read(blocked, settings.allowlist)
 
 
 class Notifications:
-    """The queue of one server, what fills it, and what empties it."""
+    """The queue of one server, with its writer and its dispatcher."""
 
     def __init__(self, settings: NotificationSettings, path: str, stack: AsyncExitStack) -> None:
         """Open the queue in the file of the store."""
@@ -57,7 +57,7 @@ class Notifications:
         self.recorder = NoticeRecorder(settings.targets, self._counts.drop)
 
     def dispatcher(self, clients: Mapping[str, Client]) -> Dispatcher:
-        """Return what sends; Secrets are read from the first cluster."""
+        """Return the dispatcher; Secrets are read from the first cluster."""
         from pyverno.ui.notifications.dispatcher import Dispatcher
 
         self._dispatcher = Dispatcher(

@@ -199,7 +199,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Source of results: the parts of the pages to show, its problem if it has one, and the clusters.
+    """A source of results: the parts of the pages to show, its problem if any, and the clusters.
 
     `work` follows the clusters; the one writer of the store does it.
     """
@@ -258,7 +258,7 @@ async def _fill(options: UiOptions, feed: StoreFeed, stack: AsyncExitStack) -> _
 
 
 def _hosts(options: UiOptions) -> frozenset[str]:
-    """Return the names that requests may use, so that no site of another name is served; none for an open address."""
+    """Return the host names that requests may use, against DNS rebinding; none for an open address."""
     if options.address not in LOOPBACK_NAMES:
         return frozenset()
     own = urlsplit(options.login.public_url).hostname

@@ -27,7 +27,7 @@ __all__ = ["send_report"]
 
 
 def send_report(options: UiOptions) -> int:
-    """Mail the results that the target's filter admits; return 0 when the server took the message, 1 otherwise."""
+    """Mail the results that the target's filter admits; return 0 when the server accepted the message, 1 otherwise."""
     if not options.notifications or len(options.files) < 2:
         raise UsageError("send-report needs the name of a target and --notifications")
     settings = read_settings(options.notifications)

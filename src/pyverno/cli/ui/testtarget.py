@@ -27,7 +27,7 @@ __all__ = ["find_target", "test_target"]
 
 
 def test_target(options: UiOptions) -> int:
-    """Send the sample and print what became of it; return 0 when the target took it, 1 otherwise."""
+    """Send the sample and print the outcome; return 0 when the target accepted it, 1 otherwise."""
     if not options.notifications or len(options.files) != 2:
         raise UsageError("test-target needs the name of a target and --notifications")
     settings = read_settings(options.notifications)
@@ -42,7 +42,7 @@ def test_target(options: UiOptions) -> int:
 
 
 def find_target(settings: NotificationSettings, name: str) -> TargetSettings:
-    """Return the target with a name; raises UsageError with those there are."""
+    """Return the target with a name; raises UsageError with the existing names."""
     target = next((each for each in settings.targets if each.name == name), None)
     if target is None:
         raise UsageError(f"there is no target `{name}`: expected {', '.join(each.name for each in settings.targets)}")

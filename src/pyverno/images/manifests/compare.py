@@ -60,7 +60,7 @@ class IgnoredFields:
     objects: tuple[Mapping[str, str], ...]
 
     def selects(self, resource: JSONObject) -> bool:
-        """Return whether the patterns count for an object."""
+        """Return whether the patterns apply to an object."""
         metadata = resource.get("metadata") or {}
         group, _, version = str(resource.get("apiVersion") or "").rpartition("/")
         found = {
@@ -83,7 +83,7 @@ def signature_fields(domain: str) -> Sequence[str]:
 
 
 def same_object(left: JSONObject, right: JSONObject) -> bool:
-    """Return whether two documents name the same object; a namespace that a manifest leaves open is any."""
+    """Return whether two documents name the same object; a manifest without a namespace fits every one."""
     if left.get("apiVersion") != right.get("apiVersion") or left.get("kind") != right.get("kind"):
         return False
     first, second = left.get("metadata") or {}, right.get("metadata") or {}
@@ -94,7 +94,7 @@ def same_object(left: JSONObject, right: JSONObject) -> bool:
 def difference(
     manifest: JSONObject, resource: JSONObject, ignored: Sequence[IgnoredFields], domain: str = ""
 ) -> Sequence[str]:
-    """Return the dotted paths at which an object differs from a manifest, without those that are ignored.
+    """Return the dotted paths at which an object differs from a manifest, without ignored paths.
 
     >>> difference({"kind": "A", "spec": {"a": 1}}, {"kind": "A", "spec": {"a": 2, "b": 3}}, ())
     ['spec.a', 'spec.b']
@@ -121,7 +121,7 @@ _Path = tuple[str, ...]
 
 
 def _leaves(value: JSON, path: _Path) -> Iterator[tuple[_Path, JSON]]:
-    """Yield the leaves of a document; empty lists and objects count as not there, as the API server drops them."""
+    """Yield the leaves of a document; empty lists and objects count as missing, because the API server drops them."""
     waiting: list[tuple[_Path, JSON]] = [(path, value)]
     while waiting:
         place, found = waiting.pop()

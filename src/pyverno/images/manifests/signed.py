@@ -1,6 +1,6 @@
 """The signed manifest in the annotations of an object: `message`, `signature`, `certificate`, `bundle`.
 
-The message is unpacked under a limit; every form of a stranger's archive that is not plain is an error.
+The message is unpacked under a limit. An archive may hold plain files only, because its author is not trusted.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ DEFAULT_DOMAIN: Final = "cosign.sigstore.dev"
 """The prefix of the annotations, unless a rule names another one."""
 
 MANIFEST: Final = "signed manifest"
-"""The type of what is signed, in the place of a predicate type."""
+"""The type of a signed manifest, which has no predicate type."""
 
 _MAX_BYTES: Final = 2 * 1024 * 1024
-"""The most bytes of everything that is unpacked: five kilobytes can become thousands of times as many."""
+"""The limit for all unpacked bytes: five kilobytes can unpack to thousands of times their size."""
 
 _BYTES_PER_STEP: Final = 2
 """YAML of many small values takes about a microsecond for each byte."""
@@ -55,9 +55,9 @@ class SignedManifest:
 def read_signed_manifest(
     annotations: Mapping[str, str], domain: str = DEFAULT_DOMAIN, *, meter: Meter = UNMETERED
 ) -> SignedManifest | None:
-    """Return what an object carries, None without a message; raises VerificationError for what cannot be read.
+    """Return the signed manifest of an object, None without a message; raises VerificationError if it is unreadable.
 
-    What is unpacked is charged before it is parsed.
+    Unpacked bytes are charged before they are parsed.
     """
     packed = annotations.get(f"{domain}/message")
     if not packed:
@@ -96,14 +96,14 @@ def _signatures(
 
 
 class _Unpacking:
-    """Unpacks the parts of one object, which share a limit and are charged to a meter."""
+    """Unpacks the parts of one object under a common limit, and charges them to a meter."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._left = _MAX_BYTES
 
     def unpack(self, text: str, what: str) -> bytes:
-        """Return the bytes of an annotation, which are compressed."""
+        """Return the unpacked bytes of a compressed annotation."""
         return self.inflate(decode_base64(text, what), what)
 
     def inflate(self, data: bytes, what: str) -> bytes:
@@ -139,7 +139,7 @@ def _documents(signed: bytes, unpacking: _Unpacking) -> Iterator[JSONObject]:
 
 
 def _files(archive: bytes) -> Iterator[bytes]:
-    """Yield the plain files of a tar archive; their names mean nothing."""
+    """Yield the plain files of a tar archive; their names are ignored."""
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as opened:
             for position, member in enumerate(opened):

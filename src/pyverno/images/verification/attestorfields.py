@@ -1,4 +1,4 @@
-"""Fields of a written attestor, all of which must be read: an unread one is an error, never ignored."""
+"""Fields of an attestor in a policy; a field that no check reads is an error, never ignored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_items(value: JSON, path: str) -> Sequence[JSON]:
 
 
 class AttestorFields:
-    """The fields of one object at `path`; what is empty or null counts as not written.
+    """The fields of one object at `path`; empty and null values count as missing.
 
     >>> fields = AttestorFields({"url": "https://log.example.com", "other": 1}, ".rekor")
     >>> fields.text("url")
@@ -39,25 +39,25 @@ class AttestorFields:
         self._left = {name: value for name, value in body.items() if value not in (None, "", {}, [])}
 
     def take(self, name: str) -> JSON:
-        """Return a field that is read now; None when it is not written."""
+        """Return a field and mark it as read; None when it is missing."""
         return self._left.pop(name, None)
 
     def text(self, name: str) -> str:
-        """Return a text, "" when it is not written."""
+        """Return a text, "" when it is missing."""
         found = self.take(name)
         if found is not None and not isinstance(found, str):
             raise VerificationError(f"{self.path}.{name} must be a string")
         return found or ""
 
     def flag(self, name: str) -> bool:
-        """Return a boolean, False when it is not written."""
+        """Return a boolean, False when it is missing."""
         found = self.take(name)
         if found is not None and not isinstance(found, bool):
             raise VerificationError(f"{self.path}.{name} must be true or false")
         return bool(found)
 
     def count(self, name: str) -> int:
-        """Return a number that is not negative, 0 when it is not written."""
+        """Return a number that is not negative, 0 when it is missing."""
         found = self.take(name)
         if found is None:
             return 0
@@ -66,7 +66,7 @@ class AttestorFields:
         return found
 
     def texts(self, name: str) -> Mapping[str, str]:
-        """Return an object of texts, an empty one when it is not written."""
+        """Return an object of texts, an empty one when it is missing."""
         found = self.take(name)
         if found is None:
             return {}
@@ -75,7 +75,7 @@ class AttestorFields:
         return found
 
     def object(self, name: str) -> AttestorFields | None:
-        """Return an object; None when it is not written, which an empty one is not."""
+        """Return an object; None when it is missing. An empty object is returned as such."""
         found = self.take(name)
         if found is None and self.body.get(name) == {}:
             found = {}

@@ -1,7 +1,7 @@
-"""Attestors: whose signature counts, and everything that a policy can demand of it.
+"""Attestors: the accepted signers, and all requirements that a policy can set for a signature.
 
-Each field that is set becomes a constraint of the ledger (`constraints_of`): the table `_CONSTRAINTS` has a row for
-every field, which a test holds, so that a field that is added cannot be forgotten.
+Each field that is set becomes a constraint of the ledger (`constraints_of`). A test demands that the table
+`_CONSTRAINTS` has a row for every field, so that a new field cannot be forgotten.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """A text that is demanded; made by `exact`, `wildcard` and `expression`."""
+    """A required text; made by `exact`, `wildcard` and `expression`."""
 
     text: str
     rule: Rule
@@ -44,7 +44,7 @@ def exact(text: str) -> TextMatch:
 
 
 def wildcard(text: str) -> TextMatch:
-    """Demand a text that `*` and `?` in ours match.
+    """Require a text that the pattern (`*`, `?`) matches.
 
     >>> wildcard("https://*.example.com").matches("https://ci.example.com")
     True
@@ -53,7 +53,7 @@ def wildcard(text: str) -> TextMatch:
 
 
 def expression(text: str) -> TextMatch:
-    """Demand a text in which a regular expression (RE2) matches somewhere; raises ExpressionSyntaxError."""
+    """Require a text in which a regular expression (RE2) matches somewhere; raises ExpressionSyntaxError."""
     compiled = compile_re2(text)
     return TextMatch(text, Rule.EXPRESSION, lambda found: compiled.search(found) is not None)
 
@@ -193,11 +193,11 @@ _CONSTRAINTS: Final[Mapping[str, Callable[[Attestor], Iterator[str]]]] = {
     "extensions": lambda attestor: (f"extension {name}" for name in attestor.extensions),
     "annotations": lambda attestor: (f"annotation {name}" for name in attestor.annotations),
 }
-"""The constraints of each field, in the order in which one depends on another: the first problem is the cause."""
+"""The constraints of each field, each after those that it depends on: the first problem is the cause."""
 
 
 def constraints_of(attestor: Attestor) -> Iterator[str]:
-    """Yield the constraints that follow from what is set; raises VerificationError for a field without a row."""
+    """Yield the constraints of the fields that are set; raises VerificationError for a field without a row."""
     forgotten = [each.name for each in fields(attestor) if each.name not in _CONSTRAINTS]
     if forgotten:
         raise VerificationError(f"nothing checks the field `{forgotten[0]}` of an attestor")

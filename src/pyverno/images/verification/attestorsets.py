@@ -35,7 +35,7 @@ _MAX_ENTRIES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The trust of an installation, read only where a policy has none: the root, and keys by reference."""
+    """The trust of an installation, for policies without their own: the trust root, and keys by reference."""
 
     root: Callable[[], TrustRoot]
     public_key: Callable[[str], str]
@@ -46,7 +46,7 @@ Make = Callable[[Trust], Attestor]
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedAttestor:
-    """One attestor that is read but not resolved; `reads_cluster` means that its key is an object of the cluster."""
+    """An attestor before its trust is resolved; with `reads_cluster` its key is an object of the cluster."""
 
     path: str
     make: Make
@@ -55,7 +55,7 @@ class UnresolvedAttestor:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedSet:
-    """A set of attestors that is read but not resolved."""
+    """A set of attestors before their trust is resolved."""
 
     path: str
     entries: tuple[UnresolvedAttestor | UnresolvedSet, ...]
@@ -75,7 +75,7 @@ class UnresolvedSet:
 
 
 def read_attestor_sets(document: JSON, path: str, repository: str = "") -> tuple[UnresolvedSet, ...]:
-    """Read a list of attestor sets that is at `path`; raises VerificationError with the path of what is wrong.
+    """Read a list of attestor sets that is at `path`; raises VerificationError with the path of the invalid field.
 
     >>> read_attestor_sets([{"count": 2, "entries": [{"keyless": {"issuer": "i"}}]}], ".attestors")
     Traceback (most recent call last):
@@ -202,7 +202,7 @@ def _algorithm(fields: AttestorFields, default: str = "sha256") -> str:
 
 
 def _names_object(body: JSON) -> bool:
-    """Return whether a key is read from elsewhere, where it may change while its name stays."""
+    """Return whether a key is a reference: the key behind it may change while the reference stays."""
     if not isinstance(body, dict):
         return False
     text = str(body.get("publicKeys") or "").strip()

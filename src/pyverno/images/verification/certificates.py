@@ -91,7 +91,7 @@ def read_certificate(data: bytes, what: str = "the certificate") -> Certificate:
     try:
         is_pem = data.lstrip().startswith(b"-----BEGIN")
         found = x509.load_pem_x509_certificate(data) if is_pem else x509.load_der_x509_certificate(data)
-        # these are parsed when they are first read, and later nothing expects that they cannot be
+        # cryptography parses these fields on first access; later accesses must not fail
         _ = found.subject, found.issuer, found.not_valid_before_utc, found.not_valid_after_utc
         return Certificate(found.public_bytes(Encoding.DER), found)
     except (TypeError, ValueError, UnsupportedAlgorithm, x509.InvalidVersion):  # TypeError: a name of another kind

@@ -1,7 +1,7 @@
 """The chain from a signing certificate to a trusted authority.
 
-The signature of each certificate, its validity and what it may be used for are checked. Issuers that led to a root once
-are remembered: then one signature, that of the signer's certificate, is left to check. So are a few whole chains, for
+The signature of each certificate, its validity and its permitted usages are checked. Issuers that led to a root are
+cached, so that a later check verifies only the signature of the signer's certificate. A few whole chains are cached for
 signatures that are verified again and again.
 """
 
@@ -53,8 +53,8 @@ class _Chain:
 class VerifiedIssuers:
     """A few issuers that led to roots, by these roots and the certificates that were offered.
 
-    What is remembered is true of every signer: the signatures between the issuers, their order and their usage. Times
-    are compared again, and so is all that depends on the signer.
+    The cache holds facts that every signer shares: the signatures between the issuers, their order and their usage.
+    Times, and all facts of the signer, are checked each time.
     """
 
     __slots__ = ("_chains", "_found")
@@ -65,7 +65,7 @@ class VerifiedIssuers:
         self._chains: dict[tuple[_Key, Certificate], _Chain] = {}
 
     def chain_of(self, leaf: Certificate, key: _Key, time: int) -> tuple[Certificate, ...]:
-        """Return the chain of a signer that was verified before, if all of it is valid at a time; else nothing."""
+        """Return the cached chain of a signer if all of it is valid at a time; else nothing."""
         found = self._chains.get((key, leaf))
         return found.certificates if found is not None and found.begins <= time <= found.ends else ()
 
@@ -75,7 +75,7 @@ class VerifiedIssuers:
         return found if found is not None and found.begins <= time <= found.ends else None
 
     def remember(self, key: _Key, chain: tuple[Certificate, ...]) -> None:
-        """Remember a verified chain unless it is large, and its issuers unless they restrict the names of signers."""
+        """Cache a verified chain unless it is large, and its issuers unless they restrict the names of signers."""
         issuers = chain[1:]
         if sum(len(each.der) for part in (*key, chain) for each in part) <= _MAX_BYTES:
             if len(self._chains) >= _MAX_CHAINS:
@@ -109,7 +109,7 @@ def check_chain(
     """Return the chain from the leaf to a root, all valid at a time (seconds since 1970).
 
     Authorities that are restricted to some usages must be allowed `usage`. Signers choose the intermediates, and the
-    search tries every issuer of every certificate: there are few of them, and each can be found in one way only.
+    search tries every issuer of every certificate; their number is limited, and no two have the same subject and key.
     Raises VerificationError.
     """
     offered = tuple(dict.fromkeys(intermediates))

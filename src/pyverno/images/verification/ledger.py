@@ -1,6 +1,7 @@
 """The ledger of one verification: every configured constraint is an entry that must be met.
 
-A constraint that no check ever settles stays open, and an open entry does not pass: a constraint cannot be ignored.
+A constraint that no check settles stays open, and a ledger with an open entry does not pass, so no constraint can be
+ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One constraint: what was found when it is met, why not when it is broken."""
+    """One constraint, with the evidence when it is met and the reason when it is broken."""
 
     constraint: str
     state: State = State.OPEN

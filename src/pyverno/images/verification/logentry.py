@@ -33,7 +33,7 @@ _ALGORITHMS: Final = {"SHA2_256": "sha256", "SHA2_384": "sha384", "SHA2_512": "s
 
 @dataclass(frozen=True, slots=True)
 class InclusionProof:
-    """Why the entry is in the tree: its index there, the tree's size and root, the path, the signed checkpoint."""
+    """The inclusion proof of an entry: its index, the tree's size and root, the path, the signed checkpoint."""
 
     index: int
     size: int
@@ -254,7 +254,7 @@ def _same_signature(encoded: JSON, about: Logged) -> None:
 def _same_signer(raw: bytes, about: Logged) -> None:
     label = "PUBLIC KEY" if isinstance(about.signer, PublicKey) else "CERTIFICATE"
     if raw == format_pem(label, about.signer.der):
-        return  # as logs write it: there is nothing to parse
+        return  # logs write exactly this body, so comparing texts needs no parser
     if isinstance(about.signer, PublicKey):
         found = read_key(raw, "the key in the log entry").der
         expected = about.signer.der

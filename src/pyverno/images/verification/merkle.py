@@ -64,7 +64,7 @@ class Checkpoint:
     def check(self, keys: Iterable[tuple[bytes, PublicKey]]) -> None:
         """Raise VerificationError unless one of the keys, each with its hint, signed the checkpoint.
 
-        Of several signatures with one hint only the first counts, as in signed notes: a signer has one of each log.
+        Of several signatures with the same hint only the first counts, as in signed notes.
         """
         first: dict[bytes, bytes] = {}
         for hint, signature in self.signatures:

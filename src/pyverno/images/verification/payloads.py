@@ -103,7 +103,7 @@ def read_simple_signing(data: bytes) -> Payload:
     optional = body.get("optional")
     if optional is not None and not isinstance(optional, dict):
         raise VerificationError(f"{what} has annotations that are no object")
-    # last, so that no annotation of that name takes its place
+    # set last: an annotation of this name must not replace it
     named = {REFERENCE: identity.get("docker-reference") if isinstance(identity, dict) else None}
     return Payload((digest,), IMAGE_SIGNATURE, body, {**(optional or {}), **named})
 

@@ -1,9 +1,9 @@
-"""Whether certificates are revoked: answers of OCSP responders and revocation lists, read and checked.
+"""Revocation of certificates, checked by OCSP responses and revocation lists.
 
-For each certificate of a chain its responders are consulted, and its lists where no responder decides. A certificate
+Each certificate of a chain is checked with its responders, and with its lists where no responder decides. A certificate
 that names neither cannot be revoked. An answer counts only when the issuer signed it, or a responder that the issuer
-authorized, and while it is current; a place that cannot be read leaves the certificate undecided, which is no pass.
-This module must never open a connection: a function that the caller gives reads each place.
+authorized, and while it is current; a source that cannot be read leaves the certificate undecided, which never counts
+as a pass. This module must never open a connection: the caller passes the function that reads each source.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyverno.value import dataclass
 __all__ = ["MAX_ANSWER", "ReadRevocation", "check_revocation", "current_until", "no_revocations"]
 
 ReadRevocation = Callable[[str, bytes], bytes]
-"""Returns what an address answers to an OCSP request, or the list there for an empty one; raises HostError."""
+"""Returns the response to an OCSP request, or the revocation list for an empty request; raises HostError."""
 
 MAX_ANSWER: Final = 4 * 1024 * 1024
 """The longest answer, in bytes; lists of large authorities have some megabytes."""
@@ -39,7 +39,7 @@ _HASHES: Final = frozenset({"sha256", "sha384", "sha512"})
 
 
 class _RevokedError(VerificationError):
-    """A certificate is revoked; nothing else can be consulted that would change it."""
+    """A certificate is revoked; no other source can change that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class _Places:
 
 
 def no_revocations(_url: str, _request: bytes) -> bytes:
-    """Raise HostError: where nothing reads revocations, a certificate that names a place for it is undecided."""
+    """Raise HostError: without a reader, a certificate that names a revocation source stays undecided."""
     raise HostError("nothing here reads revocations")
 
 
 def check_revocation(chain: Sequence[Certificate], read: ReadRevocation, now: int) -> str:
-    """Return how it was decided that no certificate of a chain is revoked; raises VerificationError otherwise.
+    """Return the evidence that no certificate of a chain is revoked; raises VerificationError otherwise.
 
     Each certificate of the chain is issued by the next one, and the last one is trusted.
     """
@@ -74,7 +74,7 @@ def check_revocation(chain: Sequence[Certificate], read: ReadRevocation, now: in
 
 
 def _check(certificate: Certificate, issuer: Certificate, places: _Places, read: ReadRevocation, now: int) -> str:
-    """Return the place that decided that a certificate is not revoked."""
+    """Return the source that shows that a certificate is not revoked."""
     problem: VerificationError | None = None
     for url in places.responders:
         try:

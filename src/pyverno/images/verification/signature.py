@@ -1,4 +1,4 @@
-"""One signature in whatever form it is stored: cosign's layers and Sigstore bundles become the same value."""
+"""Signatures read from cosign's layers and from Sigstore bundles into one type."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FIELDS: Final[_Fields] = {
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Signed bytes (`signed`), the signature over them, their payload, and the material that backs it.
+    """A signature: the signed bytes (`signed`), the signature over them, their payload, and its verification material.
 
     `envelope` is the DSSE envelope as stored, None for simple signing; `annotations` are those that are signed, which
     only simple signing has: anyone with write access to a registry can change those of a layer.

@@ -1,4 +1,4 @@
-"""Stored artifacts of an image, as bytes that nothing has read yet."""
+"""Stored artifacts of an image, as unparsed bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SignatureForm", "StoredArtifact", "StoredSignature"]
 
 
 class SignatureForm(StrEnum):
-    """Where and how a signature is stored."""
+    """The forms in which registries store signatures."""
 
     SIGNATURE_TAG = "signature tag"
     SIGNATURE_REFERRER = "signature tag or referrer"

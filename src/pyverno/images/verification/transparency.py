@@ -1,4 +1,4 @@
-"""Signed certificate timestamps: proofs that a certificate was given to a certificate transparency log."""
+"""Signed certificate timestamps: proofs that a certificate transparency log accepted a certificate."""
 
 from __future__ import annotations
 

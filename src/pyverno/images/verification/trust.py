@@ -49,7 +49,7 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class TransparencyLog:
-    """A log and the key that signs for it; `id` is the hex SHA-256 of the key, or what the log calls itself."""
+    """A log and its signing key; `id` is the hex SHA-256 of the key, or the log's own identifier."""
 
     key: PublicKey
     id: str

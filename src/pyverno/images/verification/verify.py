@@ -1,7 +1,7 @@
 """Verification of one signature against one attestor, and of many against a set of attestors.
 
-`verify` settles the ledger of an attestor; checks are independent of each other, so that the ledger shows all that is
-wrong. Only a check that succeeded meets its constraint.
+`verify` settles the ledger of an attestor; checks are independent of each other, so that the ledger shows every
+problem. Only a check that succeeded meets its constraint.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _worst(tried: Sequence[Finding]) -> str:
 
 
 def verify(attestor: Attestor, signature: Signature, expected: Expected) -> Finding:
-    """Settle every constraint of an attestor over one signature; raises nothing that a signature can cause."""
+    """Settle every constraint of an attestor over one signature; a faulty signature never raises."""
     ledger = Ledger(constraints_of(attestor))
     check = _Checks(attestor, signature, expected, ledger)
     check.run()
@@ -157,7 +157,7 @@ class _Checks:
         self.chain: tuple[Certificate, ...] = ()
 
     def run(self) -> None:
-        """Run all checks; one that fails does not stop those that do not need it."""
+        """Run all checks; a failed check stops only those that depend on it."""
         self._settle("digest", self._digest)
         self._settle("type", self._type)
         self._settle("key", self._key)
@@ -245,7 +245,7 @@ class _Checks:
         return str(times[0])
 
     def _use_timestamps(self) -> None:
-        """Take the times of the stamps that hold, where none is demanded."""
+        """Use valid time stamps although the policy requires none."""
         for token in self.signature.timestamps if self.attestor.time_authorities else ():
             with suppress(VerificationError):
                 self.times.append(check_timestamp(token, self.signature.signature, self.attestor.time_authorities))
@@ -284,7 +284,7 @@ class _Checks:
         return self.signer
 
     def _trusted_times(self) -> Sequence[int]:
-        """Return when the signature was made as far as that is proven; the present time where nothing proves it."""
+        """Return the proven time of the signature; the present time without a proof."""
         return self.times or (self.expected.now,)
 
     def _chain(self) -> str:

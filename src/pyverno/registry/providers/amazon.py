@@ -114,7 +114,7 @@ class Amazon:
         return registry == _PUBLIC or _HOST.fullmatch(registry) is not None
 
     async def login(self, registry: str) -> Login | None:
-        """Return the password of a registry; images of the public one need none where there is no identity."""
+        """Return the password of a registry; without an identity, images of the public registry need none."""
         found = _HOST.fullmatch(registry)
         if found is None:
             return None  # public.ecr.aws needs no login to read

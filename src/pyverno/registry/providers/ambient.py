@@ -1,4 +1,4 @@
-"""The identity that a process has where it runs: its environment, mounted tokens, and the services that know it."""
+"""The ambient identity of a process: its environment, mounted tokens, and metadata services."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Ambient:
         connector: Callable[[], aiohttp.BaseConnector] = Connector,
         seconds: float = _SECONDS,
     ) -> None:
-        """Take the environment, what makes connections, and how long an answer may take."""
+        """Take the environment, the factory of connections, and the timeout of a response."""
         self.environment = environment
         self._connector = connector
         self._seconds = seconds
@@ -64,7 +64,7 @@ class Ambient:
             raise HostError(f"{what} cannot be read from the file that the environment names") from None
 
     async def send(self, request: CloudRequest) -> CloudReply:
-        """Send a request; raises HostError when there is no answer in time, or too long a one."""
+        """Send a request; raises HostError when the response is late or too long."""
         try:
             async with (
                 asyncio.timeout(self._seconds),
@@ -91,7 +91,7 @@ class Ambient:
             raise HostError(f"{request.what} cannot be reached") from None
 
     async def ask(self, request: CloudRequest) -> JSONObject:
-        """Return the JSON object of an answer with status 200; raises HostError for any other."""
+        """Return the JSON object of a response with status 200; raises HostError for any other response."""
         reply = await self.send(request)
         if reply.status != 200:
             raise HostError(f"{request.what} answers {reply.status}")
@@ -105,7 +105,7 @@ class Ambient:
 
 
 def text_of(body: JSONObject, name: str, what: str) -> str:
-    """Return a text that an answer must have; raises HostError."""
+    """Return a required text of a response; raises HostError."""
     found = body.get(name)
     if not isinstance(found, str) or not found:
         raise HostError(f"{what} answers without `{name}`")

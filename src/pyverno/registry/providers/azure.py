@@ -24,7 +24,7 @@ class Azure:
     """Azure Container Registry, with workload identity or else the managed identity of the machine."""
 
     def __init__(self, ambient: Ambient, base: Callable[[str], str] = lambda registry: f"https://{registry}") -> None:
-        """Take the identity of the process, and what makes the address of a registry."""
+        """Take the identity of the process, and the function that makes a registry's address."""
         self._ambient = ambient
         self._base = base
 
@@ -37,7 +37,7 @@ class Azure:
         return registry.endswith(_SUFFIXES)
 
     async def login(self, registry: str) -> Login | None:
-        """Return the refresh token of a registry, which buys its access tokens."""
+        """Return the refresh token of a registry, which is exchanged for access tokens."""
         token = await entra_token(self._ambient, "https://containerregistry.azure.net/")
         form = {"grant_type": "access_token", "service": registry, "access_token": token}
         if self._ambient.text("AZURE_TENANT_ID"):

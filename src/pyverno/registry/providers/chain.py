@@ -1,4 +1,4 @@
-"""The providers that policies and flags may name, and the credentials that they gave, while these are valid."""
+"""The providers that policies and flags may name, with a cache of their valid credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_KEPT = 1024  # registries are named by images, so by tenants
 
 
 class Login(NamedTuple):
-    """A credential, and for how many seconds it is valid."""
+    """A credential, and the seconds of its validity."""
 
     credential: Credential
     seconds: float
@@ -51,9 +51,9 @@ class Providers:
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def sources(self, names: Sequence[str], registry: str) -> Sequence[CredentialSource]:
-        """Return what the named providers give for a registry, in their order; raises HostError.
+        """Return the credentials of the named providers for a registry, in their order; raises HostError.
 
-        A provider that does not serve the registry gives nothing.
+        Providers that do not serve the registry are passed over.
         """
         found = []
         for name in names:

@@ -12,7 +12,7 @@ __all__ = ["Default"]
 
 
 class Default:
-    """Every registry that the configuration names without a path."""
+    """Registries that the configuration names without a path."""
 
     def __init__(self, ambient: Ambient) -> None:
         """Take the identity of the process; no helper program is run."""

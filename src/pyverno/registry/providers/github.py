@@ -1,4 +1,4 @@
-"""GitHub's registry: the token that the environment holds."""
+"""GitHub's registry: the token in the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google's registries: the token of the service account that the metadata server knows."""
+"""Google's registries: the token of the metadata server's service account."""
 
 from __future__ import annotations
 

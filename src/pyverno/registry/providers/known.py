@@ -15,7 +15,7 @@ __all__ = ["known_providers"]
 
 
 def known_providers(ambient: Ambient, others: Mapping[str, Provider] | None = None) -> Providers:
-    """Return the clouds, and what else is given by name."""
+    """Return the providers of all clouds, and the further ones that are selected by name."""
     clouds: dict[str, Provider] = {
         "google": Google(ambient),
         "amazon": Amazon(ambient),

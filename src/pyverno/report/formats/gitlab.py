@@ -1,6 +1,6 @@
 """Findings as a Code Quality report of GitLab, which a merge request shows at the changed lines.
 
-A fingerprint names the same finding in every run: it has no line number in it.
+A fingerprint contains no line number, so that it identifies the same finding in every run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SEVERITIES: Final = {"critical": "blocker", "high": "critical", "medium": "majo
 
 
 def gitlab(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
-    """Return one list of issues: what needs attention, and what could not be read.
+    """Return one list of issues: findings that need attention, and problems of the run.
 
     >>> gitlab([])
     '[]\\n'

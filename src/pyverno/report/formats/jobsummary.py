@@ -16,7 +16,7 @@ _HEADERS: Final = ("Status", "Severity", "Rule", "Resource", "Place", "Message")
 _MOST_ROWS: Final = 1000
 _MOST_TEXT: Final = 500
 _MOST_BYTES: Final = 900_000
-"""GitHub refuses a summary of more than 1 MiB."""
+"""The limit of a page in bytes: GitHub refuses a summary of more than 1 MiB."""
 
 
 def job_summary(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:

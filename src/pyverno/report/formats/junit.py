@@ -1,6 +1,6 @@
 """Rows of results as JUnit XML, which build servers read.
 
-The geometry is that of Kyverno's command line, well-formed and escaped (upstream is neither).
+The layout is that of Kyverno's command line, well-formed and escaped (upstream is neither).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pyverno.value import dataclass
 
 __all__ = ["Case", "junit"]
 
-# a reader of XML turns these into blanks unless they are written as numbers
+# XML readers turn these into blanks unless they are written as character references
 _LINE_ENDS = {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
-# what XML 1.0 cannot hold, however it is written
+# characters that XML 1.0 cannot hold in any form
 _FORBIDDEN = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

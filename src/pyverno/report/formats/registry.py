@@ -36,7 +36,7 @@ def _listing(findings: Iterable[Finding], problems: Sequence[Problem]) -> JSONOb
     counts = dict.fromkeys(STATUSES, 0)
     for each in items:
         counts[each.status] += 1
-    # a run that could not read its input has not passed, whatever its results are
+    # a run with unreadable input fails, whatever its results are
     counts["error"] += len(problems)
     return {
         "results": [each.to_json() for each in items],

@@ -1,7 +1,7 @@
 """Findings as SARIF 2.1.0, the format of code scanning.
 
-Only problems are results. Each policy rule is a SARIF rule, which its copies for pod controllers share. What could not
-be read is a notification of the tool.
+Only problems are results. Each policy rule is a SARIF rule, which its copies for pod controllers share. Unreadable
+input is a notification of the tool.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _rule(each: Finding) -> JSONObject:
 
 
 def _help(each: Finding) -> str:
-    """Return what a reader of the alert needs: what the policy is for, and where the rule is."""
+    """Return the help text of an alert: the purpose of the policy, and the location of the rule."""
     parts = [each.description or each.title or f"Rule {each.rule_id}."]
     if each.category:
         parts.append(f"Category: {each.category}.")

@@ -1,4 +1,4 @@
-"""Findings as service messages of TeamCity: code inspections, and build problems for what could not be read.
+"""Findings as service messages of TeamCity: code inspections, and build problems for unreadable input.
 
 This module must never let a text of a resource start a message.
 """

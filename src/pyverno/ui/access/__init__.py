@@ -1,6 +1,6 @@
 """Access to the pages: logins by OpenID Connect or by a proxy, and the namespaces that a user may read.
 
-Nothing here decides what is shown: a person's namespaces become the scope of every question to the store.
+The namespaces of a user become the scope of every query to the store, so that no page decides what it shows.
 """
 
 from __future__ import annotations

@@ -14,14 +14,14 @@ __all__ = ["AccessDeniedError", "Admission", "Identifier", "Identity"]
 
 
 class AccessDeniedError(PyvernoError):
-    """A person is known, and may not come in; or a login failed. The message never holds a token."""
+    """A user without access, or a failed login. The message never holds a token."""
 
     code = "access-denied"
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A person as the login names them: a user name or e-mail address, and groups."""
+    """A logged-in user: a user name or e-mail address, and groups."""
 
     user: str
     groups: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Admission:
     groups: Sequence[str] = ()
 
     def allows(self, identity: Identity) -> bool:
-        """Return whether a person may come in.
+        """Return whether a user has access.
 
         >>> Admission(groups=("admins",)).allows(Identity("ann", ("devs",)))
         False

@@ -1,7 +1,7 @@
 """ID tokens of OpenID Connect: signature and claims, checked against the keys of the issuer.
 
-RFC 7515, RFC 7519 and OpenID Connect Core 1.0, section 3.1.3.7. A token is refused for every doubt, and no message
-holds any part of one.
+RFC 7515, RFC 7519 and OpenID Connect Core 1.0, section 3.1.3.7. An unclear token is refused, and no message holds any
+part of a token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SKEW_SECONDS: Final = 60
 _RSA: Final = {"RS256": "SHA256", "RS384": "SHA384", "RS512": "SHA512", "PS256": "SHA256", "PS384": "SHA384"}
 _CURVES: Final = {"ES256": ("P-256", "SHA256", 32), "ES384": ("P-384", "SHA384", 48)}
 ALGORITHMS: Final = (*_RSA, *_CURVES)
-"""The algorithms that a token may be signed with: never one without a public key."""
+"""The permitted signature algorithms of a token, all with public keys."""
 
 
 def check_id_token(
@@ -32,7 +32,7 @@ def check_id_token(
 ) -> JSONObject:
     """Return the claims of a token that the issuer signed for us; raises AccessDeniedError.
 
-    `keys` is the key set of the issuer (JWKs), `nonce` what the login began with, `now` seconds since 1970.
+    `keys` is the key set of the issuer (JWKs), `nonce` the value with which the login began, `now` seconds since 1970.
     """
     if len(token) > _MOST_BYTES or token.count(".") != 2:
         raise AccessDeniedError("the issuer sent something that is no signed token")
@@ -70,7 +70,7 @@ def _check_time(name: str, moment: object, *, earliest: float = -math.inf, lates
 
 
 def _choose(keys: Sequence[JSONObject], header: JSONObject) -> list[JSONObject]:
-    """Return the keys that the header can mean."""
+    """Return the keys that the token's header selects."""
     name = header.get("kid")
     return [
         key
@@ -127,7 +127,7 @@ def _number(text: str) -> int:
 
 
 def _bytes(text: str) -> bytes:
-    """Decode base64url without padding, in its one form; raises AccessDeniedError."""
+    """Decode unpadded base64url in its canonical form; raises AccessDeniedError."""
     try:
         found = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:

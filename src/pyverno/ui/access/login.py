@@ -1,6 +1,6 @@
-"""Admission: every request is identified and admitted before a handler sees it, and has its scope set.
+"""Admission: identifies and admits every request, and sets its scope, before a handler sees it.
 
-Without a person the first page leads to the login, and the API answers 401. Only health, the files of the pages and the
+Without a login the first page redirects to it, and the API answers 401. Only health, the files of the pages and the
 login itself are open to all.
 """
 
@@ -85,7 +85,7 @@ class LoginRoutes:
     """Handlers of the login by OpenID Connect."""
 
     def __init__(self, logins: OidcLogins, sessions: Sessions, *, base_path: str = "") -> None:
-        """Take what logs in, and where sessions are kept."""
+        """Take the login provider and the store of sessions."""
         self._logins = logins
         self._sessions = sessions
         self._base_path = base_path
@@ -104,7 +104,7 @@ class LoginRoutes:
         except HostError as error:
             raise web.HTTPBadGateway(text=f"{error.message}; `pyverno ui check-login` shows more") from error
         response = _redirect(address)
-        # the browser that comes back must be the one that began
+        # the login must end in the browser that began it
         self._sessions.set_cookie(response, _STATE, state, _LOGIN_SECONDS)
         return response
 
@@ -135,13 +135,13 @@ class LoginRoutes:
 
 
 def known_user() -> str:
-    """Return the name of the person whose request this is, empty where there is no login."""
+    """Return the name of the request's user, empty without a login."""
     person = _PERSON.get()
     return person.user if person is not None else ""
 
 
 def is_admitted(admission: Admission) -> bool:
-    """Return whether the person of this request belongs to some users and groups; true where there is no login."""
+    """Return whether the user of this request belongs to some users and groups; true without a login."""
     person = _PERSON.get()
     return person is None or admission.allows(person)
 

@@ -1,4 +1,4 @@
-"""Logins by OpenID Connect: authorization code with PKCE, at an issuer that describes itself.
+"""Logins by OpenID Connect: authorization code with PKCE, with the issuer's discovery document.
 
 OpenID Connect Core and Discovery 1.0, RFC 7636. Only the issuer of the flags is queried, no redirect of its endpoints
 is followed, and answers are bounded. This module must never put a token, a code or a secret into an error.
@@ -43,7 +43,7 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class OidcSettings:
-    """The issuer, and this server as its client; `callback` is the address that a browser comes back to.
+    """The issuer, and this server as its client; `callback` is the redirect address after a login.
 
     `user_claims` are tried in their order. Raises UsageError for an address that is not HTTPS (loopback may be HTTP).
     """
@@ -90,7 +90,7 @@ class OidcLogins:
             await self._session.close()
 
     async def begin(self) -> tuple[str, str]:
-        """Return the address to send a browser to, and the state that it must come back with; raises HostError."""
+        """Return the issuer's address for a browser, and the state that the redirect must repeat; raises HostError."""
         described = await self.describe()
         state, begun = (
             secrets.token_urlsafe(32),
@@ -135,7 +135,7 @@ class OidcLogins:
         return self.identity(await self.claims(token, begun.nonce))
 
     async def claims(self, token: str, nonce: str) -> JSONObject:
-        """Return the claims of a token; keys are read again, now and then, for one that is signed with a new key."""
+        """Return the claims of a token; for an unknown key the key set is read again, at a limited rate."""
         for is_last in (False, True):
             keys, is_new = await self._read_keys(again=is_last)
             try:
@@ -170,7 +170,7 @@ class OidcLogins:
         return tuple(str(each) for each in listed[:_MOST_GROUPS] if isinstance(each, str))
 
     async def describe(self) -> Mapping[str, str]:
-        """Return the endpoints of the issuer; raises HostError when it describes itself wrongly."""
+        """Return the endpoints of the issuer; raises HostError for an invalid discovery document."""
         async with self._turn:
             if self._described is None:
                 found = await self._ask(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")

@@ -1,4 +1,4 @@
-"""Logins by an authenticating proxy: headers that are believed from listed peers, and refused from all others."""
+"""Logins by an authenticating proxy: headers that are trusted from listed peers, and refused from all others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Rights of a user in Kubernetes: the namespaces whose reports the user may list.
 
-The API server decides, by SubjectAccessReviews with the user name and groups of the login. An answer is used again for
-a minute; without an answer nothing is shown. A login never counts for the names that Kubernetes reserves
-(`system:`).
+The API server decides, by SubjectAccessReviews with the user name and groups of the login. Answers are cached for a
+minute; without an answer nothing is shown. A login with a name that Kubernetes reserves (`system:`) has no rights.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _AT_ONCE: Final = 8
 
 
 class KubernetesRights:
-    """Reads from one cluster what users may see."""
+    """Reads the rights of users from one cluster."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class KubernetesRights:
         groups_prefix: str = "",
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the client, and what returns the namespaces that there are results about.
+        """Take the client, and the function that returns the namespaces with results.
 
         The prefixes are those that the API server puts before names of its own logins by OpenID Connect.
         """

@@ -20,10 +20,10 @@ _IDLE_SECONDS: Final = 3600.0
 
 
 class Sessions:
-    """Finds the person of a request by its cookie; sessions end after eight hours, or an hour without a request."""
+    """Finds the user of a request by its cookie; sessions end after eight hours, or an hour without a request."""
 
     def __init__(self, *, path: str, is_secure: bool, now: Callable[[], float] = time.monotonic) -> None:
-        """Take the path of the cookie, and whether browsers reach this server by HTTPS."""
+        """Take the path of the cookie, and whether the server's public address is HTTPS."""
         self._path = path or "/"
         self._is_secure = is_secure
         self._name = "pyverno_session"
@@ -59,7 +59,7 @@ class Sessions:
         response.del_cookie(self._name, path=self._path)
 
     def set_cookie(self, response: web.StreamResponse, name: str, text: str, seconds: int) -> None:
-        """Set a cookie that scripts cannot read, and that other sites do not send along with changes."""
+        """Set a cookie that scripts cannot read (HttpOnly) and other sites cannot send with changes (SameSite)."""
         response.set_cookie(
             name,
             text,

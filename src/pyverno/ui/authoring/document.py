@@ -38,7 +38,7 @@ class DocumentView:
         return find_kind(self.group, self.kind)
 
     def node(self, path: Path) -> Node | None:
-        """Return the schema at a path; below a pattern, that of the kind that the rule matches."""
+        """Return the schema at a path; below a pattern, the schema of the kind that the rule matches."""
         found = self.schemas.find(self.api_version, self.kind)
         for number, step in enumerate(path):
             if found is None:

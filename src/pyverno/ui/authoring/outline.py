@@ -1,4 +1,4 @@
-"""The outline of a YAML text that may be unfinished: the keys of each line, and where a cursor is among them.
+"""The outline of a YAML text that may be unfinished: the keys of each line, and the position of a cursor among them.
 
 Only block style is understood; lines in flow style count as values. This module must never know a schema.
 """
@@ -22,7 +22,7 @@ _MOST_LINES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key with what is behind it on its line, or an item of a list (`value` is the rest of its line)."""
+    """A key, or an item of a list, with the rest of its line as `value`."""
 
     path: Path
     line: int
@@ -67,7 +67,7 @@ class _Stack:
         return tuple(step for _, step in self._steps)
 
     def put_item(self, column: int, line: int) -> None:
-        """Go to an item of a list whose dash is at a column; the key of the list may be there, too."""
+        """Enter an item of a list whose dash is at a column; the key of the list may have the same column."""
         while self._steps and (
             self._steps[-1][0] > column or (self._steps[-1][0] == column and isinstance(self._steps[-1][1], int))
         ):
@@ -124,7 +124,7 @@ def _walk(lines: Sequence[str]) -> Iterator[tuple[Entry, _Stack]]:
 
 
 def find_spot(lines: Sequence[str], index: int, column: int) -> Spot:
-    """Return what surrounds a cursor at a column of a line, both from 0."""
+    """Return the surroundings of a cursor at a column of a line, both from 0."""
     line = lines[index] if index < len(lines) else ""
     head = line[:column]
     above = [*_walk(lines[:index])]

@@ -24,7 +24,7 @@ _DEEPEST_REFERENCE: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One field: its schema, the Kubernetes version whose definitions it refers to, and what documents it."""
+    """One field: its schema, the Kubernetes version whose definitions it refers to, and its documentation."""
 
     schema: JSONObject
     version: str
@@ -67,7 +67,7 @@ class Node:
         return self._follow(found) if isinstance(found, dict) else None
 
     def value(self) -> Node | None:
-        """Return what a map with free keys holds."""
+        """Return the schema of the values of a map with free keys."""
         found = self.schema.get("additionalProperties")
         return self._follow(found) if isinstance(found, dict) else None
 
@@ -96,7 +96,7 @@ class Node:
 
 
 class Schemas:
-    """The schemas that texts are written against: those on board, and CustomResourceDefinitions of a visitor."""
+    """The schemas for texts: the built-in ones, and those of a visitor's CustomResourceDefinitions."""
 
     def __init__(self, version: str, definitions: Iterable[JSON] = ()) -> None:
         """Take a Kubernetes version such as `1.37`."""
@@ -117,7 +117,7 @@ class Schemas:
         return self._with_metadata(policy) if policy is not None else None
 
     def kinds(self) -> Sequence[tuple[str, str]]:
-        """Return `apiVersion` and `kind` of everything that can be written."""
+        """Return `apiVersion` and `kind` of every known kind."""
         known = (key for key in (*self._set.kinds, *self._custom) if not key[2].endswith("List"))
         return sorted({(join_api_version(group, version), kind) for group, version, kind in known})
 

@@ -29,7 +29,7 @@ _INDENT: Final = "  "
 
 
 def complete(request: JSONObject) -> JSONObject:
-    """Return `{start, items}`: what fits at `line` and `column` of `text`, to replace what begins at column `start`.
+    """Return `{start, items}`: completions at `line` and `column` of `text`, replacing it from column `start`.
 
     `line` is from 1, `column` from 0, both count characters; `crds` and `kubernetesVersion` are those of a review. An
     item has `label`, `insert`, `detail` and `text`. Raises UsageError for a request of another form.
@@ -86,7 +86,7 @@ def _definitions(text: str) -> list[JSON]:
     try:
         return [each.value for each in load_documents(text, file="crds")] if text.strip() else []
     except PyvernoError:
-        return []  # the review names what is wrong with them
+        return []  # the review reports their errors
 
 
 # --------------------------------------------------------------------------------------------------------- fields
@@ -189,7 +189,7 @@ def _expression_items(view: DocumentView, path: Path, language: str, prefix: str
 
 
 def _members(view: DocumentView, path: Path, language: str, owner: str) -> Iterator[JSONObject]:
-    """Yield the fields of what is written before the last dot."""
+    """Yield the fields of the expression before the last dot."""
     if owner == "variables" and language == CEL:
         yield from (_item(name, detail="variable of this policy") for name in own_names(view.entries, path)[0])
     head, _, rest = owner.partition(".")

@@ -1,4 +1,4 @@
-"""The variables of expressions, with what each holds, and the names that a policy defines itself."""
+"""The variables of expressions with their types, and the names that a policy defines itself."""
 
 from __future__ import annotations
 

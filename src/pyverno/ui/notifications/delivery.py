@@ -37,7 +37,7 @@ class Delivery:
 
 
 class DeliveryError(HostError):
-    """A delivery that failed; `is_final` means that repeating it is useless, `wait` is the delay it asked for."""
+    """A delivery that failed; `is_final` excludes a retry, `wait` is the delay that the receiver demands."""
 
     code: ClassVar[str] = "delivery"
 
@@ -48,7 +48,7 @@ class DeliveryError(HostError):
 
 
 class Target(Protocol):
-    """Sender of deliveries; made anew, with current secrets, after each failure."""
+    """Sends deliveries. After each failure a new sender is made, with the current secrets."""
 
     async def send(self, delivery: Delivery) -> None:
-        """Send a delivery; raises DeliveryError, whose text holds neither a secret nor what the receiver answered."""
+        """Send a delivery; raises DeliveryError, whose text holds neither a secret nor the receiver's response."""

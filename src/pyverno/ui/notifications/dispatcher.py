@@ -1,4 +1,4 @@
-"""Sends what is queued: one task for each target, with its rate, its digest window, and a pause after failures."""
+"""Sends queued notices: one task for each target, with its rate, its digest window, and a pause after failures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Dispatcher:
         now: Callable[[], float] = time.time,
         first_pause: float = _FIRST_PAUSE,
     ) -> None:
-        """Take the targets and what they need; `now` returns seconds since 1970."""
+        """Take the targets and their dependencies; `now` returns seconds since 1970."""
         self._targets = targets
         self._outbox = outbox
         self._transport = transport
@@ -81,7 +81,7 @@ class Dispatcher:
         return await self._ask(lambda: dict(self._outbox.queued()))
 
     async def _keep_alive(self, target: TargetSettings, keepalive: Keepalive) -> None:
-        """Send what keeps a webhook alive until cancelled; a failure is shown and tried again after the interval."""
+        """Send the keepalive messages of a webhook until cancelled; a failure is shown until one succeeds."""
         while True:
             try:
                 opened = await self._open_target(target)
@@ -118,7 +118,7 @@ class Dispatcher:
         return _IDLE_SECONDS if due is None else min(max(due - self._now(), 0.05), _IDLE_SECONDS)
 
     async def _deliver(self, target: TargetSettings) -> float | None:
-        """Send what is due first; return the seconds before the next delivery, None while nothing is due."""
+        """Send the delivery that is due first; return the seconds until the next one, None while none is due."""
         kind = KINDS[target.kind]
         most = kind.digest_most if target.digest else kind.most
         delivery = await self._ask(lambda: self._outbox.take(target, most, int(self._now())))
@@ -141,7 +141,7 @@ class Dispatcher:
         return 60.0 / target.per_minute if chosen.notices else 0.0
 
     async def _choose(self, target: TargetSettings, delivery: Delivery) -> Delivery:
-        """Leave out what the labels of its namespace keep from the target; raises HostError without the labels."""
+        """Leave out notices of namespaces that the target does not select; raises HostError without their labels."""
         test = target.filter.namespace_labels
         if test is None:
             return delivery
@@ -186,7 +186,7 @@ class Dispatcher:
 
 
 def backoff(attempt: int, first: float = _FIRST_PAUSE) -> float:
-    """Return the seconds before the attempt that follows one.
+    """Return the pause before the next attempt, in seconds.
 
     >>> [backoff(each) for each in (1, 2, 3, 20)]
     [5, 10, 20, 600]

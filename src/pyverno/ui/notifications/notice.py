@@ -101,7 +101,7 @@ class Notice:
         return cls(**{name: body[name] for name in _TEXTS}, at=body["at"], properties=body["properties"])
 
     def to_json(self, custom: Mapping[str, str]) -> JSONObject:
-        """Return the result with the fields of Policy Reporter's webhook, and what it lacks: id, event, cluster."""
+        """Return the result with the fields of Policy Reporter's webhook, and three more: id, event, cluster."""
         properties = {**self.properties, **custom}
         return {
             "id": self.id,

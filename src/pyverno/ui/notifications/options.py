@@ -44,7 +44,7 @@ _SECRET_KEYS: Final = frozenset(
         "accountId",
     )
 )
-"""What a Secret gives, as in Policy Reporter."""
+"""The options that a Secret can hold, as in Policy Reporter."""
 
 
 class Options:
@@ -118,7 +118,7 @@ class Options:
 
 
 class Secrets:
-    """Reads the options of targets, with their secrets as they are now."""
+    """Reads the options of targets, with the current values of their secrets."""
 
     def __init__(self, client: Client | None, namespace: str = "") -> None:
         """Take the cluster with the Secrets, and their namespace (else that of the service account)."""
@@ -169,7 +169,7 @@ class Secrets:
 
 
 def _read_mounted(path: Path) -> dict[str, JSON]:
-    """Return what a mounted secret gives: a folder with a file for each key, or one file with a JSON object."""
+    """Return the options of a mounted secret: a folder with a file for each key, or one file with a JSON object."""
     if path.is_dir():
         return {key: _read(path / key) for key in sorted(_SECRET_KEYS) if (path / key).is_file()}
     try:

@@ -1,7 +1,7 @@
 """The queue of notices, in the file of the store: written in the transaction of a change, emptied by deliveries.
 
-Notices that go out together get the name of their delivery before the first attempt and keep it: a delivery that was
-cut off by a restart is repeated whole and under its name, by which receivers know it again.
+Notices of one delivery get its name before the first attempt and keep it. A delivery that a restart interrupts is
+repeated whole under the same name, by which receivers recognize it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyverno.ui.store.writer import Change
 __all__ = ["MOST_QUEUED", "NoticeRecorder", "Outbox"]
 
 MOST_QUEUED: Final = 10_000
-"""Notices of one target; what comes beyond is dropped and counted."""
+"""The limit of queued notices of one target; further ones are dropped and counted."""
 
 _LONGEST_GROUP: Final = 250
 
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS notified (target TEXT NOT NULL, cluster TEXT NOT NULL
 
 
 class NoticeRecorder:
-    """Queues what targets want of changes; it belongs to the writer of the store, and to its thread."""
+    """Queues the changes that targets select; belongs to the writer of the store, and to its thread."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class NoticeRecorder:
         *,
         most: int = MOST_QUEUED,
     ) -> None:
-        """Take the targets, and what is called with a target and how many notices found no room among `most`."""
+        """Take the targets, and the function that counts dropped notices of a target; `most` are queued at once."""
         self._most = most
         self._targets = targets
         self._dropped = dropped
@@ -65,7 +65,7 @@ class NoticeRecorder:
                 self._queue(connection, target, chosen)
 
     def synchronized(self, connection: Connection, cluster: str) -> None:
-        """Note that a cluster was read whole: from now on changes of it are new to every target."""
+        """Record that a cluster was read completely: from now on, its changes are new to every target."""
         rows = [(target.name, cluster) for target in self._targets]
         connection.executemany("INSERT INTO notified VALUES (?, ?) ON CONFLICT DO NOTHING", rows)
 
@@ -106,7 +106,7 @@ class NoticeRecorder:
 
 
 def _event(target: TargetSettings, change: Change) -> str:
-    """Return what a change is to a target: opened, changed, resolved, or nothing."""
+    """Return the event that a change is for a target: opened, changed, resolved, or none."""
     admits = target.filter.admits
     was = bool(change.before) and admits(change.result, change.before, change.cluster, change.labels)
     now = bool(change.after) and admits(change.result, change.after, change.cluster, change.labels)
@@ -133,18 +133,18 @@ class Outbox:
         self._connection.close()
 
     def forget_others(self, targets: Collection[str]) -> None:
-        """Drop what belongs to targets that are no longer in the file."""
+        """Drop the notices of targets that are no longer in the file."""
         for table in ("notices", "notified"):
             known = self._connection.execute(f"SELECT DISTINCT target FROM {table}").fetchall()
             gone = [row for row in known if row[0] not in targets]
             self._connection.executemany(f"DELETE FROM {table} WHERE target = ?", gone)
 
     def resume(self, now: int) -> None:
-        """Make deliveries that a restart cut off due at once."""
+        """Make deliveries that a restart interrupted due at once."""
         self._connection.execute("UPDATE notices SET due = ? WHERE delivery <> ''", (now,))
 
     def take(self, target: TargetSettings, most: int, now: int) -> Delivery | None:
-        """Return what is due first, and count the attempt; None while nothing is due."""
+        """Return the delivery that is due first, and count the attempt; None while none is due."""
         with self._connection.transaction():
             name = self._name(target, most, now)
             rows: list[tuple[Any, ...]] = []

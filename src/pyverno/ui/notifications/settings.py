@@ -1,4 +1,4 @@
-"""The file of `--notifications`: targets in our own form, or as Policy Reporter is configured.
+"""The file of `--notifications`: targets in the project's own form, or in Policy Reporter's.
 
 ```yaml
 targets:
@@ -62,7 +62,7 @@ _LONGEST_DIGEST: Final = 7 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The options of a target or of what it inherits from, and where its secrets are; a later layer wins."""
+    """The options of a target or of its parent, and the location of its secrets; a later layer wins."""
 
     options: Mapping[str, JSON] = field(repr=False)
     secret: str = ""
@@ -71,7 +71,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Keepalive:
-    """A message that a webhook gets at intervals, whether results change or not."""
+    """A message that a webhook receives at intervals, even without changes."""
 
     seconds: int
     params: Mapping[str, JSON] = field(repr=False)
@@ -96,7 +96,7 @@ class TargetSettings:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSettings:
-    """All targets, where they may be, the namespace of their Secrets, and notes on what of the file is left out."""
+    """All targets, their egress rules, the namespace of their Secrets, and notes on unused parts of the file."""
 
     targets: tuple[TargetSettings, ...]
     blocklist: tuple[str, ...] | None = None

@@ -1,4 +1,4 @@
-"""HTTP to targets, behind the egress guard: names are judged before they are dialled, redirects are not followed.
+"""HTTP to targets, behind the egress guard: addresses are checked before each connection, redirects are not followed.
 
 Proxies, cookies and credentials of the environment are not used. Errors name the origin alone, because paths and
 queries of webhooks are secrets.
@@ -97,7 +97,7 @@ class Transport:
                 found = await answer.content.read(_MOST_BYTES)
                 reply = Reply(answer.status, found)
                 wait = answer.headers.get("Retry-After", "")
-        except HostError as error:  # the guard, at a name's addresses
+        except HostError as error:  # the egress guard refused the addresses of the name
             raise DeliveryError(error.message) from None
         except (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError):
             raise DeliveryError(f"`{url.origin}` has no valid certificate") from None
@@ -175,7 +175,7 @@ def read_url(name: str, text: str) -> ServiceUrl:
 
 
 async def read_tls(options: Options) -> ssl.SSLContext | bool:
-    """Return what is trusted: `certificate` names a file, `skipTLS` trusts everything."""
+    """Return the trust: `certificate` names a file with authorities, `skipTLS` trusts everything."""
     return await asyncio.to_thread(_tls, options.text("certificate"), skips=options.flag("skipTLS"))
 
 

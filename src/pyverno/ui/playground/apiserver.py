@@ -1,7 +1,7 @@
 """The defaults and changes that an API server of one Kubernetes version makes before policies see an object.
 
-Kinds that it does not serve are refused, fields that it does not know are dropped with a warning, and its defaults are
-filled in. Custom kinds are those of the visitor's definitions, with the fields and defaults of their schemas.
+Kinds that it does not serve are refused, unknown fields are dropped with a warning, and its defaults are filled in.
+Custom kinds are those of the visitor's definitions, with the fields and defaults of their schemas.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ApiServer:
             return info.group not in groups or (info.group, info.version, info.kind) in served
 
         self.kinds = KindTable(tuple(info for info in KNOWN_KINDS if is_served(info)))
-        """Every known kind that this version serves; those of Kyverno and other projects are in each."""
-        # versions that only older Kubernetes had are in the schemas alone
+        """Every known kind that this version serves; kinds of Kyverno and other projects are in every version."""
+        # the table of kinds lacks API versions that only older Kubernetes served; the schemas have them
         self._all = frozenset((*(info.gvk for info in self.kinds), *(GVK(*each) for each in served)))
 
     def with_definition(self, body: JSONObject) -> tuple[ApiServer, Sequence[Warned]]:
@@ -128,7 +128,7 @@ class ApiServer:
 
 @lru_cache(maxsize=3)
 def api_server(version: str) -> ApiServer:
-    """Return the emulated API server of a Kubernetes version, cached for few versions to save memory."""
+    """Return the emulated API server of a Kubernetes version; only few versions are cached, to save memory."""
     return ApiServer(version)
 
 

@@ -1,6 +1,6 @@
 """Compiled policies of recent texts: a visitor changes one text at a time, so most reviews find their policies ready.
 
-Compiled policies are immutable; what one review does to them, no other can see.
+Compiled policies are immutable, so reviews can share them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["check_version", "compile_text", "find_server", "kinds_of", "lint_tex
 
 _T = TypeVar("_T")
 _MOST_CHARACTERS: Final = 200_000
-"""Longer texts are compiled anew each time: what is kept has to fit into the memory of a worker."""
+"""Longer texts are not cached: the cache has to fit into the memory of a worker."""
 
 _KEPT: Final = 4
 _CEL_VERSIONS: Final = tuple(each for each in VERSIONS if int(each.partition(".")[2]) >= 27)
-"""Kubernetes versions whose libraries of CEL are known."""
+"""Kubernetes versions with known CEL libraries."""
 
 
 def read_documents(text: str, name: str) -> Sequence[Document]:
@@ -75,7 +75,7 @@ def server_with(version: str, crds: str) -> tuple[ApiServer, Sequence[PyvernoErr
 
 
 def lint_texts(policies: str, crds: str, version: str = "") -> Sequence[Diagnostic]:
-    """Return what lints find in policies, given definitions of custom kinds and a Kubernetes version, if any.
+    """Return the lints' findings in policies, given definitions of custom kinds and a Kubernetes version, if any.
 
     Raises PyvernoError.
     """
@@ -83,7 +83,7 @@ def lint_texts(policies: str, crds: str, version: str = "") -> Sequence[Diagnost
 
 
 def check_version(compilation: Compilation, crds: str, version: str) -> Sequence[PyvernoError]:
-    """Return what of the CEL of policies a Kubernetes version does not know; raises UsageError for an unknown version.
+    """Return the parts of policies' CEL that a Kubernetes version lacks; raises UsageError for an unknown version.
 
     Fields are those of its schemas, functions those of its libraries.
     """

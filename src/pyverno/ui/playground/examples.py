@@ -1,4 +1,4 @@
-"""Examples that are whole scenarios: policies with everything that a review of them needs, out of the demo's manifests.
+"""Examples as whole scenarios: policies with every input that their review needs, from the demo's manifests.
 
 The controls of the policy library are examples too; they need only policies and resources.
 """
@@ -96,14 +96,14 @@ def list_scenarios() -> Sequence[JSONObject]:
 
 
 def read_scenario(name: str) -> JSONObject | None:
-    """Return a scenario with its texts by the names of the inputs of a review; None where there is no such one."""
+    """Return a scenario with its texts by the names of a review's inputs; None for an unknown name."""
     found = _SCENARIOS.get(name.removeprefix(_FOLDER)) if name.startswith(_FOLDER) else None
     if found is None:
         return None
     title, texts = found
     root = demo_root()
     read = {text: [each for file in files for each in _parts(root / file)] for text, files in texts.items()}
-    # a file may hold policies with what they read: a review takes these in texts of their own
+    # a file may mix policies and the objects they read; a review takes each in its own text
     read["policies"] = [each for each in read["policies"] if _is_policy(each)]
     read["clusterResources"] = [each for each in read.get("clusterResources", ()) if not _is_policy(each)]
     return {"name": name, "title": title, **{text: _SEPARATOR.join(parts) for text, parts in read.items()}}

@@ -1,4 +1,4 @@
-"""Why the rules of a review gave their results: lines with places in the texts, and the smallest change on request."""
+"""Explanations of a review's results: lines with places in the texts, and on request the smallest change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChangeWanted:
 
 
 def read_change_wanted(request: JSONObject) -> ChangeWanted | None:
-    """Return what `change` of a request names, None without one; raises UsageError for another form."""
+    """Return the result that `change` of a request names, None without one; raises UsageError for another form."""
     found = request.get("change")
     if found is None:
         return None

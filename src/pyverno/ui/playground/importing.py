@@ -1,4 +1,4 @@
-"""Reads what Kyverno's playground writes, its links and export files, as texts of this one."""
+"""Reads links and export files of Kyverno's playground as texts of this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "exceptions": ("exceptions", "policyExceptions"),
     "crds": ("customResourceDefinitions",),
 }
-"""Our texts and the names of theirs; bindings are beside policies here. `clutserResources` is in their files."""
+"""Names of our texts and of theirs; here, bindings stand beside policies. Their files do write `clutserResources`."""
 
 _LEFT_OUT: Final = {"config": "the configuration of Kyverno", "imageData": "the data of images"}
 _MOST_PROFILES: Final = 100

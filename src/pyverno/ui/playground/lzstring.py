@@ -1,6 +1,6 @@
 """The compression of links of Kyverno's playground: LZ-string in base64.
 
-The text is a stream of codes of growing width, each a character or a sequence that was seen before.
+The text is a stream of codes of growing width, each a character or an earlier sequence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["decompress"]
 
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _CHARACTER_BITS: Final = {0: 8, 1: 16}
-"""Codes that announce a character which was not seen before, with its bits."""
+"""Codes before the bits of a new character."""
 
 _END: Final = 2
 _FIRST_FREE: Final = 3
@@ -22,7 +22,7 @@ _MOST_CHARACTERS: Final = 4 * 1024 * 1024
 
 
 def decompress(text: str) -> str:
-    """Return the text; raises UsageError for anything that is no such compression, or too long a text.
+    """Return the text; raises UsageError for an invalid compression or too long a text.
 
     >>> decompress("BYUwNmD2Q===")
     'hello'

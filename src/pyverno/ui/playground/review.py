@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class _Texts:
-    """The texts of a request, and what is wrong with them: each problem with its text, line and column."""
+    """The texts of a request, and their problems, each with its text, line and column."""
 
     texts: Mapping[str, str]
     version: str = ""
@@ -100,14 +100,14 @@ class _Texts:
         return compilation
 
     def lint(self) -> None:
-        """Add what lints find in the policies; texts that cannot be read are in the problems already."""
+        """Add the lints' findings in the policies; unreadable texts are already among the problems."""
         with suppress(PyvernoError):
             for each in lint_texts(self.texts["policies"], self.texts["crds"], self.version):
                 text = f"{each.code} {each.message}"
                 self.add(PyvernoError(text, location=each.location), each.location.file, each.severity.value)
 
     def check_version(self, policies: Compilation) -> None:
-        """Add what the Kubernetes version does not know; the empty text is the newest, which compiling has checked."""
+        """Add fields and functions that the Kubernetes version lacks; compiling has checked the newest, ""."""
         if self.version:
             for each in check_version(policies, self.texts["crds"], self.version):
                 self.add(each, "policies", "warning")
@@ -127,7 +127,7 @@ class _Texts:
         """Emulate the API server of the Kubernetes version, with `crds`; without a version there is none."""
         if self.version:
             self.server = find_server(self.version)
-            with suppress(PyvernoError):  # the kinds of this text have the same error
+            with suppress(PyvernoError):  # reading the kinds of this text has added the same error
                 self.server, warnings = server_with(self.version, self.texts["crds"])
                 for each in warnings:
                     self.add(each, "crds", "warning")
@@ -170,11 +170,11 @@ def review_texts(request: JSONObject) -> JSONObject:
     """Review every resource with all policies.
 
     `request` holds texts by the names of INPUTS, `operation` (CREATE, UPDATE, DELETE, CONNECT), and
-    `kubernetesVersion`: objects get its defaults and lose what it does not know, and policies are checked for its
-    kinds, fields and functions. Without one, objects are reviewed as written, as by `pyverno apply`. What cannot be
-    read or compiled, and what lints find, is in `problems`, with line and column; the rest is still reviewed. With
-    `explain` (true) every review has `rules`: what each looked at, as lines with places. `change` names one result
-    whose smallest change is searched. Raises UsageError for a request of another form.
+    `kubernetesVersion`: objects get its defaults and lose unknown fields, and policies are checked for its kinds,
+    fields and functions. Without one, objects are reviewed as written, as by `pyverno apply`. Errors of texts and
+    findings of lints are in `problems`, with line and column; the rest is still reviewed. With `explain` (true) every
+    review has `rules`: the values that each rule read, as lines with places. `change` names one result whose smallest
+    change is searched. Raises UsageError for a request of another form.
     """
     version = _read_text(request, "kubernetesVersion")
     texts = _Texts({name: _read_text(request, name) for name in INPUTS}, version)

@@ -1,4 +1,4 @@
-"""The process that reviews what visitors write: `python -m pyverno.ui.playground.worker`.
+"""The process that reviews visitors' texts: `python -m pyverno.ui.playground.worker`.
 
 A request has one key, the name of a task, and its body. Requests and answers are JSON, each after its length, on the
 standard streams; an empty answer comes first, when everything is loaded. Limits of memory and CPU time are set before
@@ -30,7 +30,7 @@ def main() -> None:
     """Answer requests until standard input ends."""
     _limit()
     source, target = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # nothing that prints may break the messages
+    sys.stdout = sys.stderr  # output of libraries must not mix with the messages
     from pyverno.ui.authoring.suggestions import complete, hover
     from pyverno.ui.playground.importing import import_text
     from pyverno.ui.playground.review import review_texts

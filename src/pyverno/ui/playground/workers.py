@@ -1,4 +1,4 @@
-"""Worker processes of the playground: started ahead, given one request at a time, killed when they are late."""
+"""Worker processes of the playground: started in advance, with one request at a time, killed at the time limit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEPT_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT"
 
 
 class _Worker:
-    """One process and how many reviews it has made."""
+    """One process, and the number of its reviews."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -70,7 +70,7 @@ class PlaygroundWorkers:
     """Reviews requests in processes; an async context manager."""
 
     def __init__(self, *, workers: int = _WORKERS, seconds: float = _SECONDS) -> None:
-        """Take how many reviews may run at once, and the seconds of the longest."""
+        """Take the number of simultaneous reviews, and the time limit of each in seconds."""
         self._seconds = seconds
         self._slots = asyncio.Semaphore(workers)
         self._free: deque[_Worker] = deque()
@@ -128,7 +128,7 @@ class PlaygroundWorkers:
                 self._prepare()
 
     async def _begin(self, worker: _Worker) -> None:
-        """Wait for a process that starts, which is not the time of the review; raises HostError."""
+        """Wait for the start of a process, outside of the review's time limit; raises HostError."""
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await worker.begin()
@@ -154,7 +154,7 @@ class PlaygroundWorkers:
 
 
 async def _start() -> _Worker:
-    # nothing of the server's environment (tokens, proxies, kubeconfigs) is any business of a visitor's policy
+    # a visitor's policy must not see the server's environment (tokens, proxies, kubeconfigs)
     environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
     words = (sys.executable, "-m", "pyverno.ui.playground.worker")
     return _Worker(await asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=PIPE, env=environment))

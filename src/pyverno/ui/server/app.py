@@ -46,8 +46,8 @@ def build_app(
 ) -> web.Application:
     """Return the application.
 
-    `problems` returns what keeps results from being up to date; `features` are the parts of the pages to show, `views`
-    the named filters that all users see, `banner` is a text above every page, and `logo` an image beside the
+    `problems` returns the reasons why results may be out of date; `features` are the parts of the pages to show,
+    `views` the named filters that all users see, `banner` is a text above every page, and `logo` an image beside the
     name; `namespaces` finds those of views with labels; with `hosts`, requests for other host names are refused, and
     `admission` identifies and admits users; `has_login` means that they can log out here.
     """
@@ -118,7 +118,7 @@ class _OwnRoutes:
         return _json({"items": [(await self._resolve(view)).to_json() for view in shown]})
 
     async def _resolve(self, view: View) -> View:
-        """Return a view with the namespaces that its labels select now, as far as this person may see them."""
+        """Return a view with the namespaces that its labels select now and that the user may see."""
         if not view.labels:
             return view
         if self._namespaces is None:
@@ -144,7 +144,7 @@ class _OwnRoutes:
         return web.Response(status=503 if problems else 200, text=f"{problems or 'ok'}\n")
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Send an event whenever results changed, and a comment after each silence, so that proxies do not hang up."""
+        """Send an event for each change of results, and a comment after a silence, so that proxies stay connected."""
         if self._live.is_full:
             raise web.HTTPServiceUnavailable(text="too many pages listen: try again later")
         response = web.StreamResponse(

@@ -33,17 +33,17 @@ class Inspector(Protocol):
         """Return what could not be read."""
 
     async def explain(self, result: StoredResult) -> JSONObject:
-        """Return why an object passes or fails a policy now."""
+        """Return the explanation why an object passes or fails a policy now."""
 
     async def draft(self, result: StoredResult) -> JSONObject:
         """Return the narrowest exception for a result, and its effect."""
 
 
 class InspectionRoutes:
-    """Handlers that ask the clusters; the store names the results."""
+    """Handlers that read the clusters; the store names the results."""
 
     def __init__(self, readers: ReaderPool, inspectors: Mapping[str, Inspector]) -> None:
-        """Take the readers of the store, and what answers for each cluster by its name."""
+        """Take the readers of the store, and the inspector of each cluster by its name."""
         self._readers = readers
         self._inspectors = inspectors
 

@@ -20,7 +20,7 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 @dataclass(frozen=True, slots=True)
 class Logo:
-    """An image; one that is opened by itself runs no script, because of the headers of every response."""
+    """An image; the headers of every response stop scripts in an image that is opened as a page."""
 
     body: bytes
     content_type: str

@@ -32,7 +32,7 @@ class MetricsRoute:
     """Handler of the route."""
 
     def __init__(self, readers: ReaderPool, *others: Readings, labels: Sequence[str] = SIMPLE) -> None:
-        """Take the readers of the store, what gives further metrics, and the labels beside `namespace`."""
+        """Take the readers of the store, the source of further metrics, and the labels beside `namespace`."""
         self._readers = readers
         self._others = others
         self._labels = tuple(labels)

@@ -130,7 +130,7 @@ def _filter(request: web.Request, namespace: str | None) -> Filter:
     if source := request.match_info.get("source"):
         fields["source"] = (quote_pattern(source),)
     if namespace is not None:
-        # `!` beside chosen namespaces only takes the empty one away
+        # beside chosen namespaces, `!` only removes the empty namespace
         chosen = fields.get("namespace", ())
         fields["namespace"] = (*chosen, "!") if namespace else ("",) if not chosen else ("", "!")
     if sum(map(len, (*excluded.values(), *fields.values(), *labels.values()))) > _MOST_VALUES:
@@ -140,7 +140,7 @@ def _filter(request: web.Request, namespace: str | None) -> Filter:
 
 
 def _page(request: web.Request) -> tuple[int, int]:
-    """Return how many rows, and after how many."""
+    """Return the size of a page, and the number of rows before it."""
     numbers = [request.query.get(name, default) for name, default in (("offset", "50"), ("page", "1"))]
     if not all(text.isascii() and text.isdigit() and len(text) < 8 for text in numbers):
         raise UsageError("`page` and `offset` must be numbers")
@@ -265,7 +265,7 @@ def _source_counts(reader: Reader, chosen: Filter, field: str) -> list[JSON]:
 
 
 def _of_object(question: Question) -> Question:
-    """Return a question about the results of the object that the path names."""
+    """Return the filter for the results of the object that the path names."""
 
     def ask(reader: Reader, chosen: Filter, request: web.Request) -> JSON:
         found = _object(reader, request)

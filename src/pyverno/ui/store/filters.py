@@ -30,7 +30,7 @@ _MAX_TEXT: Final = 256
 _NONE: Final = "-"
 _QUOTED: Final = re.compile(r"\[(.)\]", re.DOTALL)
 _LITERALS: Final = str.maketrans({"*": "\udc2a", "?": "\udc3f"})
-"""Wildcards as literal text: halves of surrogate pairs, which no text of a report holds."""
+"""Stand-ins for literal wildcards: halves of surrogate pairs, which no text of a report holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,13 @@ class Filter:
 
     @property
     def is_about_series(self) -> bool:
-        """Return whether series alone decide, so that counts need no look at results."""
+        """Return whether columns of series alone decide, so that counting reads no results."""
         others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
         return not others and self.state == "open" and all(name in SERIES_COLUMNS for name in self.fields)
 
     @property
     def is_about_objects(self) -> bool:
-        """Return whether objects alone decide, so that their own counts answer."""
+        """Return whether objects alone decide, so that their own counts suffice."""
         others = self.properties or self.labels or self.search or self.since is not None or self.until is not None
         about = {"cluster", "kind", "namespace", "name", "apiVersion"}
         return not others and not self.excluded_kinds and self.state == "open" and about.issuperset(self.fields)
@@ -89,7 +89,7 @@ NO_FILTER: Final = Filter()
 def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[str] = ()) -> Filter:
     """Return the filter of query parameters; raises UsageError for an unknown parameter or value.
 
-    `also` are parameters that mean something else to the caller. A typing error in a filter must not show everything.
+    `also` are further parameters, which the caller reads. A typing error in a filter must not show everything.
 
     >>> read_filter([("status", "fail,error"), ("namespace", "team-*")], 0).fields["status"]
     ('fail', 'error')

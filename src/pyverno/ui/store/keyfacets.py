@@ -1,6 +1,6 @@
 """Facets of properties of results and of labels of reports: their keys, and values with counts.
 
-Unlike columns of series these are texts of JSON, so only as many results as are counted anywhere are looked at.
+Unlike columns of series these are texts of JSON, so only a bounded number of results is read, as for all counts.
 """
 
 from __future__ import annotations

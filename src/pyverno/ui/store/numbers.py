@@ -1,4 +1,4 @@
-"""The numbers of what results have in common: series, objects and texts, looked up and made where they are new."""
+"""Row numbers of series, objects and texts, which results share; new ones are inserted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_CACHED: Final = 512
 
 
 def rank_of(status: str, severity: str) -> int:
-    """Return the place of a result in the order from the worst to the best.
+    """Return the rank of a result, from the worst to the best.
 
     >>> rank_of("fail", "critical"), rank_of("pass", "")
     (0, 29)
@@ -31,7 +31,7 @@ def rank_of(status: str, severity: str) -> int:
 
 
 def _cut(text: str) -> str:
-    """Return a text as short as what ordered indexes of every database can hold, nine in one entry."""
+    """Return a text cut so that the ordered indexes of every database can hold nine such texts in one entry."""
     return text if len(text) <= _LONGEST_FIELD // 4 else text.encode()[:_LONGEST_FIELD].decode("utf-8", "ignore")
 
 

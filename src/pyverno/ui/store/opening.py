@@ -14,7 +14,7 @@ _NO_LIBRARY: Final = "a store in PostgreSQL needs the library psycopg: install p
 
 
 def is_url(location: str) -> bool:
-    """Return whether a store is named by the URL of a database, not by a file.
+    """Return whether the name of a store is the URL of a database rather than a file.
 
     >>> is_url("postgresql://db/policy"), is_url("results.db")
     (True, False)
@@ -34,7 +34,7 @@ def connect(location: str, role: Role) -> Connection:
 
 
 def prepare(location: str, tables: str, version: int) -> None:
-    """Make the tables of a store where there are none; raises UsageError for a place that holds anything else."""
+    """Create the tables of a store if it is empty; raises UsageError for a file or database with other contents."""
     if is_url(location):
         try:
             from pyverno.ui.store.postgresql import prepare_url

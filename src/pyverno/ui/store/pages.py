@@ -25,7 +25,7 @@ ORDERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page: rows, how many there are in all (`is_lower_bound` where only so many were counted), and the next."""
+    """One page: rows, the total (`is_lower_bound` where counting stopped), and the cursor of the next page."""
 
     items: Sequence[StoredResult]
     total: int
@@ -44,7 +44,7 @@ def encode_cursor(order: str, keys: Sequence[object]) -> str:
 
 
 def after_cursor(columns: Sequence[str], cursor: str) -> Condition:
-    """Return the condition that a row follows a cursor; raises UsageError for a cursor of another order, or none."""
+    """Return the condition that a row follows a cursor; raises UsageError for one that does not fit."""
     try:
         order, *keys = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError, TypeError) as error:

@@ -21,7 +21,7 @@ class ReaderPool:
     """Several readers of one store; an async context manager. Questions wait while all are busy."""
 
     def __init__(self, path: str, readers: int = _READERS) -> None:
-        """Take the file of the store, whose tables must exist, and how many questions may run at once."""
+        """Take the file of the store, whose tables must exist, and the number of simultaneous queries."""
         self._path = path
         self._count = readers
         self._free: asyncio.Queue[Reader] = asyncio.Queue()
@@ -46,6 +46,6 @@ class ReaderPool:
         reader = await self._free.get()
         reader.scope = SCOPE.get()
         running = asyncio.ensure_future(asyncio.to_thread(question, reader))
-        # a client that goes away must not hand a reader on that a thread still uses
+        # after a disconnect of the client, a thread may still use the reader: do not give it to another query
         running.add_done_callback(lambda _: self._free.put_nowait(reader))
         return await asyncio.shield(running)

@@ -125,7 +125,7 @@ class PostgresConnection:
             self._is_inside = False
 
     def lead(self) -> bool:
-        """Become the one writer; False while another process is. Raises StoreUnavailableError."""
+        """Become the one writer; False while another process holds the lock. Raises StoreUnavailableError."""
         try:
             if self._raw.closed:
                 self._raw = _open(self._url, self._role)
@@ -145,7 +145,7 @@ class PostgresConnection:
         self._raw.execute("SELECT 1")
 
     def announce(self, counts: Mapping[str, int]) -> bool:
-        """Let every server with this store know how many results got which status."""
+        """Announce the number of changed results by status to every server with this store."""
         self._raw.execute("SELECT pg_notify(%s, %s)", (_CHANNEL, orjson.dumps(dict(counts)).decode()))
         return True
 
@@ -229,7 +229,7 @@ def _reason(error: psycopg.Error) -> str:
 
 @lru_cache(maxsize=1000)
 def _translate(sql: str) -> bytes:
-    """Return our SQL with psycopg's marks of values; the planner chooses joins and indexes by itself."""
+    """Return our SQL with psycopg's placeholders, and without hints for SQLite's planner."""
     plain = sql.replace(" INDEXED BY series_order", "").replace("CROSS JOIN", "JOIN")
     return plain.replace("%", "%%").replace("?", "%s").encode()
 

@@ -1,4 +1,4 @@
-"""The namespaces that questions to the store may be about; it is set around each request, and no handler names it."""
+"""The namespaces that queries to the store may read; set around each request, so that no handler can forget it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Selection by a filter within a scope: how many results, and how the database reaches them.
 
-Where series alone decide, they give the number. Else the narrowest part of the filter that an index answers gives the
-results; above a bound, they are counted no further.
+Where columns of series alone decide, series give the number. Else an index finds the results by the narrowest part of
+the filter; counting stops at a bound.
 """
 
 from __future__ import annotations

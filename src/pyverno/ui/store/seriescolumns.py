@@ -19,7 +19,7 @@ _READ: Final = f"SELECT id, {', '.join(SERIES_COLUMNS)} FROM series WHERE id > ?
 
 
 class _Column:
-    """The values of one column: each once, and by the number of a series which one it has."""
+    """The values of one column, each once, and the index of its value for each series."""
 
     __slots__ = ("codes", "numbers", "values")
 

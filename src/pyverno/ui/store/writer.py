@@ -1,6 +1,6 @@
-"""Writes reports into the store: what is new, what changed, what is resolved; one transaction for each batch.
+"""Writes reports into the store: new, changed and resolved results, one transaction for each batch.
 
-An unchanged report costs one look at its digest. Results keep their row while they last, so that
+An unchanged report costs one comparison of its digest. Results keep their row while they last, so that
 `first_seen` survives restarts of the server and of the controllers that write reports.
 """
 
@@ -116,7 +116,7 @@ class Writer:
         return self._connection.failures
 
     def lead(self) -> bool:
-        """Become the one writer of the store; False while another process is. Raises StoreUnavailableError."""
+        """Become the one writer of the store; False while another process writes. Raises StoreUnavailableError."""
         self._numbers.forget()
         return self._connection.lead()
 
@@ -125,7 +125,7 @@ class Writer:
         self._connection.check()
 
     def announce(self, changes: Sequence[Change]) -> bool:
-        """Let every server with this store know what changed; False where this one is the only one."""
+        """Announce a change to every server with this store; False where this server is the only one."""
         counts = Counter(change.after or "resolved" for change in changes)
         return bool(counts) and self._connection.announce(counts)
 
@@ -153,7 +153,7 @@ class Writer:
         return changes
 
     def keep_only(self, cluster: str, names: Collection[str], now: int) -> list[Change]:
-        """Resolve what belongs to reports of a cluster that are not among `names`: a whole list was read."""
+        """Resolve the results of a cluster's reports that are not among `names`, a complete list."""
         known = self._connection.execute("SELECT name FROM reports WHERE cluster = ?", (cluster,)).fetchall()
         changes = self.remove(cluster, [name for (name,) in known if name not in names], now)
         if self._recorder is not None:
@@ -162,7 +162,7 @@ class Writer:
         return changes
 
     def end_day(self, now: int) -> None:
-        """Record today's counts, and drop what is older than the retention."""
+        """Record today's counts, and delete rows older than the retention period."""
         keep = now - self._retention
         with self._transaction(now):
             self._connection.execute("DELETE FROM days WHERE day = ? OR day < ?", (now // _DAY, keep // _DAY))
@@ -175,7 +175,7 @@ class Writer:
             self._connection.execute("DELETE FROM results WHERE resolved < ?", (keep,))
             self._connection.execute(
                 "DELETE FROM series WHERE open = 0 AND id NOT IN (SELECT series FROM results) "
-                "AND id < (SELECT max(id) FROM series)"  # readers rely on it that no number is used twice
+                "AND id < (SELECT max(id) FROM series)"  # readers rely on numbers that are never reused
             )
             self._connection.execute("DELETE FROM objects WHERE id NOT IN (SELECT object FROM results)")
             self._connection.execute(
@@ -315,7 +315,7 @@ class Writer:
 
 
 def _identify(report: Report) -> Iterator[tuple[bytes, Collected]]:
-    """Yield the results with what they are known by; equal ones are numbered."""
+    """Yield the results with their identities; equal ones are numbered."""
     seen: Counter[bytes] = Counter()
     for result in report.results:
         found, ref = result.finding, result.finding.resource

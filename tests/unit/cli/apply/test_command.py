@@ -134,7 +134,7 @@ def test_policies_come_from_stdin(cli: Run) -> None:
 
 
 def test_resources_come_from_stdin(cli: Run) -> None:
-    """What kustomize prints can be piped in."""
+    """The output of kustomize can be piped in."""
     ran = cli("apply", "latest.yaml", "-r", "-", stdin=f"{GOOD}---\n{BAD}")
     assert (1, {"pass": 1, "fail": 1}) == (ran.code, {key: summary(ran.out)[key] for key in ("pass", "fail")})
 
@@ -483,7 +483,7 @@ def test_ignored_exception_files_are_reported(cli: Run) -> None:
 
 
 def test_generate_exceptions_prints_exceptions_that_work(cli: Run, folder: Path) -> None:
-    """What is printed excuses the failure when it is given back."""
+    """Given back with `--exception`, they excuse the failure."""
     ran = cli("apply", "latest.yaml", "-r", "bad.yaml", "--generate-exceptions", "--generated-exception-ttl", "24h")
     exception = next(each for each in yaml.safe_load_all(ran.out) if each)
     assert "no-latest-tag-shop-bad" == exception["metadata"]["name"]

@@ -161,7 +161,7 @@ def test_annotations_are_the_same_findings_and_errors(cli: Run) -> None:
 
 @pytest.mark.usefixtures("repository")
 def test_a_clean_part_of_the_tree_is_green(cli: Run) -> None:
-    """What is left out is still counted."""
+    """The note still counts the files that are left out."""
     ran = cli("apply", "policies", "-r", "examples", "--include", "web/**", "-q")
     assert (0, "", True) == (ran.code, ran.out, "examples/web/templates (Helm templates)" in ran.err)
     assert 1 == cli("apply", "policies", "-r", "examples/overlay", "-q").code

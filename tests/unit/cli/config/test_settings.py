@@ -54,7 +54,7 @@ def test_pyproject_has_a_table_for_it(cli: Run, folder: Path) -> None:
 
 
 def test_paths_are_relative_to_the_file(cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is found from the working folder upwards, to the root of the repository and no further."""
+    """The file is found from the working folder upwards, to the root of the repository and no further."""
     (folder / ".pyverno.yaml").write_text(YAML.replace("json", "github"))
     below = folder / "a/b"
     below.mkdir(parents=True)

@@ -48,7 +48,7 @@ def test_defaults_are_filled_in() -> None:
     ],
 )
 def test_what_is_refused_is_mended(body: JSONObject) -> None:
-    """What comes back is admitted as it is, and the argument stays as it was."""
+    """The result is admitted without a further change, and the argument stays as it was."""
     before = str(body)
     admitted = ADMIT(body)
     assert admitted is not None

@@ -1,4 +1,4 @@
-"""What `pyverno impact` predicts from recorded requests is what a cluster does under the new policies.
+"""Predictions of `pyverno impact` from recorded requests agree with a cluster under the new policies.
 
 Random changes are sent as dry runs to a sandbox, first under the old policies and with a recorder, then under the new
 ones. Thousands of them in the nightly run.

@@ -169,7 +169,7 @@ resources: [good.yaml, bad.yaml]
     ],
 )
 def test_write_adds_rows_for_results_without_a_row_and_keeps_the_rest(cli: Run, folder: Path, results: str) -> None:
-    """What was there stays to the letter, and the suite passes strictly afterwards; a second run adds nothing."""
+    """Existing text stays to the letter, and the suite passes strictly afterwards; a second run adds nothing."""
     path = suite(folder, COMMENTED + results)
     ran = cli("test", ".", "--write")
     assert (0, True) == (ran.code, "to kyverno-test.yaml: review them\n" in ran.out), ran.err + ran.out

@@ -42,7 +42,7 @@ def command(folder: Path, inbox: Inbox, *words: str, extra: str = "") -> tuple[i
 
 
 def test_a_report_is_mailed_as_text_and_as_a_page(tmp_path: Path) -> None:
-    """What the target's filter admits, by policy; texts of results are no markup."""
+    """It holds the results that the target's filter admits, by policy; texts of results are no markup."""
     inbox = Inbox()
     file = str(tmp_path / "report.yaml")
     assert (0, "good: `a` took a report of 2 results\n") == command(tmp_path, inbox, "a", file)

@@ -65,7 +65,7 @@ def test_a_policy_names_the_required_signers(cli: Run, stage: ImageStage) -> Non
 
 
 def test_without_a_signer_or_a_trust_root_nothing_is_verified(cli: Run, stage: ImageStage) -> None:
-    """What is missing is an error, never a pass."""
+    """Each missing input is an error, never a pass."""
     nobody = cli("verify", stage.image("v1"))
     rootless = cli("verify", stage.image("v1"), "--key", "cosign.pub")
     assert (nobody.code, rootless.code) == (1, 1)

@@ -1,4 +1,4 @@
-"""What expressions of each kind may use, and what of them is an error before anything runs."""
+"""Names and functions of each kind's expressions; all others are errors before anything runs."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def policy(kind: str, *rules: JSONObject, **spec: JSON) -> JSONObject:
 
 
 def check(document: JSONObject, version: tuple[int, int] = (1, 34)) -> TypeChecking:
-    """What type checking finds."""
+    """Type-check a policy without decoding errors."""
     decoded = decode(Document(document))
     assert [] == [str(error) for error in decoded.errors]
     schemas = known_schemas(schema_set(".".join(map(str, version))), [CRD])

@@ -90,7 +90,7 @@ def test_keys_decide_as_before(
 )
 @pytest.mark.usefixtures("keys")
 def test_switches_and_references_are_kept(stage: ImageStage, block: JSONObject) -> None:
-    """Which images are meant, whether they are pinned and demanded, and what a failure does."""
+    """The references, `required`, the digest switches and the failure action decide alike after the conversion."""
     policy = stage.policy(**block)
     assert verdicts(stage, [policy]) == verdicts(stage, [*convert(policy).documents])
 

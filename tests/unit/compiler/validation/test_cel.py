@@ -1,4 +1,4 @@
-"""What upstream refuses of CEL policies without compiling an expression is refused here, with its place."""
+"""CEL policies that upstream refuses before it compiles an expression are errors with their location."""
 
 import pytest
 
@@ -223,5 +223,5 @@ def test_words_that_no_request_has_are_warned_about():
 
 
 def test_deep_expressions_are_left_to_the_compiler():
-    """What cannot be parsed mentions nothing."""
+    """An expression that cannot be parsed mentions no name."""
     assert uses_name("(" * 5000 + "http" + ")" * 5000, "http") is False

@@ -1,4 +1,4 @@
-"""What Kyverno's policy webhook rejects is rejected here, with its texts, and all of it at once."""
+"""Rules that Kyverno's policy webhook rejects are errors with its texts, all of them at once."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What follows an answer in a cluster: reports on allowed requests, and UpdateRequests."""
+"""Work after an answer in a cluster: reports on allowed requests, and UpdateRequests."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_all_sets_and_nested_sets_must_agree(stage: ImageStage) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500])
 def test_a_registry_that_fails_is_an_error(stage: ImageStage, status: int) -> None:
-    """What cannot be fetched is never "no signature", and denies."""
+    """A failed fetch never counts as "no signature"; the request is denied."""
     digest = stage.push()
     stage.sign(digest)
 
@@ -269,7 +269,7 @@ def test_a_forged_record_of_a_template_admits_nothing(stage: ImageStage) -> None
 
 
 def test_a_registry_that_fails_in_the_second_phase_admits_nothing(stage: ImageStage) -> None:
-    """What cannot be verified is not verified."""
+    """An image without an answer of its registry stays unverified."""
     digest = stage.push()
     stage.sign(digest)
 

@@ -85,7 +85,7 @@ def test_one_of_several_signatures_is_enough() -> None:
 
 
 def test_fields_of_the_api_server_and_those_of_the_rule_are_ignored() -> None:
-    """What servers fill in is no change, and neither is what the rule leaves out."""
+    """Values that servers fill in are no change, and neither are fields that the rule ignores."""
     signed = sign_manifest(SERVICE, FIRST)
     signed["metadata"] |= {"uid": "1", "namespace": "default", "labels": {"team": "a"}}
     signed["spec"] |= {"clusterIP": "10.0.0.1", "type": "ClusterIP"}

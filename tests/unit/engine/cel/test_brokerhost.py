@@ -1,4 +1,4 @@
-"""What the libraries of CEL may ask: confined to the namespace of the policy, one path segment at a time."""
+"""Calls of CEL libraries are confined to the namespace of the policy, one path segment at a time."""
 
 from __future__ import annotations
 

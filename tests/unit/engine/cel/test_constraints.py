@@ -132,7 +132,7 @@ def test_a_namespace_is_cluster_wide(scope, expected):
 
 
 def test_a_manifest_without_namespace_is_still_namespaced():
-    """What lives in namespaces is in some namespace, also before the API server writes it."""
+    """An object of a namespaced kind has the scope Namespaced before the API server writes its namespace."""
     assert matches(ConstraintMatcher((rule(scope="Namespaced"),)), request(manifest(namespace="")))
 
 

@@ -1,4 +1,4 @@
-"""What an entry of verifyImages demands."""
+"""The demands of an entry of verifyImages."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_signed_metadata_is_compared_with_the_annotations_of_the_rule(stage: Ima
 
 
 def test_a_log_that_is_demanded_of_notary_is_an_error(stage: ImageStage) -> None:
-    """What Notary does not have is no constraint that could be met."""
+    """Notary has no transparency log, so the constraint can never be met."""
     _sign(stage)
     entry = {"certificates": {"cert": SIGNER.root_pem, "rekor": {"url": "https://rekor.example.com"}}}
     policy = stage.policy(type="Notary", attestors=[{"entries": [entry]}])

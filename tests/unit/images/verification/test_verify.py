@@ -382,7 +382,7 @@ def test_an_open_constraint_never_passes() -> None:
 
 
 def test_a_broken_constraint_stays_broken() -> None:
-    """What failed once cannot be met by a later check."""
+    """A later check cannot meet a constraint that has failed."""
     ledger = Ledger(["digest"])
     ledger.fail("digest", "it differs")
     ledger.meet("digest")
@@ -525,7 +525,7 @@ UNREADABLE: Sequence[tuple[str, bytes]] = (
 
 @pytest.mark.parametrize(("message", "blob"), UNREADABLE)
 def test_a_bundle_that_cannot_be_read_is_refused(message: str, blob: bytes) -> None:
-    """What is not exactly in the form is an error, never a signature with parts missing.
+    """A bundle that deviates from the format is an error, never a signature with parts missing.
 
     CVE-2026-39395, CVE-2024-45395.
     """

@@ -15,7 +15,7 @@ FIELDS = {
 
 
 def test_fields_are_read_and_written() -> None:
-    """What an API server wrote comes back unchanged."""
+    """The `fieldsV1` of an API server comes back unchanged."""
     assert FIELDS == FieldSet.from_json(FIELDS).to_json()
 
 

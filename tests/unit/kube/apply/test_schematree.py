@@ -1,4 +1,4 @@
-"""How values of built-in kinds and of custom resources merge."""
+"""Merge types of built-in kinds and of custom resources."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_what_a_manager_leaves_out_goes() -> None:
 
 
 def test_fields_of_updaters_stay() -> None:
-    """What an applier never owned it does not remove."""
+    """An applier does not remove fields that it never owned."""
     made = applied(None, deployment(labels={"x": "1"}))
     changed = deployment(labels={"x": "1", "z": "3"})
     made = tracked(made, {**changed, "metadata": {**made["metadata"], **changed["metadata"]}})

@@ -35,7 +35,7 @@ A, B, C = ({"name": name, "image": f"{name}:1"} for name in "abc")
 
 
 def test_maps_are_merged_key_by_key():
-    """What the configuration does not mention stays, at every depth."""
+    """Fields that the configuration does not mention stay, at every depth."""
     old = pod(overhead={"cpu": "1"}, containers=[A])
     merged = over(old, {"metadata": {"labels": {"team": "shop"}}, "spec": {"overhead": {"memory": "1Gi"}}})
     assert {"name": "web", "labels": {"team": "shop"}} == merged["metadata"]

@@ -51,7 +51,7 @@ def test_operations_change_a_copy(name: str) -> None:
 
 
 def test_untouched_parts_are_shared() -> None:
-    """What a patch does not touch is the same object in the result."""
+    """The result holds the same object wherever the patch changes nothing."""
     document = {"a": {"b": [1]}, "c": {"d": 1}}
     patched = apply_patch(document, [op("add", "/c/e", value=2)])
     assert patched["a"] is document["a"]

@@ -60,7 +60,7 @@ def test_client_and_server_trust_each_other_by_the_authority(tmp_path):
 
 
 def test_an_authority_is_the_same_after_reading_it_back():
-    """What is issued by an authority that was read from PEM is signed by the first one."""
+    """The original authority verifies certificates that its copy, read from PEM, has issued."""
     authority = Authority.make("ca", now=NOW)
     again = Authority(KeyPair(authority.pair.certificate, authority.pair.key))
     leaf = x509.load_pem_x509_certificate(again.issue("web", hosts=["web"], now=NOW).certificate)
@@ -85,7 +85,7 @@ def test_signing_requests_get_the_usages_they_ask_for():
 
 @pytest.mark.parametrize("request_pem", [b"", b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END"])
 def test_a_broken_signing_request_is_refused(request_pem):
-    """What is no signing request raises CertificateError."""
+    """Bytes that are no signing request raise CertificateError."""
     authority = Authority.make("ca", now=NOW)
     with pytest.raises(CertificateError, match="cannot be read"):
         authority.sign(request_pem, now=NOW, lifetime=timedelta(hours=1), usages=[])

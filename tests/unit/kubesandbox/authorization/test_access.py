@@ -37,7 +37,7 @@ def test_refusals_have_the_words_of_the_api_server(attributes, expected):
 
 
 def test_reasons_follow_the_sentence():
-    """What the authorizer found out is at the end, untouched."""
+    """The authorizer's reason stands at the end, unescaped."""
     attributes = AccessAttributes(JANE, "get", path="/x")
     assert 'forbidden: User "jane" cannot get path "/x": <why>' == forbidden_access(attributes, "<why>").message
 

@@ -43,7 +43,7 @@ def allowed(written, *bodies, user=JIM, **options) -> None:
 
 
 def test_a_role_with_rights_that_are_not_held_is_refused():
-    """What is missing is listed by group and resource, with all verbs."""
+    """The error lists the missing rights by group and resource, with all verbs."""
     error = refusal(body("ClusterRole", "esc", rules=[PODS]), *held({**PODS, "apiGroups": [""]}))
     expected = (
         'clusterroles.rbac.authorization.k8s.io "esc" is forbidden: user "jim" (groups=["system:authenticated"]) is '

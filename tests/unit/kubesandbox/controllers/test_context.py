@@ -1,4 +1,4 @@
-"""What all controllers share: creating pods carefully, and the owners that a change concerns."""
+"""The context of controllers: slow-start creation of pods, and the owners of a changed object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as a pod, and which pod goes first."""
+"""Pods that count as active, and the order in which pods are deleted."""
 
 from __future__ import annotations
 

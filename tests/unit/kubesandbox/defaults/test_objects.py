@@ -82,7 +82,7 @@ def test_an_autoscaler_has_a_minimum_and_a_metric(version: str, spec: JSONObject
 
 
 def test_the_behavior_of_an_autoscaler_is_completed_in_both_directions() -> None:
-    """What is written stays; without a behavior there is none."""
+    """Written values stay; an autoscaler without a behavior gets none."""
     written = {"metrics": [CPU], "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}}}
     filled = DEFAULTS.fill("io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec", written)
     double = {"type": "Percent", "value": 100, "periodSeconds": 15}

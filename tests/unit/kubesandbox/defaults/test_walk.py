@@ -23,7 +23,7 @@ def claim(row: dict[str, JSON]) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=claim)
 def test_an_object_is_filled_in(row: dict[str, JSON]) -> None:
-    """What is written, read and defaulted."""
+    """The object is decoded and defaulted as in the row."""
     type_ = type_of(row["written"])
     assert row["filled"] == SCHEMAS.default(type_, SCHEMAS.decode(type_, row["written"]).body)
 

@@ -83,7 +83,7 @@ def test_scale_names_its_own_group() -> None:
     ],
 )
 def test_core_resources_have_their_own_verbs(name: str, kind: str, verbs: list[str]) -> None:
-    """What can be done with a resource differs."""
+    """Each resource lists only its own verbs: bindings can only be created, component statuses only read."""
     found = entry("", name)
     assert (kind, verbs) == (found["kind"], found["verbs"])
 

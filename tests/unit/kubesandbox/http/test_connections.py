@@ -27,7 +27,7 @@ SECONDS = 60
 
 
 class Served:
-    """What a handler has seen."""
+    """A record of the handler's progress."""
 
     def __init__(self) -> None:
         self.written = 0

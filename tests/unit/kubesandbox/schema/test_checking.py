@@ -11,7 +11,7 @@ from pyverno.kube.status import FieldError
 
 
 def said(schema: JSONObject, value: JSON, old: JSON = UNRELATED) -> list[str]:
-    """What is wrong with a value at `s`."""
+    """Return the errors of a value at the path `s`."""
     errors: list[FieldError] = []
     compile_check(schema)(value, old, "s", errors)
     return [str(error) for error in errors]

@@ -18,7 +18,7 @@ def schema_of(entry: JSONObject) -> CustomSchema:
 
 
 def said(entry: JSONObject, body: JSONObject, old: JSONObject | None = None, subresource: str = "") -> list[str]:
-    """What is wrong with an object."""
+    """Return the errors of an object."""
     return list(map(str, schema_of(entry).validate(body, old, subresource=subresource)))
 
 

@@ -1,4 +1,4 @@
-"""Which objects a field selector selects, and which selectors are refused."""
+"""Field selectors select objects, and unsupported ones are refused."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_the_old_autoscaler_knows_the_utilization_of_cpu() -> None:
 
 @pytest.mark.parametrize("metric", [MEMORY, QUEUE, PER_POD, PER_SERVICE, PER_CONTAINER, cpu(60)])
 def test_metrics_survive_the_way_through_v1(metric: JSONObject) -> None:
-    """What v1 cannot express is kept in annotations, which disappear on the way back."""
+    """Annotations keep the fields that v1 cannot express, and disappear on the way back."""
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 10, "policies": [{"type": "Pods", "value": 4}]}}
     body = autoscaler(metric, behavior=behavior)
     assert body == to_version(V2, to_version(V1, body))

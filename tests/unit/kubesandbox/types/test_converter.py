@@ -89,7 +89,7 @@ def colors(page):
 
 
 def test_objects_are_kept_in_one_version_and_shown_in_all(tmp_path):
-    """What is written in one version is stored in that of the definition, and answered in its own."""
+    """An object is stored in the definition's storage version and answered in the version of the request."""
 
     async def use(server, served):
         outcome = await server.create(through(server, "v2"), in_v2("w", paint="red"))

@@ -1,4 +1,4 @@
-"""What is served, by path, by kind and by storage key."""
+"""The served resources, by path, by kind and by storage key."""
 
 from __future__ import annotations
 

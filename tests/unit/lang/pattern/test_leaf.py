@@ -211,7 +211,7 @@ def test_only_plain_alternatives_are_literal(pattern: str, expected: set[str] | 
     ],
 )
 def test_integer_ranges_are_exact(pattern: str, expected: tuple[int | None, int | None] | None) -> None:
-    """What a range promises, the leaf keeps for every integer but zero."""
+    """The leaf agrees with its range on every integer but zero."""
     bounds = integer_range(pattern)
     assert bounds == expected
     if bounds is not None:

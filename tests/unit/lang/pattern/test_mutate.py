@@ -97,7 +97,7 @@ def test_what_was_made_for_one_element_does_not_reach_the_next() -> None:
 
 
 def test_a_name_that_is_no_text_stays_in_the_resource_as_it_is() -> None:
-    """What is pruned of the patch is a copy: such a name holds an empty map."""
+    """Pruning works on a copy of the patch, so an empty map inside such a name survives."""
     overlay = compile_overlay({"b": [{"(kind)": "x", "value": 1}]})
     resource = {"b": [{"kind": "x", "name": [{"c": {"labels": {}}, "d": 1}]}]}
     before = copy.deepcopy(resource)

@@ -20,7 +20,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=12).map("".join))
 def test_every_character_of_an_expression_is_found_in_its_text(text: str) -> None:
-    """What is at the offset that is found is the character of the expression."""
+    """The text has the character of the expression at the offset that is found."""
     for number, occurrence in enumerate(parse_string(text).occurrences):
         if occurrence.constant is not None or not occurrence.text:
             continue

@@ -76,7 +76,7 @@ def test_variables_become_their_values(document, expected):
     ],
 )
 def test_values_are_never_scanned_again(document, expected):
-    """What came out of a substitution is data."""
+    """The value of a substitution is data, even where it looks like a variable."""
     assert expected == render(document)
 
 

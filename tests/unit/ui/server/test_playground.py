@@ -59,7 +59,7 @@ SCENARIOS: Mapping[str, list[str]] = {
     "argo-clusters": ["Cluster prod CREATE admitted: cluster-secret pass", "create Secret argocd/cluster-prod"],
     "restart": ["ConfigMap web-settings UPDATE admitted: web pass", "patch Deployment default/web"],
 }
-"""What each scenario shows: results, changes of single values, and effects."""
+"""The expected outcome of each scenario: results, changes of single values, and effects."""
 
 
 def outcome_of(review: Mapping[str, Any]) -> Iterator[str]:

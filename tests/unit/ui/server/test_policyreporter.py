@@ -107,7 +107,7 @@ def test_counts_and_lists(tmp_path: Path) -> None:
 
 
 def test_one_object_has_routes_of_its_own(tmp_path: Path) -> None:
-    """What it is, its results, and its counts by source."""
+    """They serve its reference, its results, and its counts by source."""
     described, results, none, by_source, statuses, severities, categories = read(
         tmp_path,
         "resource/1",

@@ -104,7 +104,7 @@ def test_a_batch_is_written_whole_or_not_at_all(writer: Writer, reader: Reader) 
 
 
 def test_the_end_of_a_day_keeps_counts_and_drops_what_is_old(writer: Writer, reader: Reader) -> None:
-    """What was resolved before the retention goes, with everything that only it used."""
+    """Results that were resolved before the retention period go, with all rows that only they used."""
     writer.write([report(result(name="old"), name="old"), report(result(name="new"), name="new")], 10)
     writer.remove("c", ["old"], 20)
     writer.end_day(86_400 - 1)

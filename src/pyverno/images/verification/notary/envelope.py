@@ -92,7 +92,7 @@ def _read_jws(blob: bytes) -> NotarySignature:
 
 
 def _url_base64(text: str, what: str) -> bytes:
-    """Decode unpadded base64url; the text itself is signed, so that no other form may mean the same."""
+    """Decode unpadded base64url. The signature covers the encoded text, so only the canonical encoding is accepted."""
     if any(each in text for each in "+/=") or not text.isascii():
         raise VerificationError(f"{what} is no base64url")
     return decode_base64(text, what)

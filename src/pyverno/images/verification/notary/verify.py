@@ -83,9 +83,9 @@ def verify_notary(
     target: NotaryTarget,
     read_revocation: ReadRevocation = no_revocations,
 ) -> Ledger:
-    """Settle every constraint of an attestor over one signature; raises nothing that a signature can cause.
+    """Settle every constraint of an attestor over one signature; a faulty signature never raises.
 
-    `read_revocation` reads the places that certificates name, once they are trusted.
+    `read_revocation` reads the revocation addresses of certificates, after their chain is trusted.
     """
     ledger = Ledger(attestor.constraints())
     checks = _Checks(attestor, signature, target, read_revocation)
@@ -185,7 +185,7 @@ class _Checks:
         token = self.signature.timestamp
         if token is None:
             raise VerificationError("the signature has no time stamp")
-        # the header holds the token alone, readers of time stamps take the answer around it
+        # the header holds the bare token, but the parser of time stamps expects a whole response
         response = _sequence(_GRANTED + token)
         self.stamped, self.stamping = verify_timestamp(
             response, self.signature.signature, self.attestor.time_authorities

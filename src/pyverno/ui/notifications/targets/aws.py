@@ -82,7 +82,7 @@ class Kinesis:
 
 
 async def open_security_hub(transport: Transport, options: Options) -> SecurityHub:
-    """Return the target of these options; raises UsageError for an account that is none."""
+    """Return the target of these options; raises UsageError for an invalid account."""
     account = options.required("accountId")
     if _ACCOUNT.fullmatch(account) is None:
         raise UsageError("`accountId` must have twelve digits")

@@ -17,7 +17,7 @@ _LOGIN: Final = ("username", "password")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of target; `addresses` are the options of which one must be there for a target to exist.
+    """A kind of target; `addresses` are the options of which a target needs at least one.
 
     `most` notices are one delivery, `digest_most` those of a digest; `sends_resolved` is the default of `resolved`.
     """

@@ -68,6 +68,6 @@ def _escape(text: str, most: int) -> str:
     """
     found = _MARKS.sub(r"\\\1", clip(one_line(text), most))
     if len(found) > most:
-        # a cut must not part a mark from what escapes it
+        # a cut must not separate a mark from its escape
         found = _MARKS.sub(r"\\\1", clip(one_line(text), most // 2))
     return found

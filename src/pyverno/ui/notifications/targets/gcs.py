@@ -32,7 +32,7 @@ _LIFETIME: Final = 3600
 
 
 async def open_gcs(transport: Transport, options: Options) -> GoogleStorage:
-    """Return the target of these options; raises UsageError for a bucket or credentials that are none."""
+    """Return the target of these options; raises UsageError for an invalid bucket or credentials."""
     bucket = options.required("bucket")
     if _BUCKET.fullmatch(bucket) is None:
         raise UsageError("`bucket` is no name of one")
@@ -44,10 +44,10 @@ async def open_gcs(transport: Transport, options: Options) -> GoogleStorage:
 
 
 class _Account:
-    """A service account: signs what a token is given for."""
+    """A service account, which signs the statement that is exchanged for a token."""
 
     def __init__(self, text: str) -> None:
-        """Read the JSON of its key; raises UsageError that shows nothing of it."""
+        """Read the JSON of its key; raises UsageError without any part of the key."""
         try:
             found = decode(text)
             assert isinstance(found, dict)  # noqa: S101 - caught below
@@ -61,7 +61,7 @@ class _Account:
         self._key = loaded
 
     def assertion(self, now: int) -> str:
-        """Return the signed statement that a token is given for."""
+        """Return the signed statement that is exchanged for a token."""
         claims = {"iss": self.mail, "scope": _SCOPE, "aud": self.address, "iat": now, "exp": now + _LIFETIME}
         signed = f"{_encode({'alg': 'RS256', 'typ': 'JWT'})}.{_encode(claims)}"
         signature = self._key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256())

@@ -162,7 +162,7 @@ class Jira:
 
 
 def _summary(template: str, notice: Notice, custom: Mapping[str, str]) -> str:
-    """Return the summary; what fills a placeholder is never read as a template."""
+    """Return the summary; the value of a placeholder is never read as a template."""
 
     def fill(found: re.Match[str]) -> str:
         return custom.get(found[2], "") if found[1] == "customfield" else str(getattr(notice, _FIELDS[found[2]]))

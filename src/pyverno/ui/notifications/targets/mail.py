@@ -1,7 +1,7 @@
 """E-mail by SMTP: one message for a delivery, as text and as HTML.
 
 Headers are made of single lines, HTML of escaped text. A message that is sent again has the same `Message-ID`. The
-server's name is judged by the egress guard, and one of its judged addresses is dialled.
+egress guard checks the addresses of the server's name, and the connection goes to one of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Server:
 
 
 async def open_mail(transport: Transport, options: Options) -> Mail:
-    """Return the target of these options; raises UsageError for addresses that are none."""
+    """Return the target of these options; raises UsageError for invalid addresses."""
     named = options.text("encryption")
     encryption = _ALIASES.get(named, named) or "starttls"
     if encryption not in _ENCRYPTIONS:
@@ -75,7 +75,7 @@ class Mail:
     """One server with a sender and recipients."""
 
     def __init__(self, server: _Server, sender: str, recipients: Sequence[str], prefix: str) -> None:
-        """Take addresses that were checked, and what subjects begin with."""
+        """Take checked addresses, and the prefix of subjects."""
         self._server = server
         self._sender = sender
         self._recipients = recipients
@@ -159,7 +159,7 @@ def _escape(text: str) -> str:
 
 
 def _address(name: str, text: str) -> str:
-    """Return an address that is nothing more: no name, no comment, no second address, no line break."""
+    """Return a bare address: no name, no comment, no second address, no line break."""
     try:
         found = Address(addr_spec=text)
     except ValueError:
@@ -185,7 +185,7 @@ def _connect(server: _Server) -> smtplib.SMTP:
 
 
 class _CheckedConnection(smtplib.SMTP):
-    """A connection to an address that was judged, whatever the name gives a moment later."""
+    """A connection to a checked address, whatever the name resolves to a moment later."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -208,7 +208,7 @@ class _CheckedTlsConnection(_CheckedConnection):
 
 
 def _dial(server: _Server, timeout: float) -> socket.socket:
-    """Connect to one of the addresses of a server, after all of them were judged."""
+    """Check all addresses of a server, then connect to one of them."""
     rules = server.rules
     if server.host in rules.hosts or (rules.allowed and all(each.name != server.host for each in rules.allowed)):
         raise DeliveryError(f"`{server.host}` is not permitted by `egress`", is_final=True)

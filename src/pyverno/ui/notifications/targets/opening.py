@@ -1,4 +1,4 @@
-"""Opens targets: from settings to what sends, with the secrets of this moment."""
+"""Opens targets: makes senders from settings, with the current secrets."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from tests.support.analysis import example_of, found, policy
 
 
 def test_a_rule_that_ignores_controllers_is_no_loop() -> None:
-    """Which is the default."""
+    """The default `skipBackgroundRequests: true` ignores them."""
     assert [] == found(example_of("PA301").replace("skipBackgroundRequests: false", ""), "PA301")
 
 

@@ -98,6 +98,6 @@ def test_one_condition_is_written_by_itself() -> None:
 
 @pytest.mark.parametrize("written", ["x", {"all": "x"}, {"all": ["x"]}, ["x"]])
 def test_malformed_conditions_are_refused(written: JSON) -> None:
-    """What Kyverno fails on at run time is no case for a conversion."""
+    """Conditions that fail in Kyverno at run time have no conversion."""
     with pytest.raises(UnconvertibleError):
         conditions(written, names_for("Pod"), "preconditions")

@@ -43,7 +43,7 @@ from tests.support.migration import names_for
     ],
 )
 def test_lists_become_macros(text: str, expected: str) -> None:
-    """What is null on every object is empty."""
+    """A query that is null on every object becomes an empty list."""
     assert expected == translate_query(text, names_for("Pod"), "list").or_empty().text
 
 

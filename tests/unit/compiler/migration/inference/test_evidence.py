@@ -39,7 +39,7 @@ def test_a_member_of_a_plural_field_is_an_element() -> None:
 
 
 def test_a_suspicion_counts_where_nothing_else_is_known() -> None:
-    """What is only tested for truth is taken for a boolean, unless something shows its type."""
+    """A field that is only tested for truth is a boolean, unless something shows its type."""
     found = Evidence("enabled")
     found.suspect("boolean")
     assert {"type": "boolean"} == found.schema()

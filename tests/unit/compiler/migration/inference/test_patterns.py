@@ -1,4 +1,4 @@
-"""What patterns show about fields."""
+"""Types of fields, inferred from patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expressions show about the fields that they read."""
+"""Types of fields, inferred from the expressions that read them."""
 
 from __future__ import annotations
 

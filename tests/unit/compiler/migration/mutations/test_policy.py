@@ -212,7 +212,7 @@ def test_targets_without_an_equal_form_are_refused(change: JSONObject, code: str
 
 
 def test_settings_of_the_policy_stay() -> None:
-    """What decides about errors, and how long a webhook may take."""
+    """The failure policy, the webhook's timeout and the evaluation at admission are carried over."""
     policy = policy_of({"kind": "ConfigMap", "mutate": {"patchStrategicMerge": {"data": {"a": "b"}}}})
     policy["spec"] |= {"failurePolicy": "Ignore", "webhookTimeoutSeconds": 5, "admission": False}
     ((document,), _, _) = convert(policy)

@@ -311,7 +311,7 @@ def test_mutations_run_in_order_on_the_object_as_changed_so_far(policy, status, 
 
 
 def test_a_native_policy_may_not_replace_atomic_values():
-    """What it does not know of would be lost."""
+    """A replacement would lose the elements that the policy does not know."""
     text = "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['x']}]}}"
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a"}]}}
     message = (

@@ -36,7 +36,7 @@ def containers(review):
 
 
 def test_containers_are_merged_by_name():
-    """What is not mentioned stays, an atomic list is replaced, a new one is added."""
+    """Fields without a mention stay, an atomic list is replaced, a new container is added."""
     review = mutated(
         "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'b', image: 'b:2'}, "
         "Object.spec.containers{name: 'a', args: ['y']}, Object.spec.containers{name: 'n', image: 'n:1'}]}}",

@@ -94,7 +94,7 @@ def test_a_quota_with_scopes_counts_nothing():
 
 
 def test_used_amounts_can_be_requested():
-    """What a controller writes into the status is the same count."""
+    """The quota controller writes the same count into the status."""
     hard = quota(pods="9", requests_cpu="9", count__configmaps="9")
     _, view = cluster(hard, sized("one", requests={"cpu": "600m"}), config_map())
     found = used_amounts("x", view, ("pods", "requests.cpu", "count/configmaps"))

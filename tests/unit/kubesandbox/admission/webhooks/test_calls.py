@@ -164,7 +164,7 @@ def test_mutating_webhooks_see_what_those_before_them_changed(tmp_path):
 
 
 def test_defaults_are_filled_in_after_a_patch(tmp_path):
-    """What a patch leaves out is put back before the next webhook sees the object."""
+    """Fields that a patch leaves out get their defaults before the next webhook sees the object."""
 
     async def main():
         patch = patching({"op": "add", "path": "/data", "value": {"one": "1"}})
@@ -316,7 +316,7 @@ def test_a_patch_that_does_not_fit_refuses_the_request(tmp_path):
 
 
 def test_a_patch_that_breaks_the_object_is_the_webhooks_fault(tmp_path):
-    """What cannot be read after a patch is an error of the server, with the words of the decoder."""
+    """An object that the patch made unreadable is a server error with the decoder's message."""
 
     async def main():
         def unreadable(_body):

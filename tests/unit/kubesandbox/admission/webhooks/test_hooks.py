@@ -1,4 +1,4 @@
-"""Which webhooks receive a request."""
+"""Webhooks that receive a request."""
 
 from __future__ import annotations
 

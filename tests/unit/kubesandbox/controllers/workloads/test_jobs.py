@@ -84,7 +84,7 @@ async def test_a_job_that_takes_too_long_fails(cluster: Cluster) -> None:
 
 @in_cluster(kubelet=False)
 async def test_a_suspended_job_has_no_pods_and_continues_later(cluster: Cluster) -> None:
-    """What suspension takes away is no failure."""
+    """Pods that suspension deletes do not count as failed."""
     await cluster.create(JOBS, job(parallelism=2))
     await cluster.client.patch(JOBS, "work", "default", {"spec": {"suspend": True}})
     await cluster.settle()

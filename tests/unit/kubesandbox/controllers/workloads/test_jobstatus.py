@@ -54,7 +54,7 @@ ACTIVE: JSONObject = {"status": {"phase": "Running"}}
     ],
 )
 def test_a_job_ends_for_a_reason(body: JSONObject, failed: int, pods: list[JSONObject], expected: str | None) -> None:
-    """What was announced is not taken back."""
+    """A Job whose end is announced keeps its reason."""
     found = verdict(body, pods, failed=failed, now=START)
     assert expected == (found and found.reason)
 

@@ -23,7 +23,7 @@ from tests.support.webhookserver import make_certificate
 
 
 class Inbox:
-    """What an SMTP server took; `refusal` is what it answers instead."""
+    """The messages that an SMTP server accepted; with a `refusal` it answers that instead."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[list[str], EmailMessage]] = []
