@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from pyverno.loopthread import LoopThread
 from tests.browser.samples import SampleInspector, sample_reports, sample_targets
+from tests.support.loops import entered
 from tests.support.uiserver import UiServer, serve_ui
 
+T = TypeVar("T")
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--disable-gpu",
@@ -103,44 +105,32 @@ def browser() -> Iterator[Browser]:
 class Site:
     """The server, in a thread with a loop of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        """Start it, with the sample reports in its store."""
-        self._folder = folder
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self._thread.start()
-        self._started.wait()
+    def __init__(self, thread: LoopThread, ui: UiServer) -> None:
+        """Take the running server and its loop."""
+        self._thread = thread
+        self._ui = ui
+        self.url = ui.url
 
-    def _work(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        finally:
-            self._started.set()  # whoever waits for a server that failed to start fails as well
-
-    async def _serve(self) -> None:
-        async with serve_ui(self._folder, inspectors={"c": SampleInspector()}, targets=sample_targets()) as self.ui:
-            await self.ui.feed.write(sample_reports())
-            self.url = self.ui.url
-            self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-            self._started.set()
-            await self._end.wait()
-
-    def run(self, work: Callable[[UiServer], Any]) -> Any:
+    def run(self, work: Callable[[UiServer], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine of the server's loop, and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work(self.ui), self._loop).result(300)
+        return self._thread.run(work(self._ui), 300)
 
-    def close(self) -> None:
-        """End the server."""
-        self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(60)
+
+@contextmanager
+def open_site(folder: Path) -> Iterator[Site]:
+    """Run a server with the sample reports in its store."""
+    serving = serve_ui(folder, inspectors={"c": SampleInspector()}, targets=sample_targets())
+    with LoopThread("site") as thread, entered(thread, serving) as ui:
+        site = Site(thread, ui)
+        site.run(lambda ui: ui.feed.write(sample_reports()))
+        yield site
 
 
 @pytest.fixture(scope="session")
 def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The server of all tests that change nothing."""
-    opened = Site(tmp_path_factory.mktemp("site"))
-    yield opened
-    opened.close()
+    with open_site(tmp_path_factory.mktemp("site")) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from pyverno.cli.ui.access import LoginOptions
 from pyverno.cli.ui.run import UiOptions, serving
+from pyverno.loopthread import LoopThread
 from tests.browser.conftest import AXE, SCREENS, Visit, open_visit
 from tests.support.issuer import CLIENT, SECRET, Issuer, serve_issuer
+from tests.support.loops import entered
 from tests.support.ports import free_port
 from tests.unit.report.test_collected import report
 
@@ -31,52 +31,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(work: Callable[[Callable[[str], None]], Awaitable[None]]) -> Iterator[str]:
-    """Run servers in a thread with a loop of its own; yield the text that `work` reports once they are up."""
-    up, told = threading.Event(), []
-    loop = asyncio.new_event_loop()
-
-    async def main() -> None:
-        task = asyncio.ensure_future(work(lambda text: (told.append(text), up.set())))  # type: ignore[func-returns-value]
-        try:
-            await task
-        except asyncio.CancelledError:
-            pass
-        finally:
-            up.set()
-
-    future = None
-
-    def run() -> None:
-        nonlocal future
-        future = loop.create_task(main())
-        loop.run_until_complete(future)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    up.wait(30)
-    try:
-        yield told[0]
-    finally:
-        loop.call_soon_threadsafe(lambda: future.cancel() if future else None)
-        thread.join(60)
-        loop.close()
-
-
-@contextmanager
 def site(folder: Path, login: Callable[[Issuer, int], LoginOptions], **look: str) -> Iterator[str]:
     """Serve the pages behind a login."""
 
-    async def work(tell: Callable[[str], None]) -> None:
+    @asynccontextmanager
+    async def serve() -> AsyncIterator[str]:
         port = free_port()
         async with serve_issuer() as issuer:
             files = (str(folder / "report.yaml"),)
             options = UiOptions(files=files, port=port, login=login(issuer, port), **look)  # type: ignore[arg-type]
             async with serving(options) as url:
-                tell(url.rstrip("/"))
-                await asyncio.Event().wait()
+                yield url.rstrip("/")
 
-    with running(work) as url:
+    with LoopThread("site") as thread, entered(thread, serve()) as url:
         yield url
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import AXE, SCREENS, Site, Visit, open_visit
+from tests.browser.conftest import AXE, SCREENS, Site, Visit, open_site, open_visit
 from tests.browser.samples import HOSTILE
 from tests.unit.ui.store.samples import report, result
 
@@ -209,19 +209,15 @@ def test_a_wrong_filter_is_an_error_on_the_page(visit: Visit) -> None:
 
 def test_an_open_page_follows_changes(browser: Browser, tmp_path: Path) -> None:
     """A result that appears in a report appears on the page; one that goes is in the history as resolved."""
-    own = Site(tmp_path)
-    try:
-        with open_visit(browser, own.url) as visit:
-            page = visit.open("policies/fresh")
-            own.run(lambda ui: ui.feed.write([report(result("fresh", message="just now"), name="fresh")]))
-            expect(page.get_by_text("just now")).to_be_visible()
-            own.run(lambda ui: ui.feed.write([report(name="fresh")]))
-            expect(page.get_by_text("just now")).to_have_count(0)
-            page = visit.open("history")
-            expect(page.get_by_role("cell", name="resolved")).to_be_visible()
-            assert [] == visit.problems()
-    finally:
-        own.close()
+    with open_site(tmp_path) as own, open_visit(browser, own.url) as visit:
+        page = visit.open("policies/fresh")
+        own.run(lambda ui: ui.feed.write([report(result("fresh", message="just now"), name="fresh")]))
+        expect(page.get_by_text("just now")).to_be_visible()
+        own.run(lambda ui: ui.feed.write([report(name="fresh")]))
+        expect(page.get_by_text("just now")).to_have_count(0)
+        page = visit.open("history")
+        expect(page.get_by_role("cell", name="resolved")).to_be_visible()
+        assert [] == visit.problems()
 
 
 def test_the_address_of_the_api_is_the_filter_of_the_page(visit: Visit) -> None:

@@ -26,6 +26,7 @@ from kubesandbox.view import StoreView
 from pyverno.engine.request import Operation, Request, User
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSONObject
+from tests.support.servers import listening
 
 NOW = datetime.now(UTC)
 AUTHORITY = Authority.make("webhooks", now=NOW)
@@ -182,7 +183,7 @@ async def serving(
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "webhook.pem")
 
-    async def handle(asked: web.Request) -> web.StreamResponse:
+    async def handle(asked: web.BaseRequest) -> web.StreamResponse:
         review = await asked.json()
         served.asked.append((asked.path_qs, review))
         served.headers.append(dict(asked.headers))
@@ -193,18 +194,9 @@ async def serving(
             return web.json_response(reply)
         return reply if isinstance(reply, web.StreamResponse) else await reply
 
-    app = web.Application()
-    app.router.add_post("/{path:.*}", handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-    await site.start()
-    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-    served = Served(port, authority)
-    try:
+    async with listening(handle, context) as port:
+        served = Served(port, authority)
         yield served
-    finally:
-        await runner.cleanup()
 
 
 def configuration(kind: str, *webhooks: JSONObject, name: str = "test") -> JSONObject:

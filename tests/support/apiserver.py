@@ -13,6 +13,7 @@ from aiohttp import web
 
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
+from tests.support.servers import listening
 
 __all__ = ["Received", "Script", "serving", "status", "watch"]
 
@@ -102,12 +103,8 @@ def watch(*events: dict[str, Any] | bytes, ends: bool = False) -> Answer:
 async def serving(**access: Any) -> AsyncIterator[tuple[Script, Client]]:
     """Run a server and a client of it."""
     script = Script()
-    runner = web.ServerRunner(web.Server(script.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with Client(Access(f"http://127.0.0.1:{runner.addresses[0][1]}", **access), qps=0) as client:
-        try:
-            yield script, client
-        finally:
-            await client.close()
-            await runner.cleanup()
+    async with (
+        listening(script.handle) as port,
+        Client(Access(f"http://127.0.0.1:{port}", **access), qps=0) as client,
+    ):
+        yield script, client

@@ -7,11 +7,9 @@ with background_cluster() as cluster:
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from kubesandbox.sandbox import Sandbox, Settings
@@ -23,11 +21,13 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import expand_lists, load_documents
+from pyverno.loopthread import LoopThread
 from pyverno.policy.kinds import KNOWN_KINDS, is_policy
 from pyverno.policy.updaterequest import UPDATE_REQUESTS
 from pyverno.telemetry.observer import Observers
 from pyverno.testing import BACKGROUND, PolicySandbox
 from pyverno.webhook.policyreviews import ExceptionSettings
+from tests.support.loops import entered
 
 __all__ = ["BackgroundCluster", "background_cluster"]
 
@@ -39,14 +39,14 @@ _POLL = 0.02
 class BackgroundCluster:
     """The running cluster for its administrator; all methods block."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, cluster: PolicySandbox, client: Client) -> None:
-        self._loop = loop
+    def __init__(self, thread: LoopThread, cluster: PolicySandbox, client: Client) -> None:
+        self._thread = thread
         self.cluster = cluster
         self.client = client
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run work in the cluster's event loop and wait for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
+        return self._thread.run(work, 300)
 
     def apply(self, text: str) -> None:
         """Create or replace objects; policies among them are in force afterwards."""
@@ -132,27 +132,17 @@ class BackgroundCluster:
 @contextmanager
 def background_cluster(**settings: Any) -> Iterator[BackgroundCluster]:
     """Run a cluster; `settings` are those of the admission controller."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="cluster", daemon=True)
-    thread.start()
     exceptions = ExceptionSettings(enabled=True, namespace="*")
     admission = AdmissionSettings(**{"exceptions": exceptions, "qps": 0, "lease_retry": 60, **settings})
     sandbox = Sandbox(Settings(kubelet=False))
 
-    async def start() -> tuple[PolicySandbox, Client]:
-        cluster = PolicySandbox(sandbox, Observers(), admission, further=(BACKGROUND,))
-        await cluster.__aenter__()
-        return cluster, Client(load_kubeconfig(sandbox.kubeconfig, environment={}), qps=0)
+    @asynccontextmanager
+    async def run() -> AsyncIterator[tuple[PolicySandbox, Client]]:
+        async with (
+            PolicySandbox(sandbox, Observers(), admission, further=(BACKGROUND,)) as cluster,
+            Client(load_kubeconfig(sandbox.kubeconfig, environment={}), qps=0) as client,
+        ):
+            yield cluster, client
 
-    async def stop(cluster: PolicySandbox, client: Client) -> None:
-        await client.close()
-        await cluster.__aexit__(None, None, None)
-
-    cluster, client = asyncio.run_coroutine_threadsafe(start(), loop).result(300)
-    try:
-        yield BackgroundCluster(loop, cluster, client)
-    finally:
-        asyncio.run_coroutine_threadsafe(stop(cluster, client), loop).result(300)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(60)
-        loop.close()
+    with LoopThread("cluster") as thread, entered(thread, run()) as (cluster, client):
+        yield BackgroundCluster(thread, cluster, client)

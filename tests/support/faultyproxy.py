@@ -17,6 +17,7 @@ from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.kube.status import StatusError
 from tests.support.apiserver import status
+from tests.support.servers import listening
 
 __all__ = ["FaultyProxy", "Trouble", "proxied"]
 
@@ -84,8 +85,11 @@ class FaultyProxy:
 
         forwarding = asyncio.create_task(forward())
         self._watches.setdefault(request.path, set()).add(forwarding)
-        await asyncio.wait([forwarding])
-        self._watches.get(request.path, set()).discard(forwarding)
+        try:
+            await asyncio.wait([forwarding])
+        finally:
+            forwarding.cancel()
+            self._watches.get(request.path, set()).discard(forwarding)
         if not forwarding.cancelled() and (error := forwarding.exception()) is not None:
             raise error
         return response
@@ -95,12 +99,8 @@ class FaultyProxy:
 async def proxied(upstream: Client) -> AsyncIterator[tuple[FaultyProxy, Client]]:
     """Run a proxy in front of an API server, and a client of it."""
     proxy = FaultyProxy(upstream)
-    runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    async with Client(Access(f"http://127.0.0.1:{runner.addresses[0][1]}"), qps=0) as client:
-        try:
-            yield proxy, client
-        finally:
-            await client.close()
-            await runner.cleanup()
+    async with (
+        listening(proxy.handle) as port,
+        Client(Access(f"http://127.0.0.1:{port}"), qps=0) as client,
+    ):
+        yield proxy, client

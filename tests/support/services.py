@@ -11,6 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
+from tests.support.servers import listening
 from tests.support.webhookserver import Certificate
 
 __all__ = ["Asked", "Service", "names"]
@@ -36,17 +37,14 @@ class Service:
     port: int = 0
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=_context(self.certificate))
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._serving = listening(self._answer, _context(self.certificate))
+        self.port = await self._serving.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._runner.cleanup()
+        await self._serving.__aexit__(kind, error, trace)
 
     def url(self, path: str = "/", host: str = "127.0.0.1") -> str:
         """Return the URL of a path, with any host name."""

@@ -19,6 +19,7 @@ from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from tests.support.apiserver import status
 from tests.support.faultyproxy import FaultyProxy
+from tests.support.servers import listening
 
 __all__ = ["StormProxy", "stormy"]
 
@@ -67,10 +68,5 @@ class StormProxy(FaultyProxy):
 async def stormy(upstream: Client, seed: int, share: float) -> AsyncIterator[tuple[StormProxy, Access]]:
     """Run a proxy in front of an API server; yield it with the access of its clients."""
     proxy = StormProxy(upstream, seed, share)
-    runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield proxy, Access(f"http://127.0.0.1:{runner.addresses[0][1]}")
-    finally:
-        await runner.cleanup()
+    async with listening(proxy.handle) as port:
+        yield proxy, Access(f"http://127.0.0.1:{port}")

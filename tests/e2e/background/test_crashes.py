@@ -26,6 +26,7 @@ from tests.e2e.background.test_faults import BINDINGS, IS_FULL, MAPS, POLICIES, 
 from tests.support.apiserver import status
 from tests.support.faultyproxy import FaultyProxy
 from tests.support.history import History, following
+from tests.support.servers import listening
 
 BOOKKEEPING: Final = "coordination.k8s.io", "events.k8s.io"
 MOMENTS: Final = [(number, after) for number in range(1, 6) for after in ((False, True) if IS_FULL else (True,))]
@@ -58,13 +59,8 @@ class CrashingProxy(FaultyProxy):
 async def crashing(upstream: Client, number: int, *, after: bool) -> AsyncIterator[tuple[CrashingProxy, Access]]:
     """Run a proxy; yield it with the access of its clients."""
     proxy = CrashingProxy(upstream, number, after=after)
-    runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield proxy, Access(f"http://127.0.0.1:{runner.addresses[0][1]}")
-    finally:
-        await runner.cleanup()
+    async with listening(proxy.handle) as port:
+        yield proxy, Access(f"http://127.0.0.1:{port}")
 
 
 @dataclass

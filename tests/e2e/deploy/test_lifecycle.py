@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from kubesandbox import Sandbox
+from pyverno.loopthread import LoopThread
 from tests.deploy.charts import CHARTS, render
 from tests.e2e.admission.balancer import Balancer
 from tests.e2e.sandbox.client import Client
@@ -190,31 +190,32 @@ class Service:
 
     def __init__(self) -> None:
         self.balancer = Balancer()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     def __enter__(self) -> Service:
-        self._thread.start()
-        self._run(self.balancer.start())
+        self._thread = LoopThread("service")
+        self._thread.run(self.balancer.start(), 300)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._run(self.balancer.stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
+        self._thread.run(self.balancer.stop(), 300)
+        self._thread.close()
 
     def add(self, port: int) -> None:
         """Take a replica, and wait until it gets requests."""
-        self._loop.call_soon_threadsafe(self.balancer.add, port)
+
+        async def add() -> None:
+            self.balancer.add(port)
+
+        self._thread.run(add(), 300)
         until(f"replica {port} is ready", lambda: self.balancer.is_ready(port))
 
     def remove(self, port: int) -> None:
         """Forget a replica that has ended."""
-        self._loop.call_soon_threadsafe(self.balancer.remove, port)
+
+        async def remove() -> None:
+            self.balancer.remove(port)
+
+        self._thread.run(remove(), 300)
 
 
 def test_no_request_fails_while_a_release_is_upgraded_and_rolled_back(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ The expected answers are those of a real API server of 1.35.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,10 @@ import pytest
 from aiohttp import web
 
 from pyverno.kube.json import JSONObject
+from pyverno.loopthread import LoopThread
 from tests.e2e.sandbox.client import Answer, Client
 from tests.support.admissionstage import Reply, Served, answer, patching, serving
+from tests.support.loops import entered
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 DATA = {"op": "add", "path": "/data", "value": {"by": "webhook"}}
@@ -49,24 +50,10 @@ REPLIES: dict[str, Reply] = {
 @pytest.fixture(scope="module")
 def webhooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Serve all webhooks in a thread of their own."""
-    found: list[Served] = []
-    ready, loop = threading.Event(), asyncio.new_event_loop()
     folder: Path = tmp_path_factory.mktemp("webhooks")
-
-    async def main(ended: asyncio.Event) -> None:
-        async with serving(folder, **REPLIES) as served:  # type: ignore[arg-type]  # all are replies
-            found.append(served)
-            ready.set()
-            await ended.wait()
-
-    ended = asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(main(ended)))
-    thread.start()
-    ready.wait(30)
-    yield found[0]
-    loop.call_soon_threadsafe(ended.set)
-    thread.join()
-    loop.close()
+    context = serving(folder, **REPLIES)  # type: ignore[arg-type]  # all are replies
+    with LoopThread("webhooks") as thread, entered(thread, context) as served:
+        yield served
 
 
 Configure = Callable[..., None]
