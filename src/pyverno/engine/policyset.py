@@ -29,7 +29,7 @@ class PolicySet:
     0
     """
 
-    __slots__ = ("_checks", "_exceptions_of", "_memo", "_remake", "asks_all", "exceptions", "policies")
+    __slots__ = ("_checks", "_exceptions_of", "_memo", "_remake", "asks_all", "exceptions", "policies", "recorded")
 
     def __init__(
         self,
@@ -50,6 +50,8 @@ class PolicySet:
         self._exceptions_of: Mapping[str, Sequence[tuple[int, Exemption]]] | None = None
         self._memo: dict[tuple[tuple[Phase, ...], IndexKey], Plan] = {}
         self._checks: Checks = {}
+        self.recorded: list[object] = []
+        """The copies that explanations evaluate, while none does: at most one entry, of `explain.recording`."""
 
     def __len__(self) -> int:
         return len(self.policies)

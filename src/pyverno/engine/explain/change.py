@@ -25,6 +25,7 @@ from pyverno.engine.explain.nodes import (
     RuleTrace,
     Shown,
 )
+from pyverno.engine.explain.recording import ReviewBy, recorded_policies
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import RuleResult, Status
@@ -227,21 +228,16 @@ def smallest_change(
     result: RuleResult,
     traces: Sequence[RuleTrace],
     policies: PolicySet,
-    *,
-    review_by: Callable[[PolicySet, Request], Review],
-    trace_by: Callable[[PolicySet, Request], Sequence[RuleTrace]],
+    review_by: ReviewBy,
 ) -> Change | None:
-    """Return the smallest change that the search finds; None when it finds none.
-
-    `review_by` reviews a request by a set of policies; `trace_by` does so too and returns the traces of the rules.
-    """
+    """Return the smallest change that the search finds; None when it finds none."""
     if not isinstance(request.object, dict) or (request.gvk.kind == "Secret" and not request.gvk.group):
         return None
-    own = [policy for policy in policies.policies if policy.info is result.rule.policy]
-    narrowed = PolicySet(own, policies.exceptions, asks_all=policies.asks_all)
 
     def trace(changed: Request) -> Sequence[RuleTrace]:
-        return [each for each in trace_by(narrowed, changed) if each.rule is result.rule and not each.is_old]
+        with recorded_policies(policies) as recorded:
+            _, found = recorded.review(changed, review_by, only=result.rule.policy)
+        return [each for each in found if each.rule is result.rule and not each.is_old]
 
     plain = replace(request)  # one that no review has seen
     return _Search(plain, result, lambda changed: review_by(policies, changed), trace).run(traces)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from pyverno.engine.explain.edits import value_at
 from pyverno.engine.explain.nodes import FieldPath, RuleTrace, to_json
-from pyverno.engine.explain.recorder import MAX_NODES, Recorder
-from pyverno.engine.explain.recording import recorded_exemption, recorded_policy
+from pyverno.engine.explain.recorder import MAX_NODES
+from pyverno.engine.explain.recording import RecordedPolicies, ReviewBy, recorded_policies
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.engine.rule import CompiledRule
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.resource import Resource
-from pyverno.value import dataclass, field, replace
+from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.engine.engine import Review
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pyverno.engine.phases import Phase
 
 __all__ = ["Explanation", "ReviewBy", "explain"]
-
-ReviewBy: TypeAlias = "Callable[[PolicySet, Request], Review]"
-"""Reviews a request by a set of policies, with the host and the phases of the review that is explained."""
 
 _NOT_ASKED = (
     "not evaluated: a rule of the policy before it decided (applyRules: One), or the request is of another kind"
@@ -65,11 +62,8 @@ class Explanation:
                 return self.review
             return self._review(policies, request)
 
-        def trace(policies: PolicySet, request: Request) -> Sequence[RuleTrace]:
-            return explain(request, policies, (), review).rules
-
         traces = [each for each in self.rules if each.rule is result.rule and not each.is_old]
-        return smallest_change(self.review.request, result, traces, self._policies, review_by=review, trace_by=trace)
+        return smallest_change(self.review.request, result, traces, self._policies, review)
 
     def to_json(self) -> JSON:
         """Return the explanation as JSON; fields that are empty are left out."""
@@ -113,14 +107,12 @@ def explain(
     max_nodes: int = MAX_NODES,
 ) -> Explanation:
     """Review a request by recorded copies of the rules, and return what they recorded."""
-    recorder = Recorder(hides_object=_is_secret(request), max_nodes=max_nodes)
-    asked = PolicySet(
-        (recorded_policy(policy, recorder) for policy in policies.policies),
-        (recorded_exemption(each, recorder) for each in policies.exceptions),
-        asks_all=policies.asks_all,
-    )
-    review = review_by(asked, request)
-    traces = _with_results(recorder.traces(), review.results)
+    if _is_secret(request) or max_nodes != MAX_NODES:
+        recorded = RecordedPolicies(policies, hides_object=_is_secret(request), max_nodes=max_nodes)
+        review, traces = recorded.review(request, review_by)
+    else:
+        with recorded_policies(policies) as recorded:
+            review, traces = recorded.review(request, review_by)
     known = {id(trace.rule) for trace in traces}
     left = tuple(
         RuleTrace(rule.info, False, _why_left(rule, request))
@@ -135,14 +127,6 @@ def explain(
 
 def _is_secret(request: Request) -> bool:
     return request.gvk.kind == "Secret" and not request.gvk.group
-
-
-def _with_results(traces: Sequence[RuleTrace], results: Sequence[RuleResult]) -> tuple[RuleTrace, ...]:
-    found: list[RuleTrace] = []
-    for trace in traces:
-        own = () if trace.is_old else tuple(each for each in results if each.rule is trace.rule)
-        found.append(replace(trace, results=own))
-    return tuple(found)
 
 
 def _why_left(rule: CompiledRule, request: Request) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from pyverno.engine.explain.confidence import Confidence, shortened
 from pyverno.engine.explain.nodes import ExpressionNode, FieldPath, Held, Hidden, Node, PartNode, Shown
@@ -12,6 +13,7 @@ from pyverno.kube.json import JSON
 from pyverno.lang.cel import CostMeter, Program
 from pyverno.lang.cel.host import NO_CEL_HOST, CelHost
 from pyverno.lang.cel.json_values import to_json
+from pyverno.lang.cel.runtime.plan import Plan
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.syntax.spans import Spans
 from pyverno.lang.cel.values import Value, type_name
@@ -27,11 +29,15 @@ MAX_CONSTANTS = 50
 class RecordedProgram(Program):
     """An expression that records its evaluation. `place` is where it is in the policy."""
 
-    __slots__ = ("_confidence", "_place", "_recorder", "_tainted")
+    __slots__ = ("_confidence", "_constants", "_place", "_reads", "_recorder", "_tainted", "_texts", "_traced")
     _confidence: Confidence
+    _constants: tuple[JSON, ...]
     _place: FieldPath
+    _reads: tuple[FieldPath, ...]
     _recorder: Recorder
     _tainted: dict[int, str]
+    _texts: Mapping[int, str]
+    _traced: Plan | None
 
     @classmethod
     def of(cls, program: Program, recorder: Recorder, confidence: Confidence, place: FieldPath) -> RecordedProgram:
@@ -42,8 +48,21 @@ class RecordedProgram(Program):
             ("_confidence", confidence),
             ("_place", place),
             ("_tainted", confidence.tainted(program)),
+            ("_traced", None),
         ):
             object.__setattr__(made, name, value)
+        return made
+
+    def _prepare_traced(self) -> Plan:
+        """Make the closures with the first evaluation, and what its records say of the text."""
+        made = self._traced
+        if made is None:
+            root = self.checked.root
+            object.__setattr__(self, "_reads", self._confidence.fields(self))
+            object.__setattr__(self, "_constants", _constants(root))
+            object.__setattr__(self, "_texts", _texts(self.text, root))
+            made = self._build_plan(traced=True)
+            object.__setattr__(self, "_traced", made)
         return made
 
     def evaluate(
@@ -71,29 +90,35 @@ class RecordedProgram(Program):
         self, trace: list[tuple[ast.Node, Value, str]], computed: list[Node], value: Held | None, error: str
     ) -> None:
         children = (*computed, *self._parts(trace))
-        reads, constants = self._confidence.fields(self), _constants(self.checked.root)
-        self._recorder.add(ExpressionNode(self._place, self.text, value, error, reads, constants, children))
+        self._recorder.add(ExpressionNode(self._place, self.text, value, error, self._reads, self._constants, children))
 
     def _parts(self, trace: list[tuple[ast.Node, Value, str]]) -> Iterator[PartNode]:
-        try:
-            spans = Spans(self.text, self.checked.root)
-        except Exception:  # a text that was made from parts has no spans; offsets remain
-            spans = None
         for node, value, error in trace[-MAX_PARTS:]:
             is_field = isinstance(node, (ast.Ident, ast.Select)) and isinstance(value, (dict, list))
             if node is self.checked.root or (is_field and not error):
                 continue  # a map on the way to a field decides nothing
-            try:
-                text = spans.text(node) if spans is not None else ""
-            except (KeyError, IndexError):
-                text = ""
-            yield PartNode(node.offset, text, None if error else self._record_value(node.id, value), error)
+            yield PartNode(
+                node.offset, self._texts.get(node.id, ""), None if error else self._record_value(node.id, value), error
+            )
 
     def _record_value(self, node: int, value: Value, *, is_outcome: bool = False) -> Held:
         source = self._tainted.get(node, "")
         if source and not is_outcome:
             return Hidden(source)
         return Shown(_plain(value))
+
+
+def _texts(text: str, root: ast.Node) -> Mapping[int, str]:
+    """Return the texts of the nodes that have one."""
+    try:
+        spans = Spans(text, root)
+    except Exception:  # a text that was made from parts has no spans; offsets remain
+        return {}
+    found: dict[int, str] = {}
+    for node in ast.walk(root):
+        with suppress(KeyError, IndexError):
+            found[node.id] = spans.text(node)
+    return found
 
 
 def _constants(root: ast.Node) -> tuple[JSON, ...]:

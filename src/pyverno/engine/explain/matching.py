@@ -140,7 +140,7 @@ class RecordedConstraints(ConstraintMatcher):
 class RecordedRuleMatcher:
     """The matcher of a rule: begins the rule in the recorder, and records why it is or is not about the request."""
 
-    __slots__ = ("_fits", "_info", "_inner", "_place", "_recorder", "_was_asked")
+    __slots__ = ("_fits", "_info", "_inner", "_place", "_recorder")
 
     def __init__(self, inner: RequestMatcher, info: RuleInfo, recorder: Recorder, place: FieldPath) -> None:
         self._inner = inner
@@ -148,7 +148,6 @@ class RecordedRuleMatcher:
         self._recorder = recorder
         self._place = place
         self._fits = True
-        self._was_asked = False
 
     @property
     def blocks(self) -> tuple[Filter, ...]:
@@ -175,8 +174,7 @@ class RecordedRuleMatcher:
 
     def mismatch(self, request: Request, resource: Resource) -> str | None:
         """Decide as matcher and index do, and record it; a second call judges the object before the update."""
-        self._recorder.start(self._info, is_old=self._was_asked)
-        self._was_asked = True
+        self._recorder.start(self._info)
         reason = self._inner.mismatch(request, resource)
         if reason is None and not self._fits:
             reason = _OTHER

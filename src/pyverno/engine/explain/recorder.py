@@ -1,6 +1,7 @@
 """The recorder of one explained review: collects nodes into the rule that is at work.
 
-One recorder serves one review in one thread. It holds at most `MAX_NODES` nodes; what is left out is counted.
+One recorder serves one review at a time, in one thread. It holds at most `MAX_NODES` nodes of a review; what is left
+out is counted.
 """
 
 from __future__ import annotations
@@ -37,14 +38,24 @@ class Recorder:
 
     def __init__(self, *, hides_object: bool = False, max_nodes: int = MAX_NODES) -> None:
         self.hides_object = hides_object
+        self._max_nodes = max_nodes
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, for the next review."""
         self._rules: list[_Open] = []
+        self._started: set[int] = set()
         self._levels: list[list[Node]] = [[]]
-        self._room = max_nodes
+        self._room = self._max_nodes
         self.omitted = 0
 
-    def start(self, rule: RuleInfo, *, is_old: bool = False) -> None:
-        """Begin a rule: nodes go to it until the next one begins."""
-        opened = _Open(rule, is_old=is_old)
+    def start(self, rule: RuleInfo) -> None:
+        """Begin a rule: nodes go to it until the next one begins.
+
+        A rule that begins twice judges the object before an update the second time.
+        """
+        opened = _Open(rule, is_old=id(rule) in self._started)
+        self._started.add(id(rule))
         self._rules.append(opened)
         self._levels = [opened.nodes]
 

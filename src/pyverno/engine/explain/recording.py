@@ -6,8 +6,9 @@ same and records it, everything else is shared. Fast tiers are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.elements import Elements
@@ -19,7 +20,7 @@ from pyverno.engine.explain.conditions import recorded_conditions
 from pyverno.engine.explain.confidence import Confidence, parts_of
 from pyverno.engine.explain.expressions import RecordedProgram
 from pyverno.engine.explain.matching import RecordedConstraints, RecordedMatcher, RecordedRuleMatcher
-from pyverno.engine.explain.nodes import FieldPath
+from pyverno.engine.explain.nodes import FieldPath, RuleTrace
 from pyverno.engine.explain.parts import (
     RecordedAction,
     RecordedAnyPattern,
@@ -30,9 +31,12 @@ from pyverno.engine.explain.parts import (
     RecordedPatternCheck,
 )
 from pyverno.engine.explain.patterns import RecordedPattern
-from pyverno.engine.explain.recorder import Recorder
+from pyverno.engine.explain.recorder import MAX_NODES, Recorder
 from pyverno.engine.match import Matcher
-from pyverno.engine.rule import CompiledPolicy, CompiledRule, Exemption, Family
+from pyverno.engine.policyset import PolicySet
+from pyverno.engine.request import Request
+from pyverno.engine.result import RuleResult
+from pyverno.engine.rule import CompiledPolicy, CompiledRule, Exemption, Family, PolicyInfo
 from pyverno.engine.rules.bindings import (
     ApiCallBinding,
     ConfigMapBinding,
@@ -45,9 +49,15 @@ from pyverno.engine.rules.guards import Preconditions
 from pyverno.lang.cel import Program
 from pyverno.value import fields, is_dataclass, replace
 
-__all__ = ["recorded_exemption", "recorded_policy"]
+__all__ = ["RecordedPolicies", "ReviewBy", "recorded_policies"]
+
+if TYPE_CHECKING:
+    from pyverno.engine.engine import Review
 
 T = TypeVar("T")
+
+ReviewBy: TypeAlias = "Callable[[PolicySet, Request], Review]"
+"""Reviews a request by a set of policies, with the host and the phases of the review that is explained."""
 
 _FIELDS: Final[Mapping[str, FieldPath]] = {
     "entries": ("foreach",),
@@ -81,13 +91,55 @@ _ROOTS: Final[Mapping[str, FieldPath]] = {
 }
 
 
-def recorded_policy(policy: CompiledPolicy, recorder: Recorder) -> CompiledPolicy:
-    """Return the policy with rules that record."""
+class RecordedPolicies:
+    """The policies and exceptions of a set as copies that record one review after the other, in one thread.
+
+    `hides_object` is for the reviews of a Secret.
+    """
+
+    def __init__(self, policies: PolicySet, *, hides_object: bool = False, max_nodes: int = MAX_NODES) -> None:
+        self._recorder = Recorder(hides_object=hides_object, max_nodes=max_nodes)
+        self._policies = tuple(_recorded_policy(each, self._recorder) for each in policies.policies)
+        self._exceptions = tuple(_recorded_exemption(each, self._recorder) for each in policies.exceptions)
+        self._asks_all = policies.asks_all
+
+    def review(
+        self, request: Request, review_by: ReviewBy, *, only: PolicyInfo | None = None
+    ) -> tuple[Review, tuple[RuleTrace, ...]]:
+        """Review a request by the copies, or by those of one policy; return the review and the traces.
+
+        Traces are those of the rules that ran, with their results.
+        """
+        chosen = self._policies if only is None else [each for each in self._policies if each.info is only]
+        # a new set, because matchers learn from each plan what the index decides
+        review = review_by(PolicySet(chosen, self._exceptions, asks_all=self._asks_all), request)
+        traces = tuple(_with_results(self._recorder.traces(), review.results))
+        self._recorder.clear()  # the copies stay, what they saw does not
+        return review, traces
+
+
+@contextmanager
+def recorded_policies(policies: PolicySet) -> Iterator[RecordedPolicies]:
+    """Lend the recorded copies of a set; they are kept for the next explanation."""
+    try:
+        recorded = cast(RecordedPolicies, policies.recorded.pop())
+    except IndexError:
+        recorded = RecordedPolicies(policies)
+    yield recorded
+    if not policies.recorded:
+        policies.recorded.append(recorded)
+
+
+def _with_results(traces: Sequence[RuleTrace], results: Sequence[RuleResult]) -> Iterator[RuleTrace]:
+    for trace in traces:
+        yield replace(trace, results=tuple(each for each in results if each.rule is trace.rule and not trace.is_old))
+
+
+def _recorded_policy(policy: CompiledPolicy, recorder: Recorder) -> CompiledPolicy:
     return replace(policy, rules=tuple(_recorded_rule(rule, recorder) for rule in policy.rules))
 
 
-def recorded_exemption(exemption: Exemption, recorder: Recorder) -> Exemption:
-    """Return the exception, recorded."""
+def _recorded_exemption(exemption: Exemption, recorder: Recorder) -> Exemption:
     confidence = Confidence(parts_of(exemption), hides_object=recorder.hides_object)
     part = _Copier(recorder, confidence).copied(exemption, ("spec",))
     return RecordedExemption(exemption, part, recorder)

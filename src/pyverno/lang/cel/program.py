@@ -87,20 +87,25 @@ class Program:
 
     def _prepare(self) -> Plan:
         """Make the closures on first use: many expressions (messages, copies for other kinds) never run."""
-        try:
-            made = self._build_plan()
-        except RecursionError:
-            raise EvaluationError("the expression or its data is nested too deeply") from None
-        bound = self.settings.globals
-        object.__setattr__(self, "_globals", {name: bound[name] for name, _ in made.slots if name in bound})
+        made = self._build_plan()
         object.__setattr__(self, "_plan", made)
         return made
 
+    def _prepare_traced(self) -> Plan:
+        """Make closures that record what they find; a program that is traced often keeps them."""
+        return self._build_plan(traced=True)
+
     def _build_plan(self, *, traced: bool = False) -> Plan:
         around = self.settings
-        return plan(
-            self.checked, around.structs, around.cost_rules, strict_presence=around.strict_presence, traced=traced
-        )
+        try:
+            made = plan(
+                self.checked, around.structs, around.cost_rules, strict_presence=around.strict_presence, traced=traced
+            )
+        except RecursionError:
+            raise EvaluationError("the expression or its data is nested too deeply") from None
+        bound = around.globals
+        object.__setattr__(self, "_globals", {name: bound[name] for name, _ in made.slots if name in bound})
+        return made
 
     @property
     def type(self) -> Type:
@@ -179,8 +184,7 @@ class Program:
         trace: list[tuple[ast.Node, Value, str]],
     ) -> Value:
         """Do what `evaluate` does, and append every node that ran to `trace`, with its value or error."""
-        self._prepare()
-        made = self._build_plan(traced=True)
+        made = self._prepare_traced()
         frame, evaluation = self._frame(made, bindings, runtime, host, meter)
         entries: list[Traced] = []
         evaluation.trace = entries
