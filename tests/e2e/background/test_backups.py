@@ -17,6 +17,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.testing import install_definitions
+from tests.support.ports import free_port
 
 MAPS = GVR("", "v1", "configmaps")
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -47,11 +48,11 @@ def test_what_is_generated_is_kept_in_step_after_a_restore(tmp_path: Path) -> No
     data, backup = tmp_path / "data", tmp_path / "backup"
 
     async def run() -> None:
-        sandbox = Sandbox(Settings(controllers=False, namespaces=("kyverno",), data_dir=data))
+        sandbox = Sandbox(Settings(controllers=False, namespaces=("kyverno",), data_dir=data, port=free_port()))
         async with sandbox, Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client:
             await install_definitions(client)
             port, access = int(sandbox.url.rpartition(":")[2]), client.access
-        settings = BackgroundSettings(lease_retry=0.3, qps=0, backoff=Backoff(first=0.05, longest=0.5))
+        settings = BackgroundSettings(lease_retry=5.0, qps=0, backoff=Backoff(first=0.05, longest=0.5))
         again = Settings(controllers=False, data_dir=data, port=port)
         stop = asyncio.Event()
         async with Client(access, qps=0) as client:

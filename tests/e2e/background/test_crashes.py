@@ -149,12 +149,13 @@ def test_a_controller_may_end_at_any_of_its_writes() -> None:
                 await found.create(f"target-{name}")
                 async with (
                     crashing(upstream, number, after=after) as (proxy, access),
-                    controller(access, f"{name}-first", shards=1),
+                    controller(access, name, shards=1),
                     asyncio.timeout(60),
                 ):
                     await found.create(name, asks="yes")
                     await proxy.crashed.wait()
-                async with controller(upstream.access, f"{name}-next", shards=1):
+                # as a container that is started again, whose lease is still its own
+                async with controller(upstream.access, name, shards=1):
                     await until(found.is_done)
             names = [f"t{number}{'a' if after else 'b'}" for number, after in MOMENTS]
             await found.history.catch_up()

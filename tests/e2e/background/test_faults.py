@@ -158,10 +158,13 @@ def as_background(access: Access) -> Access:
 
 
 @asynccontextmanager
-async def controller(access: Access, name: str = "one", shards: int = 2) -> AsyncIterator[None]:
-    """Run a replica in this process; one that cannot start is started again, as a Deployment does."""
+async def controller(access: Access, name: str = "one", shards: int = 2, retry: float = 5.0) -> AsyncIterator[None]:
+    """Run a replica in this process; one that cannot start is started again, as a Deployment does.
+
+    Leases that another replica shall take need a short `retry`; on a busy machine they are lost now and then.
+    """
     settings = BackgroundSettings(
-        identity=name, account=USER, qps=0, lease_retry=0.2, shards=shards, backoff=Backoff(first=0.05, longest=1.0)
+        identity=name, account=USER, qps=0, lease_retry=retry, shards=shards, backoff=Backoff(first=0.05, longest=1.0)
     )
     stop = asyncio.Event()
 
@@ -294,11 +297,11 @@ def test_replicas_do_not_repeat_each_others_writes() -> None:
     async def run() -> None:
         async with scene() as found:
             access = as_background(found.client.access)
-            async with controller(access, "a"):
-                async with controller(access, "b"):
+            async with controller(access, "a", retry=0.3):
+                async with controller(access, "b", retry=0.3):
                     await found.ask(names[:third])
                 await found.ask(names[third : 2 * third])
-                async with controller(access, "c"):
+                async with controller(access, "c", retry=0.3):
                     await found.ask(names[2 * third :])
                     await found.done(names)
 

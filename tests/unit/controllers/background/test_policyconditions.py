@@ -38,7 +38,7 @@ def test_a_policy_shows_why_its_work_is_not_done_until_it_is() -> None:
             world = World(cluster, client)
             stop = asyncio.Event()
             settings = BackgroundSettings(
-                lease_retry=0.2, qps=0, condition_seconds=0.1, backoff=Backoff(first=0.05, longest=0.2)
+                lease_retry=5.0, qps=0, condition_seconds=0.1, backoff=Backoff(first=0.05, longest=0.2)
             )
             controller = BackgroundController(load_kubeconfig(cluster.sandbox.kubeconfig), settings)
             running = asyncio.create_task(controller.run(stop))

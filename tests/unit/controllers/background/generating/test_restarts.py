@@ -30,7 +30,7 @@ from tests.unit.controllers.background.generating.test_rules import (
 async def background(cluster: PolicySandbox) -> AsyncIterator[None]:
     """Run one background controller."""
     stop = asyncio.Event()
-    settings = BackgroundSettings(lease_retry=0.2, qps=0)
+    settings = BackgroundSettings(lease_retry=5.0, qps=0)
     controller = BackgroundController(load_kubeconfig(cluster.sandbox.kubeconfig), settings)
     running = asyncio.create_task(controller.run(stop))
     try:
