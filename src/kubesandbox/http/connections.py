@@ -10,7 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
-from weakref import WeakSet
 
 from aiohttp import ClientConnectionResetError, web
 from aiohttp.http_exceptions import BadHttpMessage, BadHttpMethod, LineTooLong
@@ -39,7 +38,7 @@ class Connections(web.Server):
         """Take the request handler and the options of `aiohttp.web.Server`."""
         super().__init__(answer, **options)
         self._is_refusing = False
-        self._transports: WeakSet[asyncio.Transport] = WeakSet()
+        self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
 
     def refuse(self) -> None:
         """Drop every new connection from now on."""
@@ -47,15 +46,20 @@ class Connections(web.Server):
 
     def drop(self) -> None:
         """Close every connection at once, also those that wait for the client to agree to the end of TLS."""
-        for transport in tuple(self._transports):
+        for transport in tuple(self._transports.values()):
             transport.abort()
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Take a connection that is ready for requests."""
         super().connection_made(handler, transport)
-        self._transports.add(transport)
+        self._transports[handler] = transport
         if self._is_refusing:
             transport.abort()
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection."""
+        self._transports.pop(handler, None)
+        super().connection_lost(handler, exc)
 
     def __call__(self) -> web.RequestHandler:
         """Make a connection."""

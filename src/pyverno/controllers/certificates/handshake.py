@@ -60,7 +60,10 @@ class OwnHandshake:
             return f"its certificate is not good for `{self._name}`: {error.verify_message}"
         except (OSError, TimeoutError, ValueError) as error:
             return f"no handshake with its own port {port}: {str(error) or 'no answer in time'}"
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
+        try:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+        finally:
+            writer.transport.abort()  # whoever is cancelled here does not wait for the end of TLS
         return ""

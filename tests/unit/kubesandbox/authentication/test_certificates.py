@@ -44,6 +44,7 @@ def test_client_and_server_trust_each_other_by_the_authority(tmp_path):
         async def serve(_reader, writer):
             seen.set_result(writer.get_extra_info("peercert"))
             writer.close()
+            await writer.wait_closed()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=server_context)
         port = server.sockets[0].getsockname()[1]
@@ -53,6 +54,7 @@ def test_client_and_server_trust_each_other_by_the_authority(tmp_path):
             )
             certificate = await seen
             writer.close()
+            await writer.wait_closed()
             return certificate
 
     subject = [pair for relative in asyncio.run(talk())["subject"] for pair in relative]

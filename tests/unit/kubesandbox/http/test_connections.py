@@ -67,7 +67,8 @@ def served(talk: Talk, context: ssl.SSLContext | None = None) -> None:
 
     async def run() -> None:
         seen = Served()
-        runner = web.ServerRunner(Connections(seen.answer, handler_cancellation=True), shutdown_timeout=0.1)
+        connections = Connections(seen.answer, handler_cancellation=True)
+        runner = web.ServerRunner(connections, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
         async with asyncio.timeout(SECONDS):
@@ -75,6 +76,8 @@ def served(talk: Talk, context: ssl.SSLContext | None = None) -> None:
                 await talk(seen, runner.addresses[0][1])
             finally:
                 await runner.cleanup()
+                connections.drop()
+                await asyncio.sleep(0)
 
     asyncio.run(run())
 
@@ -156,7 +159,7 @@ def test_connections_without_a_whole_handshake_delay_no_others(sent: bytes) -> N
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
             writer.write(get("/"))
             assert (await reader.read()).endswith(b"GET 0")
-            writer.close()
+            writer.transport.abort()
 
     served(talk, server)
 

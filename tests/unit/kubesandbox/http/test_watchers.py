@@ -46,7 +46,7 @@ def test_an_event_for_a_closing_connection_is_no_error(
             transports[0].abort()
             with suppress(ConnectionError, ssl.SSLError):
                 await reader.read()
-            writer.close()
+            writer.transport.abort()
             return head
 
     with caplog.at_level(logging.INFO):
