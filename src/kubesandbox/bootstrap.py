@@ -43,14 +43,14 @@ def first_objects(namespaces: tuple[str, ...] = ()) -> Iterator[tuple[str, JSONO
 def server_objects(address: str, port: int) -> Iterator[tuple[str, JSONObject]]:
     """Yield storage keys and objects that hold the server's own address; they are written anew at every start.
 
-    Unlike those of a real cluster they may lead to a loopback address, for that is where the server is.
+    Unlike those of a real cluster they may hold a loopback address, because the server listens there.
 
     >>> [key for key, _ in server_objects("127.0.0.1", 6443)]
     ['services', 'endpoints', 'endpointslices.discovery.k8s.io']
     """
     yield "services", _service(port)
     if address_problems(address):
-        return  # the name of a host cannot be there
+        return  # this field cannot hold a host name
     metadata: JSONObject = {"name": "kubernetes", "namespace": "default"}
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     yield (

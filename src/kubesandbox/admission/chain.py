@@ -1,6 +1,6 @@
-"""The chain of admission: every plugin in Kubernetes' order, first those that change, then those that only judge.
+"""The admission chain: all plugins in Kubernetes' order, the mutating ones before the validating ones.
 
-When a webhook changed the object, the changing half runs once more.
+After a webhook has changed the object, the mutating half runs once more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Admission"]
 _STANDARDS = "pod-security.kubernetes.io/"
 
 _UNTOUCHED = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
-"""Groups whose objects are questions to the server: policies and webhooks may refuse, plugins have no say."""
+"""Groups whose objects are access reviews: policies and webhooks may refuse them, plugins pass them over."""
 
 
 class Admission:
@@ -56,7 +56,7 @@ class Admission:
         waits_for_accounts: bool = True,
         judges_policies: bool = True,
     ) -> None:
-        """Take what the chain may see.
+        """Take the cluster that the chain reads.
 
         `services` locates services that have no endpoints. `make_id` makes the uids of reviews, `make_suffix`
         the five characters of generated names. `waits_for_accounts`: a controller makes default accounts.
@@ -82,7 +82,7 @@ class Admission:
     async def mutate(
         self, attributes: Attributes, notes: Notes, *, redefault: Callable[[JSONObject], JSONObject]
     ) -> JSONObject | None:
-        """Return the object as the plugins, policies and webhooks want it; raises StatusError.
+        """Return the object with the changes of plugins, policies and webhooks; raises StatusError.
 
         `redefault` fills in defaults and reads the object as its type does; it is called whenever a policy or a webhook
         has changed the object, and its StatusErrors refuse the request.
@@ -95,7 +95,7 @@ class Admission:
         return admit_requestor(attributes).object
 
     async def validate(self, attributes: Attributes, notes: Notes) -> None:
-        """Judge a request whose object is final; raises StatusError."""
+        """Validate a request whose object is final; raises StatusError."""
         cluster = self._cluster
         if attributes.type.group not in _UNTOUCHED:
             check_escalation(attributes, cluster, self._authorizer)
@@ -111,7 +111,7 @@ class Admission:
             check_quota(attributes, cluster)
 
     def _check_pod_security(self, attributes: Attributes, notes: Notes) -> None:
-        """Hold a request to the standards of its namespace; they are imported when the first namespace has some."""
+        """Check a request by the Pod Security Standards of its namespace; they are imported at first use."""
         if self._pod_security is None:
             if not any(
                 label.startswith(_STANDARDS) for label in labels_of(namespace_object(attributes, self._cluster))

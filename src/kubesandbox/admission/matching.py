@@ -42,10 +42,9 @@ def _fits(rules: Sequence[ResourceRule], type: ResourceType, attributes: Attribu
 
 
 def is_namespace_selected(selector: LabelTest | None, attributes: Attributes, cluster: ClusterView) -> bool:
-    """Return whether a namespaceSelector takes the namespace of a request; raises StatusError 404 when there is none.
+    """Return whether a namespaceSelector selects the namespace of a request; raises StatusError 404 for a missing one.
 
-    A Namespace that is being written is taken by the labels that it is going to have; other objects without a namespace
-    are always taken.
+    A Namespace in a request is selected by its new labels; other objects without a namespace are always selected.
     """
     is_namespace = attributes.type.key == "namespaces"
     if selector is None or (not attributes.namespace and not is_namespace):
@@ -59,7 +58,7 @@ def is_namespace_selected(selector: LabelTest | None, attributes: Attributes, cl
 
 
 def is_object_selected(selector: LabelTest | None, attributes: Attributes) -> bool:
-    """Return whether an objectSelector takes the object of a request as it is going to be, or as it was."""
+    """Return whether an objectSelector selects the new or the old object of a request."""
     if selector is None:
         return True
     return any(selector(labels_of(body)) for body in (attributes.object, attributes.old) if body is not None)

@@ -112,7 +112,7 @@ class Authenticator:
         raise unauthorized()
 
     def token_user(self, token: str, audiences: Sequence[str] = ()) -> tuple[User, tuple[str, ...]]:
-        """Return the user of a bearer token and those of the wanted audiences that it is for; raises TokenError."""
+        """Return the user of a bearer token, and the requested audiences for which it is valid; raises TokenError."""
         wanted = tuple(audiences) or self.audiences
         for known in self._static:
             if compare_digest(known.token.encode(), token.encode()):

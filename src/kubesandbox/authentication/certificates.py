@@ -1,6 +1,6 @@
 """Keys and certificates: the authority of the server, its leaf, its clients, and the kubeconfig of a client.
 
-Everything is ECDSA on P-256 and made anew unless it is read from PEM. This module must never touch a file.
+Keys are ECDSA on P-256, and new unless they are read from PEM. This module must never touch a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tokens of service accounts: JSON web tokens, signed RS256 as Kubernetes signs them, and the claims inside.
 
-Only the signature and the times are judged here; whether the account still exists is `authentication`'s to find out.
+This module checks only the signature and the times; `authentication` checks that the account still exists.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def account_claims(
 ) -> JSONObject:
     """Return the claims of a token for a service account, bound to a pod (on its node), a secret or a node.
 
-    `seconds` is how long it holds, `warn_after` after how many its use is worth a warning.
+    `seconds` is its validity, `warn_after` the age from which its use causes a warning.
     """
     metadata = account["metadata"]
     namespace, name = metadata["namespace"], metadata["name"]

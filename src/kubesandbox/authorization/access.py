@@ -1,4 +1,4 @@
-"""The question whether a user may do something, the answer, and the words of a refusal."""
+"""Access checks: the attributes of an action, the decision, and the text of a refusal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyverno.value import dataclass
 __all__ = ["MASTERS", "Access", "AccessAttributes", "Authorizer", "EverythingAllowed", "PolicyRule", "forbidden_access"]
 
 MASTERS = "system:masters"
-"""The group whose members may do everything, whatever roles say."""
+"""The group whose members may do everything, regardless of roles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class AccessAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The answer: `reason` names the binding that allows, or the error of the search."""
+    """The decision: `reason` names the binding that allows the action, or the error of the search."""
 
     allowed: bool
     reason: str = ""
@@ -61,7 +61,7 @@ class Authorizer(Protocol):
         """Return whether the user may."""
 
     def rules_for(self, user: User, namespace: str) -> tuple[tuple[PolicyRule, ...], str]:
-        """Return all rules that hold for a user in a namespace, and what could not be found out."""
+        """Return all rules that apply to a user in a namespace, and the errors of the search."""
 
 
 class EverythingAllowed:

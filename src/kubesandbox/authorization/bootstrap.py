@@ -1,8 +1,8 @@
 """The roles and bindings that every cluster has from its first second.
 
 They are facts of Kubernetes, kept as short texts: `verbs | groups | resources [| names]`, or `verbs | urls`; `READ`,
-`WRITE` and `ALL` stand for lists of verbs, `core` for the group without a name. Left out is what concerns parts of a
-cluster that a sandbox does not have (volumes, clouds, autoscaling).
+`WRITE` and `ALL` stand for lists of verbs, `core` for the group without a name. Roles for parts that a sandbox does not
+have (volumes, clouds, autoscaling) are left out.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ _CONTROLLERS: Mapping[str, tuple[str, ...]] = {
 }
 
 _AGGREGATED = {"admin": "", "edit": "admin", "view": "edit"}
-"""ClusterRoles that are put together from others → the one that they are themselves a part of."""
+"""Aggregated ClusterRoles → the ClusterRole that aggregates them."""
 
 _SUBJECTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "cluster-admin": (("Group", "system:masters"),),
@@ -322,7 +322,7 @@ def bootstrap_objects() -> Iterator[JSONObject]:
     for name, part_of in _AGGREGATED.items():
         selector = {"matchLabels": {_aggregation_label(name): "true"}}
         role = _head("ClusterRole", name, part_of=part_of)
-        # the rules are what the aggregation controller finds; it is to find them already there
+        # the rules equal the aggregation controller's result, so that it has nothing to change
         parts = [each for part in _collect(name) for each in _ROLES[f"system:aggregate-to-{part}"]]
         rule = {"clusterRoleSelectors": [selector]}
         yield {**role, "aggregationRule": rule, "rules": [_rule(text) for text in parts]}
@@ -338,7 +338,7 @@ def bootstrap_objects() -> Iterator[JSONObject]:
 
 
 def _collect(name: str) -> tuple[str, ...]:
-    """Return whose rules an aggregated role holds, in the order in which the aggregation controller takes them."""
+    """Return the roles that an aggregated role consists of, in the aggregation controller's order."""
     parts = {"view": ("view",), "edit": ("edit", "view"), "admin": ("edit", "view", "admin")}
     return parts[name]
 

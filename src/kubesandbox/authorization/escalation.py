@@ -1,6 +1,6 @@
 """Prevents privilege escalation: users cannot write roles or bindings that grant more than they hold.
 
-Without it, permission to write roles would be permission to do everything.
+Without it, a user who may write roles could grant everything to themselves.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNTOUCHED = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 
 def check_escalation(attributes: Attributes, objects: ObjectReader, authorizer: Authorizer) -> None:
-    """Raise 403 when a role or binding would give rights that its writer does not hold.
+    """Raise 403 for a role or binding that grants rights which its writer does not hold.
 
     The writer may, if allowed to `escalate` roles of this name or to `bind` the role. Raises 404 for a binding to a
     role that does not exist, unless the writer may bind it.
@@ -100,7 +100,7 @@ def _check_rules(attributes: Attributes, rules: Sequence[PolicyRule], authorizer
         listed = "\n".join(sorted({_compact(rule) for rule in _merge(missing)}))
         why = f"{_format_user(user)} is attempting to grant RBAC permissions not currently held:\n{listed}"
         if problem:
-            # the words of another look-up than that of permissions, which names kinds in the singular
+            # Kubernetes: this look-up names kinds in the singular, unlike that of permissions
             said = problem.replace(f"role.{GROUP}", f"roles.{GROUP}")
             why = f"{why}; resolution errors: [{said}]"
         raise forbidden(GROUP, attributes.type.plural, attributes.name, why)
@@ -149,7 +149,7 @@ def _url_covers(held: str, wanted: str) -> bool:
 
 
 def _merge(parts: Iterable[PolicyRule]) -> Iterator[PolicyRule]:
-    """Join parts that differ in their verb only, as messages show them."""
+    """Join rules that differ only in their verb, as in messages."""
     simple: dict[tuple[tuple[str, ...], ...], PolicyRule] = {}
     for part in parts:
         if part.urls:

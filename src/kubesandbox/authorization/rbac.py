@@ -1,6 +1,6 @@
-"""RBAC: which rules of roles hold for a user, and whether one of them allows what the user wants.
+"""RBAC: finds the rules that apply to a user, and decides whether one of them allows an action.
 
-Roles and bindings are read from the store and indexed by subject; the index is made anew when one of them changes.
+Roles and bindings are read from the store and indexed by subject; the index is rebuilt when one of them changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class RbacAuthorizer:
         self._index: dict[tuple[str, str, str], list[_Grant]] = {}
 
     def authorize(self, attributes: AccessAttributes) -> Access:
-        """Return whether a rule allows it, and which binding brought the rule."""
+        """Return whether a rule allows the action, and the binding that grants it."""
         if MASTERS in attributes.user.groups:
             return Access(True)
         problems: list[str] = []

@@ -1,6 +1,6 @@
-"""CertificateSigningRequests: those of nodes are approved, and what is approved is signed.
+"""CertificateSigningRequests: approves those of nodes, and signs approved ones.
 
-Only for Kubernetes' own signers. This module must never sign what is not approved.
+Only for Kubernetes' own signers. This module must never sign a request without approval.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class CertificateSigning:
 
 
 def is_self_approved(body: JSONObject) -> bool:
-    """Return whether a request is one that a node makes for itself."""
+    """Return whether a node makes the request for itself."""
     groups = at(body, "spec", "groups", default=[])
     is_node = "system:nodes" in groups or "system:bootstrappers" in groups
     return is_node and at(body, "spec", "signerName") == KUBELET_CLIENT

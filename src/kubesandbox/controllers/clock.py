@@ -1,6 +1,6 @@
-"""Time for controllers: what time it is, and a call when some of it has passed.
+"""Time for controllers: the present time, and calls after a delay.
 
-Nothing here may sleep or poll; tests bring a clock that they move by hand.
+Nothing here may sleep or poll; tests use a clock that they move by hand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Clock", "SystemClock", "Timer", "seconds_since", "stamp", "stamp_mic
 
 
 class Timer(Protocol):
-    """A call that will happen unless it is cancelled."""
+    """A scheduled call, which can be cancelled."""
 
     def cancel(self) -> None:
         """Forget the call."""
@@ -27,7 +27,7 @@ class Clock(Protocol):
         """Return the time in UTC."""
 
     def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call a function when that much time has passed."""
+        """Call a function after a delay in seconds."""
 
 
 class SystemClock:
@@ -47,7 +47,7 @@ class SystemClock:
 
 
 def stamp(time: datetime) -> str:
-    """Write a time as objects carry it.
+    """Format a time as in the metadata of objects.
 
     >>> stamp(datetime(2030, 1, 2, 3, 4, 5, 678, tzinfo=UTC))
     '2030-01-02T03:04:05Z'
@@ -56,7 +56,7 @@ def stamp(time: datetime) -> str:
 
 
 def stamp_micro(time: datetime) -> str:
-    """Write a time with microseconds, as Leases carry it.
+    """Format a time with microseconds, as in Leases.
 
     >>> stamp_micro(datetime(2030, 1, 2, 3, 4, 5, 678, tzinfo=UTC))
     '2030-01-02T03:04:05.000678Z'
@@ -65,7 +65,7 @@ def stamp_micro(time: datetime) -> str:
 
 
 def time_of(text: str) -> datetime | None:
-    """Read a time that an object carries, None when it carries none.
+    """Parse a time of an object, None without one.
 
     >>> time_of("2030-01-02T03:04:05Z"), time_of("")
     (datetime.datetime(2030, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc), None)

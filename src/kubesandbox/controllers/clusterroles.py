@@ -1,4 +1,4 @@
-"""Aggregated ClusterRoles: their rules are those of the ClusterRoles that their selectors take."""
+"""Aggregated ClusterRoles: their rules are those of the ClusterRoles that their selectors select."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ClusterRoles:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """A change of any role may concern every aggregated one."""
+        """Watches all ClusterRoles: any change may affect every aggregated role."""
         return {ROLES: self._aggregate}
 
     def _aggregate(self, change: Change) -> Iterable[Key]:
@@ -38,7 +38,7 @@ class ClusterRoles:
         ]
 
     async def reconcile(self, key: Key) -> float | None:
-        """Write the rules of one role when they are not what they should be."""
+        """Write the rules of one aggregated role if they have changed."""
         role = self._context.client.get(ROLES, key.name)
         if role is None or "aggregationRule" not in role:
             return None

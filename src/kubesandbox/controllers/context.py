@@ -33,7 +33,7 @@ from pyverno.value import dataclass
 __all__ = ["ControllerContext", "is_namespace_ending", "selector_of"]
 
 BURST = 500
-"""How many pods one reconciliation creates or deletes at most."""
+"""The limit of pods that one reconciliation creates or deletes."""
 
 
 def selector_of(body: JSONObject) -> LabelTest:
@@ -45,7 +45,7 @@ def selector_of(body: JSONObject) -> LabelTest:
 
 
 def is_namespace_ending(error: StatusError) -> bool:
-    """Return whether something was refused because its namespace is being deleted."""
+    """Return whether a request was refused because its namespace is being deleted."""
     return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
@@ -75,7 +75,7 @@ class ControllerContext:
         return keys
 
     def selecting(self, resource: str, body: JSONObject) -> list[Key]:
-        """Return the objects of a resource whose selector takes the labels of an object in the same namespace."""
+        """Return the objects of a resource whose selector selects an object in the same namespace."""
         labels = labels_of(body)
         return [
             key_of(resource, item)
@@ -107,7 +107,7 @@ class ControllerContext:
         return await self.client.update(resource, with_status(body, status), subresource="status")
 
     async def create_pods(self, owner: JSONObject, pods: Sequence[JSONObject]) -> None:
-        """Create pods, few at first and more when that goes well; raises the first refusal.
+        """Create pods in growing batches while that succeeds; raises the first refusal.
 
         Nothing is raised when the namespace is being deleted.
         """

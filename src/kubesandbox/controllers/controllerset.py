@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["ControllerSet"]
 
 _UNWATCHED = frozenset({"events"})
-"""What EVERYTHING leaves out, as upstream's collector does."""
+"""Resources that EVERYTHING leaves out, as upstream's garbage collector does."""
 STOP_SECONDS = 5.0
-"""Seconds that a start waits for the controllers; a webhook that does not answer holds it up no longer."""
+"""Seconds that a start waits for the controllers, so that a silent webhook cannot delay it further."""
 _QUIET_TURNS = 25
 
 _LOG = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 class ControllerSet:
     """The controllers of one server.
 
-    `settings` is what they need beside the server; without `kubelet` no pods are scheduled or run.
+    `settings` are their own settings; without `kubelet` no pods are scheduled or run.
     """
 
     def __init__(self, settings: ControllerSettings, *, clock: Clock | None = None, kubelet: bool = True) -> None:
@@ -103,7 +103,7 @@ class ControllerSet:
         for loop, keys in self._listening(resource):
             try:
                 found: Iterable[Key] = keys(change)
-            except Exception:  # one strange object may not deafen a controller
+            except Exception:  # an unexpected object must not stop the events of a controller
                 _LOG.exception("change not understood", extra={"controller": loop.name, "resource": resource})
                 continue
             for key in found:

@@ -26,7 +26,7 @@ class EventAge:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """New events; of known ones the time is looked up when it is over."""
+        """Watches new events; the age of a known event is read again when its lifetime is over."""
         return {"events": _added}
 
     async def reconcile(self, key: Key) -> float | None:

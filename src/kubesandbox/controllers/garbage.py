@@ -1,4 +1,4 @@
-"""The garbage collector: deletes what has lost all its owners, and carries out foreground deletion and orphaning.
+"""The garbage collector: deletes objects without living owners, and performs foreground deletion and orphaning.
 
 Owners are looked up in the store, never assumed. This module must never delete an object that has an owner left.
 """
@@ -32,7 +32,7 @@ ORPHAN = "orphan"
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The owner references of one object: of owners that live, that are gone, and that wait for their dependents."""
+    """The owner references of one object, by owners that exist, are gone, or wait for their dependents."""
 
     solid: tuple[JSONObject, ...] = ()
     dangling: tuple[JSONObject, ...] = ()
@@ -83,7 +83,7 @@ class GarbageCollector:
         return None
 
     async def _collect_if_orphaned(self, key: Key, body: JSONObject) -> None:
-        """Delete an object all whose owners are gone or wait for it; let it forget those that are gone."""
+        """Delete an object without living owners; else remove references to owners that are gone."""
         client = self._context.client
         owners = self._owners(body)
         if owners.solid:
@@ -116,7 +116,7 @@ class GarbageCollector:
         return Owners(tuple(solid), tuple(dangling), tuple(waiting))
 
     def _find(self, reference: JSONObject, body: JSONObject) -> JSONObject | None:
-        """Return the owner that a reference names; of one that cannot be judged, an empty object."""
+        """Return the owner that a reference names; an empty object if that is unknown."""
         group, version = parse_api_version(str(reference.get("apiVersion", "")))
         types = self._context.types()
         found = types.by_kind(GVK(group, version, str(reference.get("kind", ""))))
@@ -150,7 +150,7 @@ class GarbageCollector:
         return found
 
     async def _finish_foreground(self, key: Key, body: JSONObject) -> None:
-        """Delete the dependents of an owner that waits; let it go when none that blocks it is left."""
+        """Delete the dependents of a waiting owner; remove its finalizer when no dependent blocks it."""
         blocking = [
             (place, item)
             for place, item in self._dependents(body)
@@ -171,7 +171,7 @@ class GarbageCollector:
                 raise
 
     async def _orphan(self, key: Key, body: JSONObject) -> None:
-        """Make the dependents of an owner forget it, then let it go."""
+        """Remove the owner from the references of its dependents, then remove its finalizer."""
         for place, item in self._dependents(body):
             try:
                 patch = without_owner(item, [uid_of(body)])

@@ -1,4 +1,4 @@
-"""The loop of one controller: a queue of keys, each worked on by one task at a time, and again when it failed.
+"""The loop of one controller: a queue of keys; one task at a time reconciles a key, and failures are retried.
 
 A key that comes while it waits is there once; one that comes while it is worked on is worked on again. Nothing runs
 while the queue is empty. A reconciliation that raises is logged and tried again, later each time; the loop never dies.
@@ -21,7 +21,7 @@ from pyverno.kube.status import StatusError
 __all__ = ["EVERYTHING", "Controller", "Keys", "Loop", "backoff", "itself"]
 
 EVERYTHING = "*"
-"""In place of a resource: all of them, custom ones included, but events."""
+"""Stands for all resources, custom ones included, except events."""
 
 Keys: TypeAlias = Callable[[Change], Iterable[Key]]
 """Which keys a change concerns."""
@@ -30,7 +30,7 @@ FIRST_DELAY = 0.005
 LONGEST_DELAY = 60.0
 AT_ONCE = 4
 REST = 0.005
-"""Seconds between two runs for one key: the changes of a moment are answered together."""
+"""Seconds between two runs for one key, so that one run handles changes that come together."""
 
 _LOG = logging.getLogger(__name__)
 _EXPECTED = frozenset({"Conflict", "NotFound", "AlreadyExists"})
@@ -44,7 +44,7 @@ class Controller(Protocol):
         """For each resource, the keys that a change concerns."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bring the world closer to what is wanted; return after how many seconds to look again, if so."""
+        """Reconcile one key; return the seconds until the next run, if there must be one."""
 
 
 def itself(change: Change) -> Iterable[Key]:
@@ -65,7 +65,7 @@ class Loop:
     """The queue of one controller and the tasks that empty it."""
 
     def __init__(self, name: str, controller: Controller, clock: Clock, *, at_once: int = AT_ONCE) -> None:
-        """Take the function to call; `at_once` is how many keys are worked on side by side."""
+        """Take the function to call; `at_once` is the number of keys that are reconciled at the same time."""
         self.name = name
         self.controller = controller
         self._clock = clock
@@ -80,11 +80,11 @@ class Loop:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether there is nothing to do now; timed work may still come."""
+        """Return whether no key waits or runs; scheduled keys do not count."""
         return not self._waiting and not self._running and not self._resting
 
     def add(self, key: Key) -> None:
-        """Have a key worked on as soon as possible."""
+        """Queue a key."""
         if self._stopped:
             return
         if key in self._running:
@@ -96,7 +96,7 @@ class Loop:
         self._dispatch()
 
     def add_later(self, key: Key, seconds: float) -> None:
-        """Have a key worked on after some time, or earlier when that was requested before."""
+        """Queue a key after a delay, or at an earlier time that is already scheduled."""
         if self._stopped:
             return
         due = self._clock.now() + timedelta(seconds=seconds)
@@ -108,7 +108,7 @@ class Loop:
         self._timers[key] = (due, self._clock.later(seconds, partial(self._due, key)))
 
     async def stop(self) -> None:
-        """End everything that runs and forget everything that waits."""
+        """Cancel running keys and clear the queue."""
         self._stopped = True
         for _, timer in self._timers.values():
             timer.cancel()
@@ -135,7 +135,7 @@ class Loop:
     async def _work(self, key: Key) -> None:
         try:
             delay = await self.controller.reconcile(key)
-        except Exception as error:  # a controller survives whatever one object does to it
+        except Exception as error:  # a controller survives every error of one object
             delay = self._failed(key, error)
         else:
             self._failures.pop(key, None)

@@ -1,6 +1,6 @@
 """Hooks: functions that fill in one value of one type in place.
 
-The value that a hook gets is a fresh dictionary; what is below it is shared and must be copied before it is changed.
+A hook may change the dictionary that it receives; nested values are shared and must be copied before a change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Hooks: TypeAlias = Mapping[str, Hook]
 
 
 def absent(**values: JSON) -> Hook:
-    """Return a hook that sets fields which are not there.
+    """Return a hook that sets missing fields.
 
     >>> body = {"replicas": 0}
     >>> absent(replicas=1, paused=False)(body)
@@ -36,7 +36,7 @@ def absent(**values: JSON) -> Hook:
 
 
 def zero(**values: JSON) -> Hook:
-    """Return a hook that sets fields which are not there or have the zero value of their type.
+    """Return a hook that sets fields that are missing or have the zero value of their type.
 
     >>> body = {"type": ""}
     >>> zero(type="Opaque")(body)

@@ -114,7 +114,7 @@ def _pod_level(spec: JSONObject, resources: JSONObject) -> JSONObject:
 
 
 def _total_requests(spec: JSONObject) -> dict[str, Quantity]:
-    """Return what the containers ask for together; init containers run before them, sidecars beside them."""
+    """Return the total requests of the containers; init containers run before them, sidecars beside them."""
     running = [*(spec.get("containers") or ()), *(c for c in _inits(spec) if c.get("restartPolicy") == "Always")]
     totals: dict[str, Quantity] = {}
     for container in running:

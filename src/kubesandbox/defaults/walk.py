@@ -1,4 +1,4 @@
-"""Defaulting of whole objects: which types lie where inside a kind, and the hook of each.
+"""Defaulting of whole objects: finds the types inside a kind, and calls the hook of each.
 
 Compiled once per definition; only the paths that lead to a hook are walked and copied.
 """

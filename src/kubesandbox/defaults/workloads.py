@@ -17,7 +17,7 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 def _rolling(field: str, **values: object) -> Hook:
-    """Fill in a strategy whose default is to roll."""
+    """Fill in a strategy whose default is RollingUpdate."""
     fill = absent(**values)
 
     def hook(spec: JSONObject) -> None:

@@ -1,3 +1,3 @@
-"""Discovery and OpenAPI documents of what the server serves."""
+"""Discovery and OpenAPI documents of the served resources."""
 
 from __future__ import annotations

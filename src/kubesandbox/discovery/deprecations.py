@@ -1,4 +1,4 @@
-"""Versions of kinds that are on their way out: the warnings of clients that use one."""
+"""Deprecated versions of kinds, and the warnings for clients that use one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _BUILTIN: Final[Mapping[tuple[str, str], tuple[int, str]]] = {
     ("v1", "ComponentStatus"): (19, "v1 ComponentStatus is deprecated in v1.19+"),
     ("v1", "Endpoints"): (33, "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 }
-"""Kinds by apiVersion and kind: since which minor version of Kubernetes 1, and the text."""
+"""By apiVersion and kind: the minor version of Kubernetes 1 that deprecated it, and the text."""
 
 
 def deprecation(type: ResourceType, kube_version: str, definition: JSONObject | None = None) -> str:
-    """Return the warning that comes with every request for a type, empty for most.
+    """Return the warning for every request of a deprecated type, empty for other types.
 
     `definition` is the CustomResourceDefinition of a custom type.
 

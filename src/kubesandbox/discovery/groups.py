@@ -1,4 +1,4 @@
-"""Discovery documents: which groups, versions and resources are served, in the plain and in the aggregated form.
+"""Discovery documents: the served groups, versions and resources, in the plain and in the aggregated form.
 
 Every function is pure and writes what a kube-apiserver answers under `/api`, `/apis` and `/version`.
 """
@@ -37,7 +37,7 @@ GROUP_ORDER: tuple[str, ...] = (
     "resource.k8s.io",
     "flowcontrol.apiserver.k8s.io",
 )
-"""The order of a kube-apiserver; it decides which of two groups kubectl means by one short name."""
+"""The order of a kube-apiserver: kubectl resolves an ambiguous short name to the first group."""
 
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _CHANGING = ("get", "patch", "update")
@@ -218,7 +218,7 @@ def _nested(item: ResourceType) -> JSONObject:
 
 
 def _response_kind(item: ResourceType, kind: GVK) -> JSONObject:
-    """Write a kind; built-in resources leave out group and version where they are those of the list."""
+    """Write a kind; built-in resources omit a group and version that equal the list's."""
     if not item.is_custom and (kind.group, kind.version) == (item.group, item.version):
         return {"group": "", "version": "", "kind": kind.kind}
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}

@@ -1,7 +1,7 @@
-"""OpenAPI v3: what is served, for kubectl's validation, patches and `explain`.
+"""OpenAPI v3 of the served resources, for kubectl's validation, patches and `explain`.
 
-The index names one document per group and version with the hash of what it is made of; a document is built when it is
-first requested and kept as bytes. Documents of built-in versions are shared by all servers of a Kubernetes version.
+The index names one document per group and version with the hash of its sources; a document is built at the first
+request and kept as bytes. Documents of built-in versions are shared by all servers of a Kubernetes version.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class OpenApi:
         return {name: self._hash(name, types) for name, types in self._names.items()}
 
     def _hash(self, name: str, types: tuple[ResourceType, ...]) -> str:
-        """Return the hash of what a document is made of, which is cheaper than the document."""
+        """Return the hash of a document's sources, without building the document."""
         made_of = sha512(f"{self._schemas.kube_version}\n{name}\n{types!r}".encode())
         for type_ in types:
             custom = self._schemas.custom(type_)
@@ -192,7 +192,7 @@ def _document(paths: JSONObject, components: Mapping[str, JSONObject], version: 
 
 
 def _closure(names: set[str], schemas: SchemaSet) -> dict[str, JSONObject]:
-    """Return the published form of definitions and of everything that they refer to."""
+    """Return the published form of definitions and of all definitions that they refer to."""
     found: dict[str, JSONObject] = {}
     waiting = [name for name in names if name in schemas.definitions]
     while waiting:

@@ -1,6 +1,7 @@
-"""The paths of a resource in OpenAPI: which operations there are, and what clients need to know about each.
+"""The paths of a resource in OpenAPI, with their operations.
 
-kubectl reads from a PATCH whether a type exists, whether the server validates fields, and which patches it takes.
+kubectl reads from the PATCH operation whether a type exists, whether the server validates fields, and the accepted
+patch types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenAPI v2: the definitions of everything that is served, for `kubectl explain` and clients that read this version.
+"""OpenAPI v2: the definitions of the served resources, for `kubectl explain` and clients of this version.
 
 The definitions are those of OpenAPI v3, written as version 2 has them; the document has no paths. As protobuf it
 follows the messages of gnostic's OpenAPIv2.

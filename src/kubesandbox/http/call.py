@@ -25,7 +25,7 @@ __all__ = ["Call"]
 
 
 class Call:
-    """One request, and what is known about it so far."""
+    """One request with its parsed parts."""
 
     def __init__(self, request: web.BaseRequest, server: ApiServer, reviews: Reviews, date: DateHeader) -> None:
         """Take the request and the operations; raises ValueSyntaxError for a path that cannot be read."""
@@ -42,7 +42,7 @@ class Call:
         """Raises StatusError when the user may not create the object that an update or a patch names."""
         self.form = Form()
         self.is_ending = False
-        """Whether the server ends this request, a watch, from its side."""
+        """Whether the server itself ends this watch."""
 
     @property
     def media_type(self) -> str:
@@ -54,7 +54,7 @@ class Call:
         return self.target.namespace if kind.namespaced else ""
 
     def write(self, kind: ResourceType, options: WriteOptions) -> Write:
-        """Return the write that this request wants done."""
+        """Return the write that this request describes."""
         manager = manager_name(options.field_manager, self.request.headers.get("User-Agent", "")) or "unknown"
         target = self.target
         return Write(
@@ -70,7 +70,7 @@ class Call:
         )
 
     async def data(self) -> bytes:
-        """Read the body, which may not be larger than an API server takes; raises StatusError 413."""
+        """Read the body up to the size limit of an API server; raises StatusError 413."""
         length = self.request.content_length
         if length is not None and length > MAX_BYTES:
             raise too_large()
@@ -98,7 +98,7 @@ class Call:
         return Writer(kind, self.form, self.server.now(), self.server.definition_of(kind))
 
     def respond(self, data: bytes, status: int = 200) -> web.Response:
-        """Answer with bytes in the form that was accepted, and with the warnings."""
+        """Respond with bytes in the accepted form, and with the warnings."""
         response = web.Response(body=data, status=status, content_type=self.form.media_type)
         for header in warning_headers(self.notes.warnings):
             response.headers.add("Warning", header)

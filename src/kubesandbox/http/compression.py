@@ -1,4 +1,4 @@
-"""Large answers are compressed for clients that can read that, as a real API server does."""
+"""Compression of large responses for clients that accept it, as in a real API server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiohttp import web
 __all__ = ["LARGE", "compress"]
 
 LARGE = 128 * 1024
-"""Size of an answer in bytes from which on it is compressed."""
+"""The size in bytes from which responses are compressed."""
 _FASTEST = 1
 
 

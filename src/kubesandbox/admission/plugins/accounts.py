@@ -1,4 +1,4 @@
-"""ServiceAccount: every pod runs as an account that exists, and finds the account's token where clients look for it."""
+"""ServiceAccount: every pod runs as an existing account and has its token mounted at the usual path."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _SOURCES: list[JSONObject] = [
 
 
 class ServiceAccounts:
-    """The plugin; `make_suffix` gives the five characters at the end of a volume's name."""
+    """The plugin; `make_suffix` returns the five characters at the end of a volume's name."""
 
     def __init__(self, cluster: ClusterView, make_suffix: Callable[[], str], *, waits_for_default: bool = True) -> None:
-        """Take where accounts are; without a controller that makes default accounts, do not wait for them."""
+        """Take the cluster; `waits_for_default` is for clusters whose controllers create default accounts."""
         self._cluster = cluster
         self._make_suffix = make_suffix
         self._wait_seconds = _WAIT_SECONDS if waits_for_default else 0.0
 
     async def admit(self, attributes: Attributes) -> Attributes:
-        """Return the request with the pod's account filled in; raises 403 when there is no such account."""
+        """Return the request with the pod's account filled in; raises 403 for a missing account."""
         if not is_pod_write(attributes, Operation.CREATE):
             return attributes
         spec = pod_spec(attributes)
@@ -69,7 +69,7 @@ class ServiceAccounts:
         await self._account(attributes, name)
 
     async def _account(self, attributes: Attributes, name: str) -> JSONObject:
-        """Return the account; the default one of a new namespace may be on its way."""
+        """Return the account, after a wait for the default account of a new namespace."""
         namespace = attributes.namespace
         deadline = asyncio.get_running_loop().time() + (self._wait_seconds if name == _DEFAULT else 0)
         while True:

@@ -1,4 +1,4 @@
-"""Classes that objects get when they name none: IngressClass and StorageClass; and the RuntimeClass of pods.
+"""Default classes of objects (IngressClass, StorageClass), and the RuntimeClass of pods.
 
 Of several defaults the newest counts.
 """
@@ -46,7 +46,7 @@ def admit_classes(attributes: Attributes, cluster: ClusterView) -> Attributes:
 
 
 def admit_runtime_class(attributes: Attributes, cluster: ClusterView) -> Attributes:
-    """Return the request with what the pod's RuntimeClass adds: overhead, node selector, tolerations; raises 403."""
+    """Return the request with the overhead, node selector and tolerations of the pod's RuntimeClass; raises 403."""
     spec = pod_spec(attributes)
     if not is_pod_write(attributes, Operation.CREATE) or not spec.get("runtimeClassName"):
         return attributes

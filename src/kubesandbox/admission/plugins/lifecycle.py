@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: objects live in namespaces that exist, none is added to one that ends, some never end."""
+"""NamespaceLifecycle: objects need an existing namespace that does not terminate; some namespaces cannot be deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 
 
 def check_namespace(attributes: Attributes, cluster: ClusterView) -> None:
-    """Raise 403 for the end of an immortal namespace and for new content in one that ends, 404 for one not there."""
+    """Raise 403 for deleting an immortal namespace or adding to a terminating one, 404 for a missing one."""
     type, operation = attributes.type, attributes.operation
     if type.key == "namespaces":
         if operation is Operation.DELETE and attributes.name in _IMMORTAL:

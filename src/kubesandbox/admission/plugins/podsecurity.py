@@ -1,6 +1,6 @@
-"""Pod Security admission: the levels that the labels of a namespace ask for, enforced, warned about, and recorded.
+"""Pod Security admission: the levels in the labels of a namespace, enforced, warned about, and recorded.
 
-Pods are held to all three; templates of controllers only to `warn` and `audit`.
+All three modes apply to pods, only `warn` and `audit` to templates of controllers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "jobs.batch": ("spec", "template"),
     "cronjobs.batch": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Storage keys of the controllers → where the pod is in them."""
+"""Storage keys of the controllers → the path of the pod template."""
 
 _PASSED_BY = frozenset({"exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"})
 _OVERRIDDEN: Mapping[str, str] = {
@@ -44,7 +44,7 @@ _OVERRIDDEN: Mapping[str, str] = {
     "hostPathVolumes": "restrictedVolumes",
     "seccompProfile_baseline": "seccompProfile_restricted",
 }
-"""Baseline checks → the restricted ones that say the same more strictly, where they exist in a version."""
+"""Baseline checks → the restricted checks that replace them, in versions that have these."""
 
 _MAX_PODS = 3000
 
@@ -72,7 +72,7 @@ class PodSecurity:
         self._cluster = cluster
 
     def check(self, attributes: Attributes, notes: Notes) -> None:
-        """Raise 403 for a pod that its namespace does not allow, 422 for labels of a namespace that mean nothing."""
+        """Raise 403 for a pod that its namespace does not allow, 422 for invalid labels of a namespace."""
         if attributes.operation not in (Operation.CREATE, Operation.UPDATE) or attributes.object is None:
             return
         key = attributes.type.key
@@ -168,14 +168,14 @@ class PodSecurity:
 
 
 def _standards(labels: Mapping[str, str]) -> tuple[dict[str, _Standard], list[FieldError]]:
-    """Read the labels of a namespace: what each mode asks for, and what is wrong with the labels."""
+    """Read the labels of a namespace: the level of each mode, and the errors in the labels."""
     found: dict[str, _Standard] = dict.fromkeys(_MODES, _Standard())
     problems: list[FieldError] = []
     for mode in _MODES:
         level, version = labels.get(f"{_LABEL}{mode}"), labels.get(f"{_LABEL}{mode}-version")
         if level is not None and level not in _LEVELS:
             problems.append(_problem(mode, level, f"must be one of {', '.join(_LEVELS)}"))
-            # Kubernetes: what cannot be understood is enforced as strictly as possible, and not warned about
+            # Kubernetes: an invalid level is enforced as `restricted`, without warnings
             level = "restricted" if mode == "enforce" else "privileged"
         if level is not None:
             found[mode] = replace(found[mode], level=level)
@@ -213,7 +213,7 @@ def _judges(standard: _Standard) -> tuple[Judge, ...]:
 
 
 def _findings(holder: JSON, standard: _Standard) -> list[Finding]:
-    """Judge what holds a pod's metadata and spec."""
+    """Check an object with a pod's metadata and spec."""
     judges = _judges(standard)
     if not judges:
         return []
@@ -222,7 +222,7 @@ def _findings(holder: JSON, standard: _Standard) -> list[Finding]:
 
 
 def _format_violations(standard: _Standard, findings: Iterable[Finding], verb: str = "violate") -> str:
-    # further lines of the checks hold what only Kyverno reports; Kubernetes has the first line alone
+    # only Kyverno reports the further lines of a check; Kubernetes has the first line
     details = [(finding.reason, finding.detail.partition("\n")[0]) for finding in findings]
     listed = ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in details)
     return f"{verb} PodSecurity {go_quote(str(standard))}: {listed}"
@@ -236,7 +236,7 @@ def _count(names: list[str]) -> str:
 
 
 def _is_significant(new: JSONObject | None, old: JSONObject | None) -> bool:
-    """Return whether an update of a pod changes what the standards look at: containers and their images."""
+    """Return whether an update of a pod changes the fields that the standards check: containers and their images."""
     before, after = (((body or {}).get("spec") or {}) for body in (old, new))
     for listed in ("containers", "initContainers"):
         images = [[each.get("image") for each in spec.get(listed) or ()] for spec in (before, after)]

@@ -1,4 +1,4 @@
-"""Priority: the number behind a pod's PriorityClass, and only one default among the classes."""
+"""Priority: fills in the number of a pod's PriorityClass, and permits one default class."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def admit_priority(attributes: Attributes, cluster: ClusterView) -> Attributes:
 
 
 def check_priority_class(attributes: Attributes, cluster: ClusterView) -> None:
-    """Raise 403 for a second class that wants to be the default."""
+    """Raise 403 for a second default class."""
     body = attributes.object
     is_write = attributes.operation in (Operation.CREATE, Operation.UPDATE) and not attributes.subresource
     if attributes.type.key != _CLASSES or not is_write or body is None or body.get("globalDefault") is not True:
@@ -61,7 +61,7 @@ def check_priority_class(attributes: Attributes, cluster: ClusterView) -> None:
 
 
 def _restore_fields(attributes: Attributes) -> Attributes:
-    """Put back what a writer of the pod has left out; validation refuses any other change."""
+    """Restore the fields that an update of the pod omits; validation refuses any other change."""
     spec, old = pod_spec(attributes), (attributes.old or {}).get("spec") or {}
     missing = {key: old[key] for key in _KEPT if old.get(key) is not None and spec.get(key) is None}
     return with_spec(attributes, {**spec, **missing}) if missing else attributes

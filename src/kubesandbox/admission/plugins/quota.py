@@ -21,13 +21,13 @@ from pyverno.kube.quantity import Quantity
 __all__ = ["check_quota", "has_scopes", "used_amounts"]
 
 _REQUIRED: Final = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
-"""Amounts that every container must state as soon as a quota counts them."""
+"""Resources that every container must state as soon as a quota counts them."""
 
 _ZERO: Final = Quantity(0)
 
 
 def check_quota(attributes: Attributes, cluster: ClusterView) -> None:
-    """Raise 403 when a request would take more than a quota of its namespace leaves."""
+    """Raise 403 for a request that would exceed a quota of its namespace."""
     body = attributes.object
     if body is None or not attributes.namespace or not _is_counted(attributes):
         return
@@ -57,7 +57,7 @@ def has_scopes(quota: JSONObject) -> bool:
 
 
 def used_amounts(namespace: str, cluster: ClusterView, names: Iterable[str]) -> Amounts:
-    """Return what the objects of a namespace use of the named amounts."""
+    """Return the usage of the named resources by the objects of a namespace."""
     wanted = tuple(names)
     total: Amounts = dict.fromkeys(wanted, _ZERO)
     for type in _types_of(wanted, cluster):
@@ -72,7 +72,7 @@ def _is_counted(attributes: Attributes) -> bool:
         return False
     if attributes.operation is Operation.CREATE:
         return True
-    # Kubernetes: what pods take is fixed when they are made
+    # Kubernetes: the usage of a pod is fixed at its creation
     return attributes.operation is Operation.UPDATE and attributes.type.key in ("services", "persistentvolumeclaims")
 
 

@@ -14,7 +14,7 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def admit_tolerations(attributes: Attributes) -> Attributes:
-    """Return the request with the two tolerations that every pod has unless it has its own."""
+    """Return the request with the two default tolerations, unless the pod has its own."""
     if not is_pod_write(attributes, Operation.CREATE, Operation.UPDATE):
         return attributes
     spec = pod_spec(attributes)

@@ -13,7 +13,7 @@ from pyverno.kube.status import resource_name
 __all__ = ["Amounts", "add", "amounts_of", "container_amounts", "pod_amounts", "usage_of"]
 
 Amounts = dict[str, Quantity]
-"""Names of resources (`cpu`, `requests.memory`, `pods`) → how much."""
+"""Amounts by the name of the resource (`cpu`, `requests.memory`, `pods`)."""
 
 _ONE: Final = Quantity(1)
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -33,7 +33,7 @@ _COUNTED: Final = frozenset(
 
 
 def amounts_of(value: JSON) -> Amounts:
-    """Read a map of quantities, without values that are no quantity.
+    """Read a map of quantities; other values are left out.
 
     >>> {name: str(amount) for name, amount in amounts_of({"cpu": "500m", "memory": 1}).items()}
     {'cpu': '500m', 'memory': '1'}
@@ -57,7 +57,7 @@ def container_amounts(container: JSONObject, kind: str) -> Amounts:
 
 
 def pod_amounts(spec: JSONObject, kind: str) -> Amounts:
-    """Return what a pod requests, or its limits: all containers together, or an init container that needs more.
+    """Return the requests or limits of a pod: the sum of its containers, or those of an init container that needs more.
 
     Init containers that restart run beside the others and count with them.
     """
@@ -79,7 +79,7 @@ def pod_amounts(spec: JSONObject, kind: str) -> Amounts:
 
 
 def usage_of(type: ResourceType, body: JSONObject) -> Amounts:
-    """Return what an object counts for in quotas of its namespace."""
+    """Return the usage that quotas count for an object."""
     usage: Amounts = {f"count/{resource_name(type.group, type.plural)}": _ONE}
     special = _SPECIAL.get(type.key)
     if special is not None:

@@ -1,4 +1,4 @@
-"""The world of expressions inside the server: the authorizer answers, nothing else does.
+"""The host of expressions inside the server: it answers the authorizer and refuses everything else.
 
 This module must never read the store or the network.
 """
@@ -17,7 +17,7 @@ __all__ = ["authorizing_host", "decide_access"]
 
 
 def decide_access(check: AuthorizationCheck, user: User, authorizer: Authorizer) -> Decision:
-    """Answer a question of an expression on behalf of a user, or of the service account that it names."""
+    """Check an access for an expression, for a user or the service account that it names."""
     from pyverno.lang.cel.host import Decision
 
     if check.service_account is not None:
@@ -42,12 +42,12 @@ def decide_access(check: AuthorizationCheck, user: User, authorizer: Authorizer)
 
 
 def authorizing_host(authorizer: Authorizer, user: User) -> CelHost:
-    """Return a world that answers questions of authorization about a user, and no other question."""
+    """Return a host that checks accesses of a user, and refuses everything else."""
     return cast("CelHost", _AuthorizingHost(authorizer, user))
 
 
 class _AuthorizingHost:
-    """Passes everything but questions of authorization on to the world that answers nothing."""
+    """Checks accesses itself, and passes everything else to `NoHost`, which refuses it."""
 
     def __init__(self, authorizer: Authorizer, user: User) -> None:
         self._authorizer = authorizer

@@ -1,7 +1,7 @@
-"""Admission policies with the bindings that put them in force, compiled when one of them changes.
+"""Admission policies with their bindings, compiled when one of them changes.
 
-Each binding stands alone, so that the server can judge, and judge again, one without the others. This module must never
-judge a request.
+Each binding is compiled by itself, so that the server can evaluate it once or again without the others. This module
+must never judge a request.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _EVERYTHING = ConstraintMatcher()
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One binding: its name, what it narrows the policy to, what its denials do, and the policy to run.
+    """One binding: its name, its own match, the actions of its denials, and the policy to run.
 
-    `params` is the kind of the parameters that the policy asks for.
+    `params` is the kind of the policy's parameters.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class BoundPolicy:
-    """One policy that something binds; `body` is the policy as it was written."""
+    """One policy with bindings; `body` is the stored policy."""
 
     name: str
     body: JSONObject
@@ -67,16 +67,16 @@ class BoundPolicy:
 
     @property
     def reinvokes(self) -> bool:
-        """Return whether the policy wants to see what others changed after it."""
+        """Return whether the policy runs again after others have changed the object."""
         return bool((self.body.get("spec") or {}).get("reinvocationPolicy") == "IfNeeded")
 
     def unserved_params(self, cluster: ClusterView) -> GVK | None:
-        """Return the kind of the parameters when the server does not serve it."""
+        """Return the kind of the parameters if the server does not serve it."""
         kind = next((binding.params for binding in self.bindings), None)
         return None if kind is None or cluster.table.by_kind(kind) is not None else kind
 
     def matching_type(self, attributes: Attributes, cluster: ClusterView) -> ResourceType | None:
-        """Return the type in whose version the policy sees a request, None when it is not about it; raises 404."""
+        """Return the type in whose version the policy sees a request, None if it does not match; raises 404."""
         return matching_type(self.matcher, attributes, cluster)
 
 
@@ -109,7 +109,7 @@ class BoundPolicies:
         self._about: dict[tuple[object, ...], tuple[BoundPolicy, ...]] = {}
 
     def current(self) -> tuple[BoundPolicy, ...]:
-        """Return the policies that something binds, those that changed compiled anew."""
+        """Return the policies with bindings; changed ones are compiled again."""
         revisions = tuple(map(self._cluster.changed_at, self._resources))
         if revisions != self._made_at:
             self._policies = tuple(self._compile())
@@ -166,18 +166,18 @@ def _binding(body: JSONObject, policy: CompiledPolicy | None, written: JSONObjec
     from pyverno.engine.policyset import PolicySet
 
     if policy is None:
-        # nothing is stored that is no policy; if it were, it may not be passed over
+        # the store holds valid policies only; an invalid one must not be skipped
         raise internal_error(f"the admission policy {go_quote(written['metadata']['name'])} cannot be read")
     rule, matcher = _alone(policy.rules[0])
     actions = tuple(map(str, (body.get("spec") or {}).get("validationActions") or ()))
     kind = (written.get("spec") or {}).get("paramKind")
     params = GVK(*parse_api_version(str(kind.get("apiVersion") or "")), str(kind.get("kind") or "")) if kind else None
-    # a policy that does not compile is kept: it errs, and failurePolicy decides
+    # a policy that does not compile is kept: its error is judged by failurePolicy
     return Bound(body["metadata"]["name"], matcher, actions, PolicySet((replace(policy, rules=(rule,)),)), params)
 
 
 def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
-    """Return a rule that runs on whatever it is given, and what its only binding narrows it to."""
+    """Return a rule without a match of its own, and the match of its only binding."""
     from pyverno.engine.actions.cel.admission import AdmissionMutation, AdmissionValidation
 
     action, matcher, fast_tier = rule.action, None, None
@@ -186,6 +186,6 @@ def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
         matcher = binding.matcher
         action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
     if isinstance(action, AdmissionValidation):
-        # the fast tier only answers that everything passes
+        # the fast tier can only decide that everything passes
         fast_tier = cache(partial(action.fast_tier, rule.info, rule.failure_action))
     return replace(rule, matcher=_EVERYTHING, action=action, fast_tier=fast_tier), matcher

@@ -1,4 +1,4 @@
-"""The world of the server's own policies: objects of the store, and the authorizer.
+"""The host of admission policies: objects of the store, and the authorizer.
 
 This module must never write, and never open a connection.
 """
@@ -30,7 +30,7 @@ __all__ = ["StoreHost", "kinds_of"]
 
 
 class StoreHost(NoHost):
-    """Answers what a policy may ask about one request; what it cannot answer, `NoHost` refuses."""
+    """Answers the reads of a policy for one request; `NoHost` refuses all others."""
 
     def __init__(self, cluster: ClusterView, authorizer: Authorizer, user: User, kinds: KindTable) -> None:
         """Take the cluster, the source of `authorizer` answers, the user of the request, and the served kinds."""
@@ -41,7 +41,7 @@ class StoreHost(NoHost):
         self._converted: dict[tuple[ResourceType, Key], JSONObject] = {}
 
     async def prepare(self, params: GVK) -> None:
-        """Convert the parameters that a policy may ask for, where only a webhook can; raises StatusError 500."""
+        """Convert the parameters of a policy if only a webhook can; raises StatusError 500."""
         type = self._cluster.table.by_kind(params)
         if type is not None and type.converts_by_webhook:
             for stored in self._cluster.all(type.key):
@@ -57,7 +57,7 @@ class StoreHost(NoHost):
         return self._kinds
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
-        """Answer a question about the user, or about the service account that it names."""
+        """Check an access of the user, or of the service account that it names."""
         return decide_access(check, self._user, self._authorizer)
 
     def get_object(

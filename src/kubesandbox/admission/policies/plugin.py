@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicy and MutatingAdmissionPolicy, judged in process by the one engine.
+"""ValidatingAdmissionPolicy and MutatingAdmissionPolicy, evaluated in process by pyverno's engine.
 
 A policy sees objects in the version that its constraints name; the result of mutating policies is converted back.
 """
@@ -35,18 +35,18 @@ _CODES: Final[Mapping[str, int]] = {
     "RequestEntityTooLarge": 413,
     "Invalid": 422,
 }
-"""What a validation may give as its reason → the code of the answer."""
+"""The reasons of validations → the codes of responses."""
 
 _FAILURE_ANNOTATION: Final = "validation.policy.admission.k8s.io/validation_failure"
 _LISTS_FAILURES: Final = (1, 37)
-"""Since when the annotation lists all failures of a request; before only the first one ever got in."""
+"""The first version in which the annotation lists all failures of a request; earlier ones list the first."""
 
 _MAX_FAILURES: Final = 50
 _MAX_ANNOTATION: Final = 10 * 1024
 
 
 class _Problem(NamedTuple):
-    """Why a policy, or one binding of it, refuses a request or cannot judge it."""
+    """A denial or an error of a policy or of one of its bindings."""
 
     policy: str
     binding: str
@@ -96,7 +96,7 @@ class AdmissionPolicies:
     # ── mutating ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def mutate(self, attributes: Attributes, rounds: Rounds, redefault: Redefault) -> Attributes:
-        """Return the request with the object as the mutating policies want it; raises 403."""
+        """Return the request with the changes of mutating policies; raises 403."""
         if attributes.object is None or is_exempt(attributes):
             return attributes
         policies = self._mutating.about(attributes)
@@ -113,7 +113,7 @@ class AdmissionPolicies:
         if problems:
             raise _refused(attributes, problems)
         if seen.has_changes:
-            # Kubernetes: those that ran last are due as well; that a mutation ran is enough for a second round
+            # Kubernetes: any mutation causes a second round, which includes the policies that ran last
             rounds.changed(rounds.policies)
         attributes = await seen.outcome()
         rounds.policies.left = attributes.object
@@ -149,7 +149,7 @@ class AdmissionPolicies:
     # ── validating ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def validate(self, attributes: Attributes, notes: Notes) -> None:
-        """Judge a request by the validating policies; raises the StatusError of the first denial."""
+        """Evaluate the validating policies; raises the StatusError of the first denial."""
         if is_exempt(attributes):
             return
         policies = self._validating.about(attributes)
@@ -289,8 +289,8 @@ class _VersionedObject:
 def _lost_conversion(attributes: Attributes, type: ResourceType) -> str:
     """Return why the result of a mutating policy cannot be converted back, empty when it can.
 
-    Kubernetes: what an apply configuration or a patch gives is read as the request's own version, which built-in kinds
-    of another one are not. Only custom resources can be mutated through other versions.
+    Kubernetes reads the result of an apply configuration or a patch in the request's own version, which fails for
+    built-in kinds of another version. Only custom resources can be mutated through other versions.
     """
     own = attributes.type
     if type is own or own.is_custom or attributes.kind != own.gvk:
@@ -311,7 +311,7 @@ def _audited(policy: BoundPolicy, binding: Bound, denial: Denial) -> str:
 
 
 def _cut(value: str) -> str:
-    """Cut a value after as many bytes as an annotation may have."""
+    """Cut a value to the length limit of annotations."""
     return value.encode()[:_MAX_ANNOTATION].decode(errors="ignore")
 
 
@@ -340,13 +340,13 @@ def _denial(attributes: Attributes, message: str, reason: str) -> StatusError:
 
 
 def _mutation_text(problem: _Problem) -> str:
-    # Kubernetes: the name is quoted in another way when there is no binding to name
+    # Kubernetes: without a binding the name is quoted in another way
     who = f"'{problem.policy}' with binding '{problem.binding}'" if problem.binding else f'"{problem.policy}"'
     return f"policy {who} denied request: {problem.message}"
 
 
 def _refused(attributes: Attributes, problems: Sequence[_Problem]) -> StatusError:
-    """Return the refusal of mutating policies: what could not be configured comes first, and gives the reason."""
+    """Return the refusal of mutating policies: configuration errors come first, and give the reason."""
     ordered = sorted(problems, key=lambda each: not each.is_configuration)
     texts = [_mutation_text(each) for each in ordered]
     type = attributes.type

@@ -32,11 +32,11 @@ class Versions:
         self._questions: dict[ResourceType, Request] = {}
 
     async def new(self, type: ResourceType) -> JSON:
-        """Return the object as it is going to be; raises StatusError 500 when it cannot be converted."""
+        """Return the new object; raises StatusError 500 if it cannot be converted."""
         return await self._in_version(type, self.attributes.object, is_old=False)
 
     async def old(self, type: ResourceType) -> JSON:
-        """Return the object as it was; raises StatusError 500 when it cannot be converted."""
+        """Return the old object; raises StatusError 500 if it cannot be converted."""
         return await self._in_version(type, self.attributes.old, is_old=True)
 
     async def forth(self, type: ResourceType, body: JSONObject) -> JSONObject:

@@ -1,3 +1,3 @@
-"""Admission webhooks: which are called for a request, how, and what their answers do to it."""
+"""Admission webhooks: selection, calls, and the effect of their responses on a request."""
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class WebhookCaller:
     """Sends reviews; keeps connections open between calls until it is closed."""
 
     def __init__(self, objects: ObjectReader, *, mapped: ServiceMap | None = None) -> None:
-        """Take the lookup of services and the addresses that the user gave for them."""
+        """Take the lookup of services, and the configured addresses of services."""
         self._objects = objects
         self._mapped = dict(mapped or {})
         self._sessions: dict[str, aiohttp.ClientSession] = {}
@@ -65,8 +65,8 @@ class WebhookCaller:
     ) -> JSONObject:
         """Send a JSON body and return the JSON object of the answer; raises CallError.
 
-        `timeout` is in seconds, for everything from the connection to the last byte. `expected` is the group and the
-        kind that the answer must have, if it has any.
+        `timeout` is in seconds, for everything from the connection to the last byte. `expected` is the required group
+        and kind of the answer, if it has any.
         """
         shown = f"{client.address}?timeout={timeout}s"
         try:
@@ -84,7 +84,7 @@ class WebhookCaller:
             session = self._session(client.ca_bundle)
             target, server_name = self._target(client, parts)
             headers = {**_HEADERS, "Host": parts.netloc}
-            # upstream follows redirections, which lets a webhook reach whatever the server reaches (CVE-2020-8561)
+            # upstream follows redirects, through which a webhook can reach every address of the server (CVE-2020-8561)
             async with session.post(
                 target, data=body, headers=headers, server_hostname=server_name, allow_redirects=False
             ) as response:

@@ -1,7 +1,7 @@
-"""Admission webhooks: which are called for a request, in which order, and what their responses change.
+"""Calls of admission webhooks, in Kubernetes' order, and the changes of their responses.
 
-Mutating ones are called one after another, each seeing what those before it changed, and once more when the object
-changed after them; validating ones are called at the same time.
+Mutating webhooks are called one after another, each with the changes of those before it, and again when the object has
+changed after them; validating webhooks are called at the same time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Redefault = Callable[[JSONObject], JSONObject]
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether a request changes the configuration of admission, which no webhook may lock."""
+    """Return whether a request changes the configuration of admission, which no webhook may block."""
     return attributes.kind.group == _EXEMPT_GROUP and attributes.kind.kind in _EXEMPT
 
 
@@ -70,7 +70,7 @@ class Webhooks:
         self._validating = HookSource(VALIDATING, cluster, authorizer, kube_version)
 
     async def mutate(self, attributes: Attributes, notes: Notes, rounds: Rounds, redefault: Redefault) -> Attributes:
-        """Ask the mutating webhooks and return the request with the object as they left it; raises StatusError."""
+        """Call the mutating webhooks and return the request with their changes; raises StatusError."""
         if is_exempt(attributes):
             return attributes
         rounds.begin(rounds.webhooks, attributes.object)
@@ -101,7 +101,7 @@ class Webhooks:
         return attributes
 
     async def validate(self, attributes: Attributes, notes: Notes) -> None:
-        """Ask the validating webhooks, all at the same time; raises the StatusError of the first that refuses."""
+        """Call the validating webhooks, all at the same time; raises the StatusError of the first refusal."""
         if is_exempt(attributes):
             return
         versions = Versions(attributes, self._cluster)
@@ -118,7 +118,7 @@ class Webhooks:
         if len(invocations) == 1:
             await self._validate(invocations[0], 0, versions, notes)
             return
-        # every webhook is called: what one of them sees does not depend on another's response
+        # every webhook is called, whatever the others respond
         calls = (self._validate(each, index, versions, notes) for index, each in enumerate(invocations))
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
             if outcome is not None:
@@ -133,7 +133,7 @@ class Webhooks:
     async def _call_one(
         self, invocation: Invocation, versions: Versions, notes: Notes, *, is_mutating: bool
     ) -> Answer | None:
-        """Ask one webhook; None when the call failed and failures are to be ignored. Raises its refusal."""
+        """Call one webhook; None if the call fails and failures are ignored. Raises its refusal."""
         hook = invocation.hook
         if versions.attributes.dry_run and hook.has_side_effects:
             raise bad_request(f"admission webhook {go_quote(hook.name)} does not support dry run")
@@ -188,12 +188,12 @@ class Webhooks:
         try:
             return attributes.with_object(redefault(await versions.back(invocation.type, patched)))
         except StatusError as error:
-            # an object that cannot be read any more is the webhook's fault, not the client's
+            # the patch made the object unreadable: the webhook's fault, not the client's
             _, _, why = error.message.partition(f" cannot be handled as a {attributes.kind.kind}: ")
             raise internal_error(why or error.message) from None
 
     def _check_kind(self, invocation: Invocation, patched: JSONObject) -> None:
-        """Raise 500 when a patch made an object of another kind out of a built-in one."""
+        """Raise 500 when a patch has changed the kind of a built-in object."""
         found = GVK(*parse_api_version(str(patched.get("apiVersion") or "")), str(patched.get("kind") or ""))
         wanted = invocation.kind
         if found == wanted or invocation.type.is_custom:

@@ -1,7 +1,7 @@
 """matchConditions of webhooks: CEL expressions that decide whether a webhook is called at all.
 
-They see `object`, `oldObject`, `request` and `authorizer`. A false one wins over errors; what errors mean is the
-webhook's failurePolicy.
+They see `object`, `oldObject`, `request` and `authorizer`. A false condition outweighs errors; the webhook's
+failurePolicy judges errors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MatchConditions:
     """The compiled conditions of one webhook."""
 
     def __init__(self, webhook: JSONObject, kube_version: tuple[int, int]) -> None:
-        """Compile what the webhook lists; a condition that does not compile fails at each evaluation."""
+        """Compile the conditions of a webhook; one that does not compile fails at each evaluation."""
         parser = Parser(Document(webhook))
         compiler = CelCompiler(kubernetes_environment(kube_version), parser, names=AUTHORIZER_NAMES)
         listed: JSON = webhook.get("matchConditions")
@@ -40,7 +40,7 @@ class MatchConditions:
         if self._problem:
             raise EvaluationError(f"compilation error: {self._problem}")
         bindings = {**request_bindings(request, has_objects=False), **authorizer_bindings(request)}
-        bindings.pop("namespaceObject", None)  # Kubernetes: webhooks do not know it
+        bindings.pop("namespaceObject", None)  # Kubernetes: conditions of webhooks do not have this variable
         host = authorizing_host(authorizer, request.user)
         meter = CostMeter(limit=CONDITIONS_COST)
         problems: list[str] = []

@@ -1,4 +1,4 @@
-"""Failures of calls to webhooks, in the words of Go's client: those are what people search for."""
+"""Failures of calls to webhooks, with the texts of Go's client, which users search for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VERIFY_TEXTS: Mapping[int, str] = {
     **dict.fromkeys((9, 10), _EXPIRED),
     26: "x509: certificate specifies an incompatible key usage",
 }
-"""OpenSSL's codes of verification → what Go says."""
+"""OpenSSL's verification codes → Go's texts."""
 
 _OTHER_NAME = (62, 64)
 _PLAIN_HTTP = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
@@ -68,7 +68,7 @@ def refusal_text(code: int, content_type: str, data: bytes) -> str:
 
 
 def connection_text(error: Exception, host: str) -> str:
-    """Return the error text for a connection that could not be made or broke off."""
+    """Return the error text for a connection that could not be opened or was lost."""
     import aiohttp
 
     match error:
@@ -119,12 +119,12 @@ async def certificate_text(error: aiohttp.ClientConnectorCertificateError, name:
 
 
 async def _certified_names(host: str, port: int, name: str) -> list[str]:
-    """Look once more at the names in a certificate, without trusting it."""
+    """Read the names in a certificate that is not trusted."""
     from cryptography import x509
 
     context = ssl.create_default_context()
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # nothing is sent; only the certificate is read
+    context.verify_mode = ssl.CERT_NONE  # the connection sends nothing and only reads the certificate
     try:
         _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=name)
     except OSError:

@@ -1,4 +1,4 @@
-"""Webhook configurations, compiled: which requests each webhook receives, and in which version.
+"""Compiled webhook configurations: the requests that each webhook receives, and their version.
 
 Compiled when a configuration changes, and remembered per kind of request.
 """
@@ -105,7 +105,7 @@ class Hook:
 
     @cached_property
     def conditions(self) -> MatchConditions | None:
-        """The match conditions, compiled at their first use; most servers never need the language."""
+        """The match conditions, compiled at their first use, because most servers never need CEL."""
         if not self._body.get("matchConditions"):
             return None
         from kubesandbox.admission.webhooks.conditions import MatchConditions
@@ -115,7 +115,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A webhook that is to be called, with the type and kind in whose version it wants the objects."""
+    """A webhook to call, with the type and kind in whose version it receives the objects."""
 
     hook: Hook
     type: ResourceType
@@ -128,7 +128,7 @@ class HookSource:
     def __init__(
         self, resource: str, cluster: ClusterView, authorizer: Authorizer, kube_version: tuple[int, int]
     ) -> None:
-        """Take the storage key of the configurations, and where they are."""
+        """Take the storage key of the configurations, and the cluster."""
         self._resource = resource
         self._cluster = cluster
         self._authorizer = authorizer
@@ -154,7 +154,7 @@ class HookSource:
         return found
 
     async def invocation(self, hook: Hook, type: ResourceType, versions: Versions) -> Invocation | None:
-        """Return how a webhook is to be called for a request, None when selectors or conditions exclude it.
+        """Return the call of a webhook for a request, None if selectors or conditions exclude it.
 
         Raises StatusError.
         """
@@ -170,7 +170,7 @@ class HookSource:
             except EvaluationError as error:
                 if hook.ignores_failures:
                     return None
-                # Kubernetes: a name that is still to be generated is not guessed at here
+                # Kubernetes: conditions see no name before the server generates it
                 raise forbidden(attributes.type.group, attributes.type.plural, attributes.name, error.message) from None
         return Invocation(hook, type, kind_in(attributes, type))
 

@@ -27,7 +27,7 @@ def apply_webhook_patch(document: JSON, operations: Sequence[JSONObject]) -> JSO
         try:
             document = apply_patch(document, [{**value, **operation}], missing_is_null=True)
         except PatchError as error:
-            # this library writes what later ones write in small letters
+            # this version of the library capitalizes the text, later ones do not
             text = error.message.replace("unable to remove nonexistent", "Unable to remove nonexistent")
             raise PatchError(text) from None
     return document

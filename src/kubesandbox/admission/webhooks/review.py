@@ -1,4 +1,4 @@
-"""AdmissionReview: the question that is sent to a webhook, and its answer, read with the API server's suspicion.
+"""AdmissionReview: the request to a webhook, and its response, checked as by the API server.
 
 Versions v1 and v1beta1 of `admission.k8s.io`.
 """
@@ -50,18 +50,18 @@ _STATUS_FIELDS: Mapping[str, tuple[type, str]] = {
     "code": (int, "int32"),
     "details": (dict, "v1.StatusDetails"),
 }
-"""Fields of an answer: their type, and how Go calls it."""
+"""Fields of a response: their type, and its name in Go."""
 
 
 class BadAnswerError(PyvernoError):
-    """A webhook answered what no webhook may answer; the text is the API server's."""
+    """An invalid response of a webhook; the text is the API server's."""
 
     code = "webhook-answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response of a webhook; `patch` is in base64, empty when it wants no change."""
+    """The response of a webhook; `patch` is in base64, empty without a change."""
 
     allowed: bool
     status: JSONObject
@@ -71,7 +71,7 @@ class Answer:
     annotations: tuple[tuple[str, str], ...] = ()
 
     def operations(self) -> JSON:
-        """Return the operations of the patch, none when it wants no change; raises BadAnswerError."""
+        """Return the operations of the patch, none without a patch; raises BadAnswerError."""
         if not self.patch:
             return []
         try:
@@ -88,14 +88,14 @@ class Answer:
 
 
 def review_version(versions: tuple[str, ...]) -> str:
-    """Return the first version that the webhook takes and this server can write, empty when there is none."""
+    """Return the first of the webhook's versions that this server can write, empty without one."""
     return next((version for version in versions if version in _VERSIONS), "")
 
 
 def admission_review(
     invocation: Invocation, attributes: Attributes, object: JSON, old: JSON, *, uid: str, version: str
 ) -> JSONObject:
-    """Return the AdmissionReview about a request; `object` and `old` are in the version that the webhook wants."""
+    """Return the AdmissionReview of a request; `object` and `old` are in the webhook's version."""
     request: JSONObject = {
         "uid": uid,
         "kind": _kind(invocation.kind),

@@ -1,6 +1,6 @@
-"""The two rounds of mutation: which webhooks see an object again after others changed it.
+"""The two rounds of mutation: a webhook sees an object again after others have changed it.
 
-Webhooks and policies keep separate accounts, as in Kubernetes.
+Webhooks and policies are counted separately, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Rounds:
             invoked.changed()
 
     def is_skipped(self, invoked: Invoked, key: Hashable) -> bool:
-        """Return whether a webhook has no part in this round; the second one calls none for the first time."""
+        """Return whether a webhook is left out of this round; the second round only repeats calls."""
         return bool(self.number) and key not in invoked.due
 
     def changed(self, invoked: Invoked) -> None:

@@ -1,7 +1,7 @@
-"""The real address of a webhook's service: one of its endpoints, or the one given on the command line.
+"""The address of a webhook's service: one of its endpoints, or the configured one.
 
-The server has no pod network. Endpoints that point to pods are passed over, because those pods do not run. This module
-must never open a connection.
+The server has no pod network. Endpoints of pods are ignored, because pods run no containers here. This module must
+never open a connection.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where a Service leads: the addresses and ports of its pods, as Endpoints and as an EndpointSlice.
-
-Functions of what is seen.
-"""
+"""The addresses and ports of a Service's pods, as Endpoints and as an EndpointSlice: pure functions."""
 
 from __future__ import annotations
 

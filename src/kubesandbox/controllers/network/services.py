@@ -1,6 +1,6 @@
 """Services: their Endpoints and EndpointSlices follow the pods that they select.
 
-What they hold is worked out in `serviceaddresses`.
+Their contents come from `serviceaddresses`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SLICES = "endpointslices.discovery.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to publish where a Service leads: how it is written, and what is done when the Service is gone."""
+    """One form of a Service's addresses: how it is written, and how it is removed."""
 
     resource: str
     write: Callable[[LocalClient, JSONObject, list[JSONObject]], Awaitable[None]]
@@ -53,7 +53,7 @@ class ServiceFollower:
         return {SERVICES: itself, "pods": self._of_pod, self._form.resource: _of_object}
 
     async def reconcile(self, key: Key) -> float | None:
-        """Write the addresses of one Service, or forget a deleted Service."""
+        """Write the addresses of one Service, or remove those of a deleted one."""
         client = self._context.client
         service = client.get(SERVICES, key.name, key.namespace)
         if service is None:
@@ -90,7 +90,7 @@ async def _write_endpoints(client: LocalClient, service: JSONObject, pods: list[
 
 
 async def _forget_endpoints(client: LocalClient, key: Key) -> None:
-    """Delete Endpoints with their Service, unless others made them."""
+    """Delete Endpoints with their Service, unless another client has created them."""
     found = client.get(ENDPOINTS, key.name, key.namespace)
     if found is not None and labels_of(found).get("endpoints.kubernetes.io/managed-by") == "endpoint-controller":
         await client.delete(ENDPOINTS, key.name, key.namespace, uid=uid_of(found))
@@ -130,7 +130,7 @@ def _of_object(change: Change) -> Iterable[Key]:
 
 
 def _is_news(change: Change) -> bool:
-    """Return whether a pod's address, readiness, labels or leaving have changed."""
+    """Return whether a pod's address, readiness, labels or deletion have changed."""
     old, new = change.before.body if change.before else {}, change.state.body
     paths = (("metadata", "labels"), ("metadata", "deletionTimestamp"), ("status",))
     return any(at(old, *path) != at(new, *path) for path in paths)

@@ -1,4 +1,4 @@
-"""Whether a pod may run on a node, and how a scheduler explains why it may not.
+"""Checks whether a pod may run on a node, and formats the scheduler's reasons.
 
 Pure functions. Node names, cordons, taints and node selectors count. Of node affinity only the form that pins a pod to
 one node counts, which DaemonSets use; the room on a node does not count.
@@ -18,7 +18,7 @@ UNSCHEDULABLE = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedul
 
 
 def unfit_reason(pod: JSONObject, node: JSONObject) -> str:
-    """Return why a pod cannot run on a node, empty when it can.
+    """Return the reason why a pod cannot run on a node, empty if it can.
 
     >>> unfit_reason({"spec": {"nodeSelector": {"disk": "ssd"}}}, {"metadata": {"name": "n"}})
     "node(s) didn't match Pod's node affinity/selector"

@@ -1,7 +1,7 @@
 """The kubelet of all nodes: sets pods to Running, ends those that are not restarted, and lets deleted ones go.
 
-Nothing is started. The statuses are made in `podstatus`, `podends` and `podwaits`. A pod that was given another status
-keeps it, so that tests can play what a real node would see.
+No container runs. The statuses are made in `podstatus`, `podends` and `podwaits`. A status that another client has
+written is kept, so that tests can simulate a real node.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Kubelet:
         return [address for pod in pods if (address := at(pod, "status", "podIP"))]
 
     async def reconcile(self, key: Key) -> float | None:
-        """Take a pod one step further through its life."""
+        """Move a pod to its next state."""
         pod = self._context.client.get("pods", key.name, key.namespace)
         if pod is None or is_deleting(pod) or is_terminal(pod):
             self._ends.pop(key, None)
@@ -127,7 +127,7 @@ class Kubelet:
 
     async def _end(self, pod: JSONObject) -> None:
         if not at(pod, "metadata", "deletionGracePeriodSeconds") and at(pod, "metadata", "finalizers"):
-            return  # the kubelet has done its part, others have not
+            return  # other finalizers keep the pod
         if not is_terminal(pod):
             for container in at(pod, "spec", "containers", default=[]):
                 name = container["name"]

@@ -1,4 +1,4 @@
-"""The one node of the sandbox: what it is, that it is ready, and its lease."""
+"""The one node of the sandbox: its registration, its conditions and its lease."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NodeKeeper:
     """Registers the node, keeps its status and renews its lease."""
 
     def __init__(self, context: ControllerContext, *, kube_version: str) -> None:
-        """Take the tools and which version the kubelet pretends to be."""
+        """Take the tools, and the version that the kubelet reports."""
         self._context = context
         self._version = kube_version
         self._is_registered = False
@@ -77,7 +77,7 @@ class NodeKeeper:
             elif stamp_micro(now) != found["spec"].get("renewTime"):
                 await client.update(LEASES, {**found, "spec": {**found["spec"], **wanted["spec"]}})
         except StatusError as error:
-            # it was changed meanwhile: the next renewal is near
+            # a conflict: the next renewal follows soon
             if error.reason not in ("Conflict", "AlreadyExists", "NotFound"):
                 raise
 

@@ -1,6 +1,6 @@
 """The objects of an analysis: given ones, and generated ones steered by each policy in turn, all admitted.
 
-Every policy gets objects of its own, because those that a set of many policies steers reach the branches of none.
+Every policy has objects of its own: objects steered by many policies at once would reach few branches of each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyverno.value import replace
 __all__ = ["Population", "make_population"]
 
 _COPIES: Final = frozenset({"DaemonSet", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"})
-"""Workloads that say no more than Deployments do: rules for Pods judge the templates of all."""
+"""Workloads that add nothing to Deployments, because rules for Pods judge the templates of all."""
 
 _NAMING: Final = frozenset({"name", "names", "namespaces", "resourceNames", "values"})
 
@@ -36,7 +36,7 @@ class Population:
     """Objects by number, and variations of them; the first `given` of them were not generated."""
 
     def __init__(self, objects: Sequence[JSONObject], maker: ObjectMaker, admit: Admit, given: int = 0) -> None:
-        """Take admitted objects, what varies them, and what decides which variations exist."""
+        """Take admitted objects, the maker of variations, and the admission of variations."""
         self.objects = tuple(objects)
         self.given = given
         self.admit = admit
@@ -115,7 +115,7 @@ def make_population(
 def _with_policies(
     document: JSONObject, documents: Sequence[JSONObject], definitions: Sequence[JSONObject]
 ) -> Vocabulary:
-    """Return what a policy mentions; an exception mentions what its policies do."""
+    """Return the vocabulary of a policy; that of an exception includes its policies."""
     spec = document.get("spec") or {}
     names = {str(each.get("policyName") or each.get("name")) for each in _references(spec)}
     named = [each for each in documents if (each.get("metadata") or {}).get("name") in names]

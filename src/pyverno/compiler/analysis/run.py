@@ -15,7 +15,7 @@ __all__ = ["analyze"]
 def analyze(workspace: Workspace, *, select: Sequence[str] = (), ignore: Sequence[str] = ()) -> Iterator[Finding]:
     """Yield what the checks find; `select` and `ignore` are codes or their beginnings.
 
-    An observation that no object shows is dropped: it cannot be checked by its reader.
+    An observation without a witness is dropped, because its reader could not check it.
     """
     for check in CHECKS:
         if is_selected(check.code, select, ignore):

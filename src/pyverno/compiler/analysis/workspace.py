@@ -250,7 +250,7 @@ class Workspace:
         return [self.objects[number] for number, _ in zip(numbers(numbers_of), range(most), strict=False)]
 
     def search(self, starts: int, donors: int, shows: Callable[[JSONObject], bool]) -> tuple[JSONObject | None, int]:
-        """Search between objects of two sets for one that shows something; returns it, and how many were tried."""
+        """Search between objects of two sets for a witness; returns it, and the number of tried objects."""
         tried = 0
         for tried, body in enumerate(self.population.variations(self.some(starts), self.some(donors)), 1):
             if shows(body):
@@ -258,7 +258,7 @@ class Workspace:
         return None, tried
 
     def smallest(self, body: JSONObject, shows: Callable[[JSONObject], bool]) -> JSONObject:
-        """Return an object without the parts that it does not need to show something."""
+        """Return the smallest part of an object that is still a witness."""
         return smallest(self.population.admit, body, shows) if self.population.admit(body) is not None else body
 
     def witness(self, text: str, rules: Sequence[CompiledRule], body: JSONObject) -> Witness:

@@ -1,4 +1,4 @@
-"""Two sets of policies held against each other on generated objects: a counterexample, or a record of what was tried.
+"""Comparison of two sets of policies on generated objects: a counterexample, or a record of the tested requests.
 
 Nothing here proves that two policies are equal, and no output claims it: a comparison without a counterexample states
 its inputs, verdicts and seed.

@@ -1,4 +1,4 @@
-"""Users and namespaces of generated requests: those that the policies tell apart, and others beside them.
+"""Users and namespaces of generated requests: those that the policies distinguish, and others.
 
 A policy that looks at no user is judged for one user and for namespaces without labels of their own.
 """
@@ -51,7 +51,7 @@ class Circumstances:
 
 
 def circumstances_of(documents: Iterable[JSONObject]) -> Circumstances:
-    """Return the users and the labels of namespaces that policies tell apart.
+    """Return the users and the labels of namespaces that policies distinguish.
 
     >>> subject = {"kind": "Group", "name": "dev*"}
     >>> rule = {"match": {"any": [{"subjects": [subject]}]}}

@@ -45,7 +45,7 @@ class ClusterRead:
 
 
 def cluster_reads(documents: Iterable[JSONObject], kinds: KindTable = KNOWN_KINDS) -> tuple[ClusterRead, ...]:
-    """Return what policies read of a cluster: by context, by expressions, as sources and as targets.
+    """Return the reads of policies from a cluster: by context, by expressions, as sources and as targets.
 
     >>> call = {"apiCall": {"urlPath": "/api/v1/namespaces/n/secrets"}}
     >>> [(each.kind.kind, each.namespace) for each in cluster_reads([{"spec": {"context": [call]}}])]

@@ -1,4 +1,4 @@
-"""The same request judged by two sets of policies: where they differ, and the smallest object that still shows it."""
+"""Compares two sets of policies request by request, and finds the smallest object on which they differ."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pyverno.value import dataclass, field, replace
 __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 
 _RAW_SHARE: Final = 10
-"""One object of so many is also judged as it was made, whether or not an API server admits it."""
+"""Of this many objects, one is also judged as generated, before admission."""
 
 _SUBRESOURCE_SHARE: Final = 5
-"""One request of so many is for a subresource that has a kind of its own, where one is matched."""
+"""Of this many requests, one is for a matched subresource with a kind of its own."""
 
 _MOST_CASES: Final = 400
 _FEWEST_CASES: Final = 60
@@ -102,14 +102,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sides, and what decides which objects exist."""
+    """Two sides, and the admission that decides which objects exist."""
 
     first: Engine
     second: Engine
     admit: Admit
 
     def judge(self, case: Case) -> tuple[Outcome, Outcome]:
-        """Return what each side does with a request, and with the object in a cleanup run."""
+        """Return the outcome of a request on each side, including that of a cleanup run."""
         request = case.request()
         is_live = case.operation is Operation.CREATE and not case.subresource and self.has_stage(Stage.CLEANUP)
         live = case.live() if is_live else None
@@ -150,7 +150,7 @@ def compare(
 
 
 class _Search:
-    """The state of one comparison: what was tried, and the first difference."""
+    """The state of one comparison: the tested requests, and the first difference."""
 
     def __init__(
         self, pair: Pair, vocabulary: Vocabulary, seed: int, operations: tuple[Operation, ...], count: int
@@ -214,7 +214,7 @@ class _Search:
         return Case(body, operation, old, user, labels)
 
     def try_case(self, case: Case) -> tuple[Outcome, Outcome]:
-        """Judge a request by both sides, and count what they do."""
+        """Judge a request by both sides, and count their verdicts."""
         outcomes = self.pair.judge(case)
         self.requests[case.name] += 1
         for side, outcome in zip(self.sides, outcomes, strict=True):
@@ -244,7 +244,7 @@ class _Search:
         return first.blocks != second.blocks
 
     def comparison(self, supply: ObjectSupply) -> Comparison:
-        """Return what was tried and what came of it."""
+        """Return the record of the comparison and its result."""
         return Comparison(
             self.requests,
             *self.sides,

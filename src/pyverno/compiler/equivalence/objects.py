@@ -1,4 +1,4 @@
-"""Objects of the built-in kinds, made at random from their schemas and steered by what policies mention.
+"""Objects of the built-in kinds, made at random from their schemas and steered by the vocabulary of policies.
 
 The same seed makes the same objects. They need not be valid: the caller decides which an API server would admit.
 """
@@ -52,7 +52,7 @@ class ObjectMaker:
     """Makes objects of some kinds, and variations of objects."""
 
     def __init__(self, vocabulary: Vocabulary, seed: int, kube_version: str = "") -> None:
-        """Take what the policies mention; `kube_version` chooses the schemas (the newest by default)."""
+        """Take the vocabulary of policies; `kube_version` chooses the schemas (the newest by default)."""
         self._vocabulary = vocabulary
         self._chance = random.Random(seed)  # noqa: S311 - the same objects for the same seed
         builtin = schema_set(kube_version) if kube_version else schema_set()

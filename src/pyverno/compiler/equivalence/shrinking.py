@@ -1,4 +1,4 @@
-"""The smallest object that still shows something: parts are taken away one after the other."""
+"""Shrinks an object to the smallest one with the same property, part by part."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def plain_object(info: KindInfo) -> JSONObject:
 
 
 def systematic_objects(vocabulary: Vocabulary, info: KindInfo, schemas: SchemaSet) -> Iterator[JSONObject]:
-    """Yield a plain object of a kind, and it with one mentioned field set to each value that matters."""
+    """Yield a plain object of a kind, and variants with one mentioned field set to each relevant value."""
     plain = plain_object(info)
     yield plain
     schema = schemas.find(info.group, info.version, info.kind)
@@ -75,7 +75,7 @@ def systematic_objects(vocabulary: Vocabulary, info: KindInfo, schemas: SchemaSe
 
 
 def _texts(vocabulary: Vocabulary) -> list[str]:
-    """Return the constants and what is beside them, the first variations of all before the second ones."""
+    """Return the constants and their neighbours, the first variation of each before the second ones."""
     found: dict[str, None] = {}
     constants = [
         each for each in vocabulary.constants if isinstance(each, str) and "\\" not in each and "\n" not in each

@@ -240,6 +240,6 @@ def _constants(value: JSON) -> Iterator[JSON]:
         yield from (int(number) for number in _NUMBER.findall(value))
         return
     if not _OPERATORS.search(value):
-        # Kyverno takes a value that is the text of its pattern for a match: true, and of no use
+        # Kyverno: a value that equals the text of its pattern matches, which tests nothing
         yield value
     yield from samples(value)

@@ -28,7 +28,7 @@ from pyverno.kube.json import JSONObject
 __all__ = ["check"]
 
 _FEWEST: Final = 2
-"""Objects that each rule alone must have passed: from one nothing follows."""
+"""Objects that each rule alone must pass before a finding counts."""
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:

@@ -51,7 +51,7 @@ class _Step:
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:
-    """Yield rules that still write after several rounds of what they wrote themselves."""
+    """Yield rules that still write after several rounds of their own writes."""
     rules = [
         rule
         for policy in workspace.policies
@@ -74,7 +74,7 @@ def check(workspace: Workspace) -> Iterator[Observation]:
 def _chain(
     workspace: Workspace, rules: Sequence[CompiledRule], rule: CompiledRule, body: JSONObject
 ) -> list[_Step] | None:
-    """Return what rules write, one after the other, from an object that triggers a rule; None when it ends."""
+    """Return the chain of objects that rules write from a trigger; None if the chain ends."""
     policies = PolicySet(
         [CompiledPolicy(each.info.policy, (each,)) for each in rules], workspace.exceptions, asks_all=True
     )
@@ -97,7 +97,7 @@ def _is_new(step: _Step, world: Mapping[ResourceRef, JSONObject]) -> bool:
 
 
 def _steps(engine: Engine, rules: Sequence[CompiledRule], last: _Step, own: CompiledRule | None) -> Iterator[_Step]:
-    """Yield what rules write because of an object; `own` is the only rule that counts, if there is one."""
+    """Yield the objects that rules write for a trigger; `own` restricts them to one rule."""
     by_key = {key_of(rule.info): rule for rule in rules}
     request = _create(last.body) if last.old is None else _update(last.body, last.old)
     for result in engine.review(request, (*MUTATING_EXISTING, *GENERATING)).results:

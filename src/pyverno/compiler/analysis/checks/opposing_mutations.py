@@ -31,7 +31,7 @@ _ROUNDS: Final = 2
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:
-    """Yield pairs of mutations that never leave an object alone; a pair is reported once, not for each copy."""
+    """Yield pairs of mutations that undo each other without end; a pair is reported once, not for each copy."""
     seen: set[tuple[RuleKey, RuleKey]] = set()
     rules = [rule for rule in workspace.rules(Stage.MUTATE) if workspace.changed[key_of(rule.info)]]
     for one, other in combinations(rules, 2):
