@@ -48,6 +48,7 @@ from kubesandbox.privatefiles import make_private_folder, read_private, write_pr
 from kubesandbox.reviews import Reviews
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage.journal import SqliteJournal
+from kubesandbox.storage.memoryrelease import MemoryRelease
 from kubesandbox.storage.store import Store
 from kubesandbox.view import StoreView
 from kubesandbox.writes import Write
@@ -128,6 +129,7 @@ class Sandbox:
         self._http: HttpServer | None = None
         self._controllers: ControllerSet | None = None
         self._journal: SqliteJournal | None = None
+        self._memory = MemoryRelease()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -141,7 +143,7 @@ class Sandbox:
         if settings.data_dir is not None:
             self._journal = SqliteJournal(folder / _OBJECTS)
         keys = _Keys.read_or_make(folder, machine_time())
-        store = _store(self._journal)
+        store = _store(self._journal, self._memory)
         schemas = ObjectSchemas(
             settings.kube_version,
             allocator=Allocator(lambda: (state.body for state in store.all("services"))),
@@ -215,6 +217,7 @@ class Sandbox:
             await self._http.stop()
         if self._chain is not None:
             await self._chain.close()
+        self._memory.close()
         if self._journal is not None:
             self._journal.close()
         if self._folder is not None:
@@ -384,10 +387,10 @@ def _new_uid() -> str:
     return str(uuid.uuid4())
 
 
-def _store(journal: SqliteJournal | None) -> Store:
+def _store(journal: SqliteJournal | None, memory: MemoryRelease) -> Store:
     if journal is None:
-        return Store()
-    return Store(journal.states(), revision=journal.revision, journal=journal)
+        return Store(on_deleted=memory.note)
+    return Store(journal.states(), revision=journal.revision, journal=journal, on_deleted=memory.note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -25,6 +25,8 @@ KEPT_BYTES = 4 * 2**20
 """How much JSON these changes may hold; the newest one always stays."""
 LATEST_BODIES = 4096
 """How many objects are kept as values beside their JSON."""
+LATEST_BYTES = 2 * 2**20
+"""How much JSON these objects may have: as values they take about ten times as much memory."""
 
 
 class Key(NamedTuple):
@@ -62,6 +64,11 @@ class Stored:
         return body
 
     @property
+    def has_body(self) -> bool:
+        """Whether the object is kept as a value, too."""
+        return self._body is not None
+
+    @property
     def json(self) -> bytes:
         """The object as JSON."""
         if self._json is None:
@@ -83,14 +90,23 @@ class Stored:
 class _LatestBodies:
     """The states whose bodies were written or read last; older ones drop theirs."""
 
-    def __init__(self, most: int) -> None:
-        self._states: deque[Stored] = deque()
-        self._most = most
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._states: dict[Stored, None] = {}
+        self._most, self._most_bytes, self._bytes = most, most_bytes, 0
 
     def add(self, state: Stored) -> None:
-        self._states.append(state)
-        if len(self._states) > self._most:
-            self._states.popleft().drop_body()
+        if state not in self._states:
+            self._states[state] = None
+            self._bytes += len(state.json)
+        while len(self._states) > self._most or (self._bytes > self._most_bytes and len(self._states) > 1):
+            self.drop(next(iter(self._states)))
+
+    def drop(self, state: Stored) -> None:
+        """Drop the body of a state that is one of these."""
+        if state in self._states:
+            del self._states[state]
+            self._bytes -= len(state.json)
+            state.drop_body()
 
 
 class ChangeKind(StrEnum):
@@ -151,14 +167,18 @@ class Store:
         kept_changes: int = KEPT_CHANGES,
         kept_bytes: int = KEPT_BYTES,
         latest_bodies: int = LATEST_BODIES,
+        latest_bytes: int = LATEST_BYTES,
+        on_deleted: Callable[[int], None] = lambda _size: None,
     ) -> None:
         """Take the objects that are there at start and the version they were left at.
 
-        `kept_changes` and `kept_bytes` bound the history of each resource; `latest_bodies` objects are kept as values.
+        `kept_changes` and `kept_bytes` bound the history of each resource; `latest_bodies` objects are kept as values,
+        as long as their JSON has no more than `latest_bytes`. `on_deleted` receives the size of each deleted object.
         """
-        self._latest = _LatestBodies(latest_bodies)
+        self._latest = _LatestBodies(latest_bodies, latest_bytes)
         self._resources: dict[str, _Shelf] = {}
         self._journal = journal
+        self._on_deleted = on_deleted
         self._kept = kept_changes, kept_bytes
         self._revision = self._start = revision
         for state in states:
@@ -244,21 +264,24 @@ class Store:
         self._revision = change.revision
         change.state.keep_in(self._latest)
         self._shelf(change.state.key.resource).record(change)
+        if change.kind is ChangeKind.DELETED:
+            self._on_deleted(len(change.state.json))
 
     def _shelf(self, resource: str) -> _Shelf:
         shelf = self._resources.get(resource)
         if shelf is None:
-            shelf = self._resources[resource] = _Shelf(*self._kept, self._start)
+            shelf = self._resources[resource] = _Shelf(*self._kept, self._start, self._latest)
         return shelf
 
 
 class _Shelf:
     """The objects of one resource and their recent changes."""
 
-    def __init__(self, kept: int, kept_bytes: int, revision: int) -> None:
+    def __init__(self, kept: int, kept_bytes: int, revision: int, latest: _LatestBodies) -> None:
         self.states: dict[tuple[str, str], Stored] = {}
         self.changes: deque[Change] = deque()
         self._kept, self._kept_bytes, self._bytes = kept, kept_bytes, 0
+        self._latest = latest
         self.oldest = revision
         """Changes after this version are all here."""
         self.written = asyncio.Event()
@@ -288,8 +311,16 @@ class _Shelf:
             forgotten = self.changes.popleft()
             self._bytes -= forgotten.size
             self.oldest = forgotten.revision
+            self._drop(forgotten)
         self.written.set()
         self.written = asyncio.Event()
+
+    def _drop(self, forgotten: Change) -> None:
+        """Drop what only the history held: the state before a change, and the last one of a deleted object."""
+        if forgotten.before is not None:
+            self._latest.drop(forgotten.before)
+        if forgotten.kind is ChangeKind.DELETED:
+            self._latest.drop(forgotten.state)
 
     def since(self, revision: int) -> Sequence[Change]:
         if revision < self.oldest:

@@ -283,7 +283,11 @@ class EffectApplier:
             )
 
     async def _write(self, key: WriteKey, sending: Coroutine[None, None, _Answer]) -> _Answer:
-        """Send one write if the guard allows it; one that the API server refuses does not count."""
+        """Send one write if the guard allows it; only one that the API server accepted counts.
+
+        A write without an answer, as when a lease is lost meanwhile, is not counted either: the next attempt finds out
+        whether it was performed, and changes nothing if it was.
+        """
         try:
             self._guard.enter(key)
         except QuarantinedError as error:
@@ -293,7 +297,7 @@ class EffectApplier:
             raise
         try:
             return await sending
-        except StatusError:
+        except BaseException:
             self._guard.leave(key)
             raise
 

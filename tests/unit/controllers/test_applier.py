@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from kubesandbox.sandbox import Sandbox, Settings
-from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.applier import CAUSE_ANNOTATION, Applied, Cause, Change, EffectApplier
 from pyverno.controllers.writeguard import QuarantinedError, WriteKey
@@ -25,6 +25,7 @@ from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.status import StatusError
 from pyverno.value import replace
 from tests.support.faultyproxy import Trouble, proxied
+from tests.support.ports import free_port
 
 MAPS = GVR("", "v1", "configmaps")
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -361,6 +362,38 @@ def test_an_object_that_something_else_changes_back_is_quarantined() -> None:
         assert Change.CREATED is (await stage.apply(other)).change
 
     run(scenario)
+
+
+def test_writes_that_end_with_a_lost_lease_are_no_loop() -> None:
+    """A replica that loses its lease again and again begins the same write each time, and undoes nothing."""
+
+    async def scenario(stage: Stage) -> None:
+        for _ in range(12):
+            term = asyncio.create_task(stage.apply(config_map(a="1")))
+            await asyncio.sleep(0)  # the request is sent before the task waits for the first time
+            term.cancel()
+            await asyncio.gather(term, return_exceptions=True)
+        assert (TARGET, []) == ((await stage.apply(config_map(a="1"))).target, stage.quarantines)
+        assert {"a": "1"} == (await stage.client.get(MAPS, "made", "default"))["data"]
+
+    run(scenario)
+
+
+def test_writes_without_an_answer_are_no_loop() -> None:
+    """While the API server cannot be reached, every attempt fails with that reason, however many there are."""
+
+    async def attempt() -> list[WriteKey]:
+        quarantines: list[WriteKey] = []
+        async with Client(Access(f"http://127.0.0.1:{free_port()}"), qps=0) as client:
+            applier = EffectApplier(
+                client, lambda: BUILTIN_KINDS, on_quarantine=lambda _error, key: quarantines.append(key)
+            )
+            for _ in range(12):
+                with pytest.raises(HostError, match="cannot be reached"):
+                    await applier.apply(CreateEffect(config_map(a="1")), CAUSE)
+        return quarantines
+
+    assert [] == asyncio.run(attempt())
 
 
 def test_an_unavailable_api_server_is_an_error_with_its_status() -> None:

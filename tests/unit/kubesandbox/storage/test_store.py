@@ -171,6 +171,35 @@ def test_objects_take_little_more_than_their_json_and_are_freed() -> None:
     assert (True, True) == (held < 1024, left < held / 2), (held, left)
 
 
+def test_bodies_are_bounded_by_bytes() -> None:
+    """Large objects leave fewer bodies than small ones, and those that are read again count as well."""
+    store = Store(latest_bytes=4_000)
+    states = [store.put(Key("pods", "default", str(number)), body("a", data="x" * 900)) for number in range(10)]
+    assert 4 >= sum(each.has_body for each in states)
+    assert [state.body for state in states]
+    assert 4 >= sum(each.has_body for each in states)
+
+
+def test_a_state_that_the_history_forgets_loses_its_body() -> None:
+    """That of a deleted object, and one that was replaced; the latest bodies hold no other state from being freed."""
+    store = Store(kept_changes=1)
+    first = store.put(A, body("a"))
+    second = store.put(A, body("a", data="b"))
+    last = store.remove(A)
+    assert [False, True, True] == [each.has_body for each in (first, second, last)]
+    kept = store.put(B, body("b"))
+    assert [False, False, False, True] == [each.has_body for each in (first, second, last, kept)]
+
+
+def test_the_size_of_each_deleted_object_is_passed_on() -> None:
+    """That of its last state."""
+    sizes: list[int] = []
+    store = Store(on_deleted=sizes.append)
+    store.put(A, body("a"))
+    assert [] == sizes
+    assert sizes == [len(store.remove(A).json)]
+
+
 def test_an_object_whose_body_was_dropped_is_read_again() -> None:
     """It is the same as it was written, with its version."""
     store = Store()

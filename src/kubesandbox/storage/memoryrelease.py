@@ -1,0 +1,68 @@
+"""Gives the memory of deleted objects back to the operating system.
+
+The C library keeps freed memory for itself, unless it is at the end of its heap. After a mass deletion that is most of
+what the objects and the answer had taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["MemoryRelease", "trim_heap"]
+
+_PAUSE: Final = 2.0
+_LEAST_BYTES: Final = 2 * 2**20
+
+
+class MemoryRelease:
+    """Trims the heap once deletions have paused; all methods belong to the event loop's thread."""
+
+    def __init__(
+        self, trim: Callable[[], None] | None = None, *, least_bytes: int = _LEAST_BYTES, pause: float = _PAUSE
+    ) -> None:
+        """Take what trims the heap; it runs `pause` seconds after `least_bytes` of JSON or more were deleted."""
+        self._trim = trim or trim_heap
+        self._least_bytes = least_bytes
+        self._pause = pause
+        self._bytes = self._awaited = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the heap will be trimmed."""
+        return self._timer is not None
+
+    def note(self, size: int) -> None:
+        """Note the deletion of an object with so many bytes of JSON."""
+        self._bytes += size
+        if self._timer is None and self._bytes >= self._least_bytes:
+            self._wait()
+
+    def close(self) -> None:
+        """Trim no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wait(self) -> None:
+        self._awaited = self._bytes
+        self._timer = asyncio.get_running_loop().call_later(self._pause, self._release)
+
+    def _release(self) -> None:
+        if self._bytes != self._awaited:
+            self._wait()
+            return
+        self._timer = None
+        self._bytes = 0
+        self._trim()
+
+
+def trim_heap() -> None:
+    """Return free memory to the operating system where the C library can (glibc); elsewhere do nothing."""
+    import ctypes  # only after a mass deletion
+
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
