@@ -115,6 +115,7 @@ BENCHMARKS = (
     Benchmark("B14.get", "GET of a pod per second of one core", sandbox.reads_per_second),
     Benchmark("B14.post", "POST of ConfigMaps per second of one core", sandbox.posts_per_second),
     Benchmark("B14.memory", "KiB of memory for a ConfigMap in the sandbox", sandbox.memory, 3.0),
+    Benchmark("B14.memory.left", "MiB of memory left of 2,000 deleted Pods", sandbox.memory_left, 16.0),
     Benchmark("B14.pods", "POST of pods per second of one core", sandbox.pods_per_second),
     Benchmark("B14.patch", "merge PATCH of a pod per second of one core", sandbox.patches_per_second),
     Benchmark("B14.webhooks", "POST with two webhooks per second of one core", sandbox.webhook_posts_per_second),

@@ -7,6 +7,7 @@ costs nothing. This module must never serve.
 from __future__ import annotations
 
 import sys
+import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from tests.e2e.sandbox.client import Answer, Client
 __all__ = [
     "list_ratio",
     "memory",
+    "memory_left",
     "patches_per_second",
     "pods_per_second",
     "posts_per_second",
@@ -34,6 +36,7 @@ __all__ = [
 PODS = 2000
 _MANY = 10_000
 _ROUNDS = 5
+_RELEASE_SECONDS = 5.0
 _REQUESTS = 300
 _NAMESPACE = "/api/v1/namespaces/default"
 _START = "from kubesandbox import Sandbox\nwith Sandbox(): pass"
@@ -96,6 +99,20 @@ def memory() -> float:
         for _ in range(_MANY):
             sandbox.client.post(f"{_NAMESPACE}/configmaps", _config_map())
         return (sandbox.resident() - before) / 1024 / _MANY
+
+
+def memory_left() -> float:
+    """B14: the MiB of memory that are left of many Pods after their deletion."""
+    with _sandbox() as sandbox:
+        for _ in range(_REQUESTS):
+            sandbox.client.post(f"{_NAMESPACE}/pods", _pod())
+        before = sandbox.resident()
+        for _ in range(PODS):
+            sandbox.client.post(f"{_NAMESPACE}/pods", _pod())
+        sandbox.client.delete(f"{_NAMESPACE}/pods")
+        sandbox.client.close()  # a connection keeps the room of its longest answer
+        time.sleep(_RELEASE_SECONDS)
+        return (sandbox.resident() - before) / 2**20
 
 
 def pods_per_second() -> float:
