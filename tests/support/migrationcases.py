@@ -40,13 +40,16 @@ def rows_of(name: str) -> list[JSONObject]:
 
 
 def policy_of(row: JSONObject) -> JSONObject:
-    """Return the ClusterPolicy of a row with `kind` and the rest of one rule."""
+    """Return the policy of a row with `kind` and the rest of one rule: a Policy where the row has a `namespace`."""
     info = kind_named(row["kind"])
     resources = {"kinds": [f"{info.api_version}/{info.kind}"], "operations": ["CREATE", "UPDATE"]}
     rule = {name: row[name] for name in ("context", "preconditions", "mutate", "generate") if name in row}
     metadata: JSONObject = {"name": "p", "annotations": WITHOUT_AUTOGEN}
     rules = [{"name": "r", "match": {"any": [{"resources": resources}]}, **rule}]
-    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": rules}}
+    kind = "ClusterPolicy"
+    if "namespace" in row:
+        kind, metadata["namespace"] = "Policy", row["namespace"]
+    return {"apiVersion": "kyverno.io/v1", "kind": kind, "metadata": metadata, "spec": {"rules": rules}}
 
 
 def cleanup_of(row: JSONObject) -> JSONObject:

@@ -143,7 +143,7 @@ class _Writer:
         namespace = self._namespace(generate, expressions, path)
         read = call("resource.Get", literal(info.api_version), literal(info.plural), source, name)
         made = _apply(namespace, read.text)
-        return _unless_same(namespace, source, made)
+        return _unless_same(namespace, source, made, below)
 
     def _clonelist(self, generate: JSONObject, expressions: RuleExpressions, path: str) -> Cel:
         clone, below = generate["cloneList"], join_path(path, "cloneList")
@@ -169,7 +169,7 @@ class _Writer:
             text = "copies stay when the policy is removed, unlike those of the old rule"
             self.notes.append(Note("clone-kept", below, text))
         made = Cel(" && ".join(each.within(Level.AND) for each in calls), CelType.BOOL, Level.AND)
-        return _unless_same(namespace, source, made if len(calls) > 1 else calls[0])
+        return _unless_same(namespace, source, made if len(calls) > 1 else calls[0], below)
 
     def _namespace(self, generate: JSONObject, expressions: RuleExpressions, path: str) -> Cel:
         return _text(generate.get("namespace") or "", expressions, join_path(path, "namespace"))
@@ -199,10 +199,11 @@ def _apply(namespace: Cel, made: str) -> Cel:
     return Cel(f"generator.Apply({namespace.text}, [{made}])", CelType.BOOL)
 
 
-def _unless_same(namespace: Cel, source: Cel, made: Cel) -> Cel:
+def _unless_same(namespace: Cel, source: Cel, made: Cel, path: str) -> Cel:
     """Return a call that is left out where the source would be copied onto itself."""
     if namespace.text == source.text:
-        return TRUE
+        reason = "the source is in the namespace of the copy, so the rule generates nothing"
+        raise UnconvertibleError("clone-onto-itself", join_path(path, "namespace"), reason, "remove the rule")
     both = (namespace.text[:1], source.text[:1])
     if all(each in ("'", '"') for each in both):
         return made

@@ -1,4 +1,6 @@
-"""Generate rules as GeneratingPolicies: the frame of the rule around its generations.
+"""Generate rules as GeneratingPolicies, those of a Policy as NamespacedGeneratingPolicies.
+
+This module writes the frame of the rule around its generations.
 
 Both dialects judge the trigger as it is after the request. A rule that is triggered by deletions reads the old object.
 """
@@ -28,11 +30,6 @@ def convert_generating(policy: ClusterPolicy, rule: Rule, book: SchemaBook, name
     if "DELETE" in frame.scope.operations:
         reason = "the rule is triggered by deletions, and the two dialects read another object then"
         raise UnconvertibleError("generate-on-delete", "match", reason, "write operations CREATE and UPDATE")
-    if policy.is_namespaced:
-        reason = "a namespaced policy generates into its own namespace only, and CEL writes that in another form"
-        raise UnconvertibleError(
-            "namespaced-generate", "generate", reason, "write a NamespacedGeneratingPolicy by hand"
-        )
     roots = {root.root_schema for _, root in frame.roots}
     root = frame.roots[0][1]
     names = names_of(root, Reference("oldObject", root.root_schema), book=book)

@@ -26,6 +26,7 @@ OBJECTS: list[JSONObject] = [
 ]
 SEEDS: list[JSONObject] = [
     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": {"names": "a,b"}},
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team-a"}, "data": {"names": "a"}},
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"team": "t", "app": "web"}}},
 ]
 
@@ -43,6 +44,7 @@ def test_a_rule_becomes_the_calls_that_the_table_shows(row: JSONObject) -> None:
     named = [
         {each["name"]: each["expression"] for each in spec.get(name, [])} for name in ("matchConditions", "variables")
     ]
+    assert document["kind"] == f"{'Namespaced' if 'namespace' in row else ''}GeneratingPolicy"
     assert row["becomes"] == [each["expression"] for each in spec["generate"]]
     assert [row.get("matchConditions", {}), row.get("variables", {})] == named
     assert row.get("notes", []) == [*notes]
