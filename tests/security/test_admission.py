@@ -15,6 +15,7 @@ from aiohttp import web
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.cluster.host import ClusterHost
+from pyverno.connector import Connector
 from pyverno.engine.host import HttpCall
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.json import JSONObject
@@ -50,7 +51,7 @@ class Caller:
         sent = {"Content-Type": "application/json", **headers}
         url = f"https://localhost:{self.port}{path}"
         async with (
-            aiohttp.ClientSession(trust_env=False) as session,
+            aiohttp.ClientSession(connector=Connector(), trust_env=False) as session,
             session.post(url, data=body, headers=sent, ssl=self.context, allow_redirects=False) as reply,
         ):
             return reply.status, await reply.read()
@@ -65,7 +66,10 @@ class Caller:
     async def health(self) -> int:
         """Return the status code of a health check."""
         url = f"https://localhost:{self.port}/health/liveness"
-        async with aiohttp.ClientSession(trust_env=False) as session, session.get(url, ssl=self.context) as reply:
+        async with (
+            aiohttp.ClientSession(connector=Connector(), trust_env=False) as session,
+            session.get(url, ssl=self.context) as reply,
+        ):
             return reply.status
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

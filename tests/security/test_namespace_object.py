@@ -7,6 +7,7 @@ import json
 
 import aiohttp
 
+from pyverno.connector import Connector
 from pyverno.kube.json import JSONObject
 from tests.security.test_cel_confinement import RULES
 from tests.support.webhookserver import MemoryWorld, make_certificate, make_server, review_body
@@ -42,7 +43,7 @@ def test_conditions_see_the_namespace_of_the_request() -> None:
         await server.start("127.0.0.1", 0)
         said: dict[str, JSONObject] = {}
         try:
-            async with aiohttp.ClientSession(trust_env=False) as session:
+            async with aiohttp.ClientSession(connector=Connector(), trust_env=False) as session:
                 for stage in NAMESPACES:
                     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": stage}}
                     url = f"https://localhost:{server.port}/vpol/guard"

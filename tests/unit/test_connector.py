@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gc
 import socket
@@ -9,6 +10,7 @@ import ssl
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from threading import Thread
 
 import aiohttp
@@ -76,6 +78,23 @@ def test_answers_that_were_left_leave_no_socket(use: Callable[[str], Awaitable[N
     with silent_server(tls=tls) as url:
         asyncio.run(use(url))  # type: ignore[arg-type]  # both are coroutine functions
         gc.collect()
+
+
+def test_every_session_of_ours_has_such_connections() -> None:
+    """A session without a connector makes connections of aiohttp, which it forgets."""
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted((Path(__file__).parents[2] / "src").rglob("*.py"))
+        if "ClientSession(" in (text := path.read_text(encoding="utf-8")) or "TCPConnector" in text
+        for node in ast.walk(ast.parse(text))
+        if (isinstance(node, ast.Attribute) and node.attr == "TCPConnector")
+        or (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith("ClientSession")
+            and "connector" not in {each.arg for each in node.keywords}
+        )
+    ]
+    assert ["connector.py"] == [each.partition(":")[0] for each in found]
 
 
 def test_a_connection_that_the_server_ends_is_forgotten() -> None:

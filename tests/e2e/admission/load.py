@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import aiohttp
 
+from pyverno.connector import Connector
 from pyverno.kube.json import JSONObject
 from tests.e2e.admission.mixture import Asked, Mixture
 
@@ -105,7 +106,7 @@ class Load:
     async def _ask(self, is_fresh: bool) -> None:
         timeout = aiohttp.ClientTimeout(total=60)
         async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(force_close=is_fresh), timeout=timeout, trust_env=False
+            connector=Connector(force_close=is_fresh), timeout=timeout, trust_env=False
         ) as session:
             while not self._is_over and not (self._most and self.asked >= self._most):
                 self.asked += 1

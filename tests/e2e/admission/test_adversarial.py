@@ -18,6 +18,7 @@ from typing import Final
 import aiohttp
 
 from pyverno.cluster.client import Client
+from pyverno.connector import Connector
 from tests.e2e.admission.adversary import SHAPES, adversarial, large
 from tests.e2e.admission.deployment import Deployment, Replica, trusted
 from tests.e2e.admission.mixture import mixture
@@ -47,7 +48,7 @@ class Attack:
     async def send(self, bodies: Iterable[tuple[str, str, bytes]], *, at_once: int = 1) -> None:
         """Send all (name, path, body), which are made when they are needed."""
         left = iter(bodies)
-        async with aiohttp.ClientSession(trust_env=False, connector=aiohttp.TCPConnector(limit=0)) as session:
+        async with aiohttp.ClientSession(trust_env=False, connector=Connector(limit=0)) as session:
             await asyncio.gather(*(self._one_after_the_other(session, left) for _ in range(at_once)))
 
     async def _one_after_the_other(

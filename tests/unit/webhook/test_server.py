@@ -14,6 +14,7 @@ import aiohttp
 import orjson
 import pytest
 
+from pyverno.connector import Connector
 from pyverno.engine.host import NoHost
 from pyverno.engine.request import Request
 from pyverno.engine.timeslice import TimeSliceBudget
@@ -107,7 +108,7 @@ def serve(server: WebhookServer, test: Callable[[Client], Awaitable[None]]) -> N
 
     async def run() -> None:
         await server.start("127.0.0.1", 0)
-        connector = aiohttp.TCPConnector(ssl=CERTIFICATE.client_context())
+        connector = Connector(ssl=CERTIFICATE.client_context())
         try:
             async with aiohttp.ClientSession(connector=connector) as session:
                 await test(Client(server, session))
@@ -528,7 +529,7 @@ def test_what_is_in_work_is_finished_before_the_end() -> None:
         host = Hung()
         server = make_server(CERTIFICATE, FROM_CONFIG, host=host)
         await server.start("127.0.0.1", 0)
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=CERTIFICATE.client_context())) as session:
+        async with aiohttp.ClientSession(connector=Connector(ssl=CERTIFICATE.client_context())) as session:
             client = Client(server, session)
             asking = asyncio.ensure_future(client.ask("/validate/fail", review_body(POD)))
             await host.begin()
