@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
     from pyverno.registry.ownimages import OwnRegistryImages
 
-__all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_registry_access"]
+__all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_registry_access", "read_root_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def read_registry_access(*, registry: bool, trust_root: str) -> RegistryAccess |
         if trust_root:
             raise UsageError("--trust-root needs --registry: signatures are read from registries")
         return None
-    return RegistryAccess(_read_root(trust_root) if trust_root else b"")
+    return RegistryAccess(read_root_file(trust_root, "--trust-root") if trust_root else b"")
 
 
 def open_registries(access: RegistryAccess) -> OwnRegistryImages:
@@ -65,7 +65,8 @@ def opened_registries(access: RegistryAccess | None) -> Iterator[ImageSource | N
         yield own.source
 
 
-def _read_root(path: str) -> bytes:
+def read_root_file(path: str, flag: str) -> bytes:
+    """Return the content of the trusted root that a flag names; raises UsageError unless it is one."""
     from pyverno.errors import VerificationError
     from pyverno.images.verification.trust import read_trust_root
 
@@ -73,7 +74,7 @@ def _read_root(path: str) -> bytes:
         data = Path(path).read_bytes()
         read_trust_root(data)
     except OSError as error:
-        raise UsageError(f"--trust-root `{path}`: {error.strerror or 'it cannot be read'}") from None
+        raise UsageError(f"{flag} `{path}`: {error.strerror or 'it cannot be read'}") from None
     except VerificationError as error:
-        raise UsageError(f"--trust-root `{path}`: {error.message}") from None
+        raise UsageError(f"{flag} `{path}`: {error.message}") from None
     return data

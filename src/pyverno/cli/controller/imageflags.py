@@ -10,10 +10,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from pyverno.cli.args.records import number, seconds, switch, text
+from pyverno.cli.registries import read_root_file
 from pyverno.controllers.state.registries import RegistryFlags
 from pyverno.controllers.state.trustroot import TufRepository
-from pyverno.errors import UsageError, VerificationError
-from pyverno.images.verification.trust import read_trust_root
+from pyverno.errors import UsageError
 from pyverno.registry.providers.chain import PROVIDER_NAMES
 
 __all__ = ["CachedImageFlags", "ImageFlags", "registry_flags"]
@@ -75,7 +75,7 @@ def registry_flags(flags: ImageFlags, namespace: str) -> RegistryFlags:
         caches=cached.caches,
         max_cached=cached.max_cached,
         cached_seconds=cached.cached_for,
-        trusted_root=_read(flags.trusted_root) if flags.trusted_root else b"",
+        trusted_root=read_root_file(flags.trusted_root, "--trustedRoot") if flags.trusted_root else b"",
         repository=_repository(cached) if cached.has_tuf else None,
     )
 
@@ -112,14 +112,3 @@ def _providers(text: str) -> tuple[str, ...]:
             known = ", ".join(PROVIDER_NAMES)
             raise UsageError(f"--registryCredentialHelpers: `{name}` is not one of {known}")
     return names
-
-
-def _read(path: str) -> bytes:
-    try:
-        data = Path(path).read_bytes()
-        read_trust_root(data)
-    except OSError as error:
-        raise UsageError(f"--trustedRoot `{path}`: {error.strerror or 'it cannot be read'}") from None
-    except VerificationError as error:
-        raise UsageError(f"--trustedRoot `{path}`: {error.message}") from None
-    return data

@@ -14,13 +14,13 @@ from pyverno.policy.rule import Rule
 from pyverno.policy.schema import Path
 from pyverno.policy.validate import Validate, ValidateForeach
 
-__all__ = ["Types", "leaves", "maps", "object_types", "overlays", "patterns", "texts"]
+__all__ = ["Types", "leaves", "maps", "overlays", "pattern_texts", "patterns", "texts", "typed_patterns"]
 
 Types = frozenset[FieldType]
 """The types that a place of an object may have, one for each kind."""
 
 
-def object_types(rule: Rule, workspace: Workspace) -> Types | None:
+def _object_types(rule: Rule, workspace: Workspace) -> Types | None:
     """Return the types of all kinds that a rule matches, None where one of them is unknown."""
     types: set[FieldType] = set()
     table = workspace.fields()
@@ -63,6 +63,20 @@ def _overlays(block: Mutate | MutateForeach, *, is_object: bool) -> Iterator[tup
         yield block.patch_strategic_merge, (*block.path, "patchStrategicMerge"), is_object
     for entry in block.foreach:
         yield from _overlays(entry, is_object=is_object)
+
+
+def typed_patterns(rule: Rule, workspace: Workspace) -> Iterator[tuple[JSON, Path, Types]]:
+    """Yield the patterns and patches of matched objects with their paths and types; none where a type is unknown."""
+    found = [(pattern, path) for each in (patterns(rule), overlays(rule)) for pattern, path, mine in each if mine]
+    types = _object_types(rule, workspace) if found else None
+    if types is not None:
+        yield from ((pattern, path, types) for pattern, path in found)
+
+
+def pattern_texts(rule: Rule) -> Iterator[tuple[str, Path]]:
+    """Yield every text in the patterns of a rule with its path."""
+    for pattern, path, _ in patterns(rule):
+        yield from texts(pattern, path)
 
 
 def maps(value: JSON, path: Path) -> Iterator[tuple[dict[str, JSON], Path]]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyverno.compiler.lints.lint import Edit, Problem, Subject, Workspace
-from pyverno.compiler.lints.walking import patterns, texts
+from pyverno.compiler.lints.walking import pattern_texts
 from pyverno.compiler.validation.conditions import condition_blocks, conditions_of
 from pyverno.lang.template.syntax import VARIABLE
 from pyverno.lazyregex import regex
@@ -43,9 +43,8 @@ def check(subject: Subject, _workspace: Workspace) -> Iterator[Problem]:
     if not isinstance(subject.written, ClusterPolicy):
         return
     for rule in subject.written.spec.rules:
-        for pattern, path, _ in patterns(rule):
-            for text, place in texts(pattern, path):
-                yield from _in_pattern(text, place)
+        for text, path in pattern_texts(rule):
+            yield from _in_pattern(text, path)
         yield from _in_conditions(rule)
 
 

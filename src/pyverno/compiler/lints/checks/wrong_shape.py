@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from pyverno.compiler.lints.fields import ANY, FieldTable
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
-from pyverno.compiler.lints.walking import Types, object_types, overlays, patterns
+from pyverno.compiler.lints.walking import Types, typed_patterns
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.policy.clusterpolicy import ClusterPolicy
@@ -41,12 +41,8 @@ def check(subject: Subject, workspace: Workspace) -> Iterator[Problem]:
     if not isinstance(subject.written, ClusterPolicy):
         return
     for rule in subject.written.spec.rules:
-        found = [(pattern, path) for each in (patterns(rule), overlays(rule)) for pattern, path, mine in each if mine]
-        types = object_types(rule, workspace) if found else None
-        if types is None:
-            continue
-        for pattern, path in found:
-            name = f"an object of kind {', '.join(dict.fromkeys(rule.match.kinds()))}"
+        name = f"an object of kind {', '.join(dict.fromkeys(rule.match.kinds()))}"
+        for pattern, path, types in typed_patterns(rule, workspace):
             yield from _misshapen(pattern, path, types, workspace.fields(), name)
 
 
