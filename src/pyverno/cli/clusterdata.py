@@ -33,7 +33,7 @@ async def discover_kinds(client: Client) -> KindTable:
 
 
 async def load_entries(client: Client, hosts: HostFactory) -> None:
-    """Load the global context, and wait until its entries have data, or a reason why not."""
+    """Load the global context, and wait until each entry has data or a reason for their absence."""
     gvr = hosts.entry_resource()
     if gvr is None:
         return

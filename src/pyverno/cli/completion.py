@@ -49,7 +49,7 @@ def completion_script(shell: str, root: click.Command) -> str:
         return _POWERSHELL
     if shell not in _CLASSES:
         raise UsageError(f'invalid argument "{shell}" for "pyverno completion"')
-    # the bash class would run bash to look at its version
+    # click's class for bash would run bash to read its version
     return ShellComplete.source(_CLASSES[shell](root, {}, "pyverno", _VARIABLE))
 
 

@@ -74,7 +74,7 @@ def _evaluate(text: str, data: JSON) -> JSON:
     try:
         return expression.evaluate(data, Runtime(System()))
     except EvaluationError as error:
-        # the reader supplied the values
+        # the values come from the user's input
         _, is_unknown, name = error.detailed.partition("unknown function: ")
         hint = did_you_mean(name, tuple(FUNCTIONS)) if is_unknown else ""
         raise UsageError(f"error evaluating JMESPath expression: {error.detailed}{hint}") from error

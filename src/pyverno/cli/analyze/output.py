@@ -53,7 +53,7 @@ def _finding_lines(finding: Finding, workspace: Workspace, *, quiet: bool) -> It
 
 
 def _witness_lines(witness: Witness, workspace: Workspace) -> Iterator[str]:
-    """Yield an object without what an API server fills in, and what rules changed of it or wrote after it."""
+    """Yield an object without the fields of an API server, and the changes and objects that rules made of it."""
     results = ", ".join(f"{rule}: {status}" for rule, status in witness.results)
     yield f"  {witness.text}" + (f" ({results})" if results else "")
     yield from _indent(dump_yaml(bare(workspace.population.admit, witness.resource)))
@@ -93,7 +93,7 @@ def list_checks() -> Iterator[str]:
 
 
 def describe_check(word: str) -> str:
-    """Return the documentation of a check; raises UsageError where there is none of that code or name."""
+    """Return the documentation of a check; raises UsageError for an unknown code or name."""
     check = find_check(word)
     if check is None:
         names = tuple(name for each in CHECKS for name in (each.code, each.name))

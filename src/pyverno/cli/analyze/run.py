@@ -93,7 +93,7 @@ def _check_options(options: AnalyzeOptions) -> None:
 
 
 def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoError]]:
-    """Return the policies with the objects to judge, and what is wrong with documents that are left out."""
+    """Return the policies with the objects to judge, and the errors of documents that are left out."""
     loaded = load_policy_documents(options.policies)
     compilation = compile_documents(loaded.documents)
     if not compilation.policies and not loaded.errors and not compilation.errors:

@@ -1,3 +1,3 @@
-"""`pyverno apply`: its flags, what it loads, how it judges, and what it prints."""
+"""`pyverno apply`: flags, inputs, reviews and output."""
 
 from __future__ import annotations

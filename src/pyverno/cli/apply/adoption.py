@@ -35,13 +35,13 @@ _SEVERITIES: Final = ("info", "low", "medium", "high", "critical")
 _POLICY: Final = PolicyInfo("ClusterPolicy", "kyverno.io/v1", "pyverno", Family.RULES, source="pyverno")
 _SHOWN: Final = 20
 MOST_CUTS: Final = 100
-"""How often a rule is evaluated again to look for failures beyond those that are suppressed in one object."""
+"""The number of evaluations of a rule that look for failures beyond the suppressed ones of one object."""
 
 Path = tuple[str | int, ...]
 
 
 def own_result(rule: str, status: Status, message: str, path: Path = ()) -> RuleResult:
-    """Return a result of pyverno itself about a field of a resource, as one of policy `pyverno`."""
+    """Return a result of pyverno itself for a field of a resource, under the policy name `pyverno`."""
     info = RuleInfo(_POLICY, rule, RuleType.VALIDATION)
     written = "".join(f"/{step}" for step in path) + "/"
     return RuleResult(info, FailureAction.AUDIT, status, message, PatternDetail(written))
@@ -118,7 +118,7 @@ class Adoption:
     def _holding(
         self, found: Sequence[Suppression], result: RuleResult, path: Path, used: set[tuple[int, str]]
     ) -> Suppression | None:
-        """Return the suppression that accepts a failure; all that fit count as used."""
+        """Return the suppression that accepts a failure; every matching one counts as used."""
         fitting = [(at, name) for at, each in enumerate(found) if (name := each.name_for(result.rule, path))]
         used.update(fitting)
         return next((found[at] for at, _ in fitting if self._holds(found[at])), None)
@@ -131,17 +131,17 @@ class Adoption:
         found: Sequence[Suppression],
         used: set[tuple[int, str]],
     ) -> tuple[RuleResult, Path] | None:
-        """Return the failure of a rule outside what is suppressed, with its field; None without any.
+        """Return the failure of a rule outside suppressed parts, with its field; None without one.
 
         A rule reports its first failure only, so the rule is evaluated again without the suppressed parts, at most
-        `MOST_CUTS` times: what is left then counts as a failure.
+        `MOST_CUTS` times: a further failure counts.
         """
         cuts: set[Path] = set()
         holding = self._holding(found, result, path, used)
         while holding is not None:
             cut = _cut(path, holding.path)
             if cut in cuts:
-                return None  # what is missing now is what was suppressed
+                return None  # the suppressed part is missing now, and nothing else
             if len(cuts) >= MOST_CUTS:
                 break
             cuts.add(cut)
@@ -187,7 +187,7 @@ class Adoption:
         if result.status is not Status.FAIL:
             return result
         severity = result.rule.policy.annotations.get("policies.kyverno.io/severity", "")
-        # a policy without severity fails: nothing shows that it matters little
+        # a failure of a policy without severity always counts
         is_low = severity in _SEVERITIES and _SEVERITIES.index(severity) < self._least
         return result._replace(status=Status.WARN) if is_low else result
 
@@ -202,7 +202,7 @@ class Adoption:
 
         `is_partial` is set when not all resources were judged.
         """
-        sys.stdout.flush()  # the notes are below the results
+        sys.stdout.flush()  # notes come after the results
         if self._suppressed:
             report_note(f"{_count(self._suppressed, 'failure')} suppressed in manifests")
         baseline = self._baseline
@@ -238,7 +238,7 @@ def _is_same(each: RuleResult, result: RuleResult) -> bool:
 
 
 def _cut(path: Path, suppressed: Path) -> Path:
-    """Return what is left out to look for other failures: what is suppressed, or the list element around a field."""
+    """Return the suppressed part, or the list element around a field, to search for failures outside it."""
     at = next((at for at in range(len(suppressed), 0, -1) if isinstance(path[at - 1], int)), 0)
     return path[:at] if at else suppressed
 
@@ -263,7 +263,7 @@ def without(value: JSON, cuts: Collection[Path]) -> JSON:
 
 
 def original(path: Path, cuts: Collection[Path]) -> Path:
-    """Return where something is in a value, by its path in the value without some list elements.
+    """Return the path in a value for a path in the same value without some list elements.
 
     >>> original(("a", 0, "x"), [("a", 0), ("a", 1)])
     ('a', 2, 'x')

@@ -1,4 +1,4 @@
-"""`pyverno apply --cluster`: the objects of a live cluster, and what the cluster knows for their reviews.
+"""`pyverno apply --cluster`: the objects of a live cluster, and the data that their reviews read.
 
 Objects of every kind that the policies match are listed; ConfigMaps, API calls, the global context, parameters and
 namespaces are read from the cluster when a rule needs them. Nothing is written.
@@ -180,7 +180,7 @@ async def _read_all(client: Client, kinds: KindTable, gvr: GVR, live: _Live, *, 
     try:
         found = await client.list(gvr)
     except StatusError as error:
-        # without them results could be wrong: the error is printed, and the run fails
+        # missing kinds could make results wrong: print the error and fail
         live.problems.append(UsageError(f"{gvr.resource} cannot be listed: {error.message}"))
         return
     into([with_type(item, info) for item in found["items"]])

@@ -1,7 +1,7 @@
 """Changed and generated objects of `pyverno apply`, written to one file or into a folder.
 
-A file that is named (.yaml or .yml) starts empty and takes everything; in a folder each object is appended to the file
-of its name. Names come from resources and policies, so they are never trusted as paths.
+A named file (.yaml or .yml) starts empty and receives all objects; in a folder each object is appended to the file of
+its name. Names come from resources and policies, so they are never trusted as paths.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ObjectFiles:
 
     @staticmethod
     def _write(path: Path, text: str, how: int) -> None:
-        # a link must not lead the objects elsewhere; they may be Secrets, so that only their owner may read them
+        # never write through a link; objects may be Secrets, so only the user may read the files
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | _NO_LINKS | how, _FILE_MODE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             found = os.fstat(descriptor)

@@ -26,7 +26,7 @@ _DELETING_KINDS = CLEANUP_KINDS | DELETING_KINDS
 
 @dataclass(frozen=True, slots=True)
 class JudgedResource:
-    """One resource with the results of its review; `manifest` went in, `resource` is what mutate rules left of it."""
+    """One resource with the results of its review: `manifest` before, `resource` after mutation."""
 
     document: Document
     manifest: JSONObject
@@ -35,7 +35,7 @@ class JudgedResource:
     problem: str = ""
     payload_kind: str = ""
     blamed: Mapping[tuple[str, str], tuple[str | int, ...]] | None = None
-    """Fields that are at fault, by policy and rule, where the first failure of the rule is not the one that counts."""
+    """Fields at fault by policy and rule, for rules whose first failure is accepted."""
 
     @property
     def ref(self) -> ResourceRef:
@@ -122,7 +122,7 @@ def _review_by_workers(inputs: Inputs, workers: int) -> Iterator[_Reviewed]:
     size = max(1, min(_CHUNK, -(-total // workers)))
     chunks = [(first, min(first + size, total)) for first in range(0, total, size)]
     context = get_context("spawn")
-    # the documents as written carry their whole text, which only the locations of findings need
+    # documents carry their whole text, which only the locations of findings need
     needed = replace(inputs, resources=[], errors=[], warnings=[])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(needed,)) as pool:
         for reviewed in pool.map(_judge_chunk, chunks):

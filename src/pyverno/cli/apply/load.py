@@ -1,4 +1,4 @@
-"""Everything that `pyverno apply` reads, and the session over it.
+"""The inputs of `pyverno apply`, and the session over them.
 
 `Inputs` are plain data, so that worker processes can open the same session. A bad input is one error; the others are
 still read.
@@ -126,7 +126,7 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
 
 
 def check_not_empty(inputs: Inputs, rules: int) -> None:
-    """Add an error when there is nothing to judge, or nothing to judge it by, and no other error explains it."""
+    """Add an error for a run without resources or without rules, unless another error explains it."""
     if inputs.errors:
         return
     if not rules:

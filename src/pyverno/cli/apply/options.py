@@ -97,7 +97,7 @@ class ApplyOptions:
 
     @property
     def is_verbose(self) -> bool:
-        """Return whether text output also shows what passed or was skipped."""
+        """Return whether text output also shows passed and skipped results."""
         return self.verbosity.lstrip("-0") != "" and not self.verbosity.startswith("-")
 
     @property
@@ -146,7 +146,7 @@ def _adoption_conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
         (options.workers > 1, "--workers"),
         (options.cluster, "--cluster"),
     ):
-        # the baseline would lose what is not judged; other processes and clusters have no files
+        # the baseline would lose failures that are not judged; other processes and clusters have no files
         yield bool(options.changed_since) and is_given, f"--changed-since and {other} cannot be used together"
     for is_given, other in (
         (options.cluster, "--cluster"),

@@ -179,7 +179,7 @@ class Output:
         if self._has_objects and not self._options.is_machine_output:
             self._log.write("\n")
         if self._options.is_verbose or summary.failed or summary.warned or summary.erred:
-            from pyverno.cli.apply.text import print_text  # a run without findings has no use for it
+            from pyverno.cli.apply.text import print_text  # only a run with findings needs it
 
             style = style_for(self._log, remove_color=self._options.remove_color)
             print_text(self._options, judged, self._session, self._log, style)

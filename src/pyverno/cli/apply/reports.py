@@ -61,7 +61,7 @@ def print_findings(
 ) -> None:
     """Print every result with its locations, and the problems of the run, in the selected format.
 
-    SARIF, the format of code scanning, also has what lints found in the policies.
+    SARIF, the format of code scanning, also has the lints' findings in the policies.
     """
     found: Iterable[Finding] = findings_of(judged, session, audit_warn=options.audit_warn)
     if lints and options.format == "sarif":

@@ -109,7 +109,7 @@ def _is_manifest(document: Document) -> bool:
 
 
 def _lint(options: ApplyOptions, inputs: Inputs, session: Session) -> Sequence[Diagnostic]:
-    """Return what `pyverno lint` finds in the policies."""
+    """Return the findings of `pyverno lint` in the policies."""
     if options.no_lint or options.is_kyverno:
         return ()
     from pyverno.compiler.lints.run import lint_documents  # `--no-lint` does without
@@ -122,7 +122,7 @@ _MARKERS = ("pyverno:", "pyverno.io/ignore")
 
 
 def _open_adoption(options: ApplyOptions, inputs: Inputs, session: Session) -> Adoption | None:
-    """Return what accepts failures, None for a run that accepts none."""
+    """Return the record of accepted failures, None for a run that accepts none."""
     if options.is_kyverno:
         return None
     may_suppress = not options.no_suppressions and (
@@ -141,7 +141,7 @@ def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
 
     changes = changes_since(options.changed_since)
     cli_files = (options.values_file, options.user_info, options.context_file, *options.crd_paths)
-    # whole files: an exception that went is in none of today's documents
+    # compare whole files: a deleted exception is in none of today's documents
     rules = {each.file for each in (*inputs.policies, *inputs.exceptions)}
     if any(changes.names(each) for each in (*rules, *cli_files) if each):
         report_note(f"policies changed since `{options.changed_since}`: all resources are judged")
@@ -159,7 +159,7 @@ _SHOWN = 5
 
 
 def _report_skipped(options: ApplyOptions, skipped: Sequence[Skipped]) -> None:
-    """Write how many files of folders are no manifests, which ones, and how to judge charts."""
+    """Write a note with the number and names of files that are no manifests, and the flags for charts."""
     if not skipped:
         return
     listed = ", ".join(f"{each.path} ({each.reason})" for each in skipped[:_SHOWN])

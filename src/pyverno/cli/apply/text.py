@@ -1,4 +1,4 @@
-"""Results of `pyverno apply` for people: what needs attention with its places, and with `-v` everything else."""
+"""Results of `pyverno apply` as text: findings that need attention with their locations, and with `-v` all others."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def findings_of(judged: Iterable[JudgedResource], session: Session, *, audit_war
 def print_text(
     options: ApplyOptions, judged: Sequence[JudgedResource], session: Session, stream: TextIO, style: Style
 ) -> None:
-    """Print what needs attention, with -v all results."""
+    """Print the findings that need attention, with -v all results."""
     shown_of = judged if options.is_verbose else map(_unhappy, judged)
     found = findings_of(shown_of, session, audit_warn=options.audit_warn)
     shown = (each for each in found if options.is_verbose or each.is_problem)

@@ -1,4 +1,4 @@
-"""Where the configuration file of a run is. This module must never read it, nor import more than `os`."""
+"""The path of a run's configuration file. This module must never read it, nor import more than `os`."""
 
 from __future__ import annotations
 

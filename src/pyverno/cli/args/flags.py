@@ -148,7 +148,7 @@ def number(
 
 
 def duration(*names: str, help: str, default: str, key: str = "") -> Flag:
-    """Return a flag with a duration in Go's form (`1h30m`), which the program has in nanoseconds."""
+    """Return a flag with a duration in Go's form (`1h30m`); its value is in nanoseconds."""
     return Flag(names, "duration", help, default, "DURATION", key=key)
 
 

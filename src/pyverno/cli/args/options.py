@@ -40,7 +40,7 @@ class Command(click.Command):
             raise
 
     def _check_argument_count(self, ctx: click.Context, words: Sequence[str]) -> None:
-        """Raise UsageError, in cobra's words, if a command that takes a fixed number of arguments gets another."""
+        """Raise UsageError, with cobra's text, if a command gets another number of arguments than it takes."""
         arguments = [each for each in self.params if isinstance(each, click.Argument)]
         if not arguments or any(each.nargs != 1 or not each.required for each in arguments):
             return
@@ -140,7 +140,7 @@ def _type(flag: Flag) -> click.ParamType:  # type: ignore[type-arg]  # generic i
 
 
 def _metavar(flag: Flag) -> str | None:
-    # no value at all is one of the choices, but none to show
+    # the empty value is a choice that the help does not show
     return f"[{'|'.join(flag.choices)}]" if flag.choices and not flag.metavar else flag.metavar
 
 
@@ -182,7 +182,7 @@ class _Range(click.IntRange):
 
 
 class _Choice(click.Choice):  # type: ignore[type-arg]  # generic in the stubs of click only
-    """One of the words of a flag, or the text of its default; the error has what was probably meant."""
+    """One of the words of a flag, or the text of its default; the error has a suggestion."""
 
     def __init__(self, flag: Flag) -> None:
         super().__init__(list(dict.fromkeys((*flag.choices, flag.default))))

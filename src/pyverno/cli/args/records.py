@@ -65,7 +65,7 @@ def number(name: str, help: str, *, default: _Number, metavar: str | None = None
 
 
 def seconds(name: str, help: str, *, default: str, has_effect: bool = True) -> float:
-    """Return the field of a flag that holds a duration in Go's form (`1h30m`), which the program has in seconds."""
+    """Return the field of a flag with a duration in Go's form (`1h30m`); its value is in seconds."""
     return cast("float", _field(Flag((name,), "duration", help, default, has_effect=has_effect)))
 
 
@@ -113,7 +113,7 @@ def environment_of(record: type) -> Mapping[str, str]:
 
 
 def ineffective(flags: object) -> tuple[str, ...]:
-    """Return the flags that were given a value of their own and have no effect."""
+    """Return the flags without effect that the command line sets."""
     return tuple(
         flag.names[0]
         for group, kind, inner in _groups(type(flags))

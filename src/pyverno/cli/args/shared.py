@@ -20,6 +20,6 @@ CLUSTER = (
 
 
 def output_format(*choices: str, help: str = "") -> Flag:
-    """Return the flag `-o` of a command that prints in one of some formats; the first one is the default."""
+    """Return the flag `-o` of a command with several formats; the first one is the default."""
     text = help or f"Format: {', '.join(choices)}."
     return value("-o", "--output", help=text, default=choices[0], choices=choices, metavar="FORMAT", key="form")

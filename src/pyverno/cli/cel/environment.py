@@ -155,7 +155,7 @@ def named_environment(
 
 
 def expected_type(text: str, environment: Environment) -> Type:
-    """Return the type that a text such as `bool`, `list(string)` or `Object` names; raises UsageError for none."""
+    """Return the type that a text such as `bool`, `list(string)` or `Object` names; raises UsageError otherwise."""
     try:
         return _declare(parse_type(text), environment)
     except (ValueError, IndexError, RecursionError):
@@ -194,7 +194,7 @@ def typed_by_kind(environment: Environment, kind: str, crd_files: Sequence[str],
 
 
 def custom_definitions(files: Sequence[str]) -> tuple[list[JSONObject], list[PyvernoError]]:
-    """Return the CustomResourceDefinitions of the files of --crd, and what is wrong with the files.
+    """Return the CustomResourceDefinitions of the files of --crd, and the errors of the files.
 
     Raises UsageError when files that can be read hold none.
     """

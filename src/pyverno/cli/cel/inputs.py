@@ -1,6 +1,6 @@
 """The inputs of `pyverno cel`: expressions, documents and variables, read from arguments, files and stdin.
 
-Documents become the variables that policies have: an object, its predecessor, the request about them.
+Documents become the variables of policies: the object, the old object, and the request.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _admission(given: Mapping[str, JSON], *, is_kyverno: bool) -> dict[str, JSON
     from pyverno.kube.resource import Resource
     from pyverno.policy.kinds import KNOWN_KINDS
 
-    # what a policy has when it has no variables, and no exception applies to the request
+    # the values of a policy without variables and exceptions
     known: dict[str, JSON] = {"variables": {}, "exceptions": {"allowedImages": [], "allowedValues": []}}
     if "object" not in given and "oldObject" not in given:
         return known

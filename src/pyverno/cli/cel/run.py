@@ -1,7 +1,6 @@
 """Run one expression for `pyverno cel eval`: its value, its cost, and the values of its sub-expressions.
 
-There is no cluster and no network. Clock and randomness answer the second run, which traces, as they answered the
-first.
+There is no cluster and no network. The second run, which traces, gets the same times and random values as the first.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ def run(
         try:
             rows, hidden = _rows(program, program.trace(bindings, Runtime(host, Budget(deadline=deadline))))
         except PyvernoError as problem:
-            # limits and calls to the host end a trace as they end the evaluation
+            # a limit or a failed call of the host ends the trace, as it ends the evaluation
             error = error or str(problem)
         except RecursionError:
             raise EvaluationError("the expression is nested too deeply to be traced") from None

@@ -127,7 +127,7 @@ class Printer:
         if isinstance(value, (str, bytes)):
             value = value[: room + 1]
         shown = self._scalar(value)
-        # a type without a text form is no text
+        # the type has no text form
         return shown if isinstance(shown, str) and shown == f"<{type_name(value)}>" else _format_json(shown)
 
 

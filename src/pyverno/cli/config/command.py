@@ -1,4 +1,4 @@
-"""`pyverno config show`: the settings of a run and where each comes from."""
+"""`pyverno config show`: the settings of a run with their file and line."""
 
 from __future__ import annotations
 

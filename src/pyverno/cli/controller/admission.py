@@ -70,7 +70,7 @@ def assembled(
     metrics: Metrics,
     peers: Peers | None = None,
 ) -> tuple[AdmissionController, list[Service]]:
-    """Return a controller and what is served beside it, except metrics; `peers` are the other processes."""
+    """Return a controller and the services beside it, except metrics; `peers` are the other processes."""
     given = flags.logs
     observers: list[Observer] = [metrics, AnswerLog()]
     if given.dumps_payload or given.dumps_patches:
@@ -89,7 +89,7 @@ def assembled(
 
 
 def _recorder(flags: AdmissionFlags) -> Observer:
-    """Return what writes requests to files; raises UsageError for a folder or limits that cannot be used."""
+    """Return the recorder of requests; raises UsageError for an unusable folder or limit."""
     from pyverno.telemetry.recording import Recorder, RecordingFiles  # few controllers record
     from pyverno.telemetry.redaction import Redaction, parse_field
 

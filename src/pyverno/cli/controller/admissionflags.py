@@ -158,7 +158,7 @@ class CertificateFlags:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionLogFlags(LogFlags):
-    """The log, and what of requests it shows."""
+    """The log, and the parts of requests in it."""
 
     dumps_payload: bool = switch("--dumpPayload", "Log complete requests and responses, without the data of Secrets.")
     dumps_patches: bool = switch(

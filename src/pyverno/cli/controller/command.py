@@ -1,6 +1,6 @@
 """`pyverno controller`: the controllers as processes, as a Deployment runs them.
 
-Each controller has a module of flags and a module of work; `services.py` is what their processes share.
+Each controller has a module of flags and a module of work; `services.py` has the parts that all processes share.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class ImageFlags:
 
 @dataclass(frozen=True, slots=True)
 class CachedImageFlags(ImageFlags):
-    """Image verification of a controller that caches what it verified, and may follow its trusted root."""
+    """Image verification of a controller with a cache of verifications, which may follow its trusted root."""
 
     caches: bool = switch("--imageVerifyCacheEnabled", "Cache verified images.", default=True)
     max_cached: int = number("--imageVerifyCacheMaxSize", "Number of entries in this cache.", default=1000)
@@ -81,7 +81,7 @@ def registry_flags(flags: ImageFlags, namespace: str) -> RegistryFlags:
 
 
 def _repository(flags: CachedImageFlags) -> TufRepository:
-    """Return the repository to follow; raises UsageError where it cannot prove anything."""
+    """Return the repository to follow; raises UsageError for one that cannot prove its metadata."""
     if flags.trusted_root:
         raise UsageError("--trustedRoot and --enableTuf exclude each other: choose one source of the trusted root")
     if find_spec("tuf") is None:

@@ -26,7 +26,7 @@ __all__ = ["main"]
 
 
 def main(words: list[str]) -> int:
-    """Run until the parent process stops this one or is gone; returns the exit code."""
+    """Run until the parent process stops this one or ends; returns the exit code."""
     return guarded(lambda: _run(socket.socket(fileno=int(words[0]))))
 
 

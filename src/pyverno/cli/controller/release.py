@@ -33,7 +33,7 @@ class ReleaseFlags:
 
 
 def run_release(flags: ReleaseFlags) -> None:
-    """Print what was stopped; raises HostError when replicas are left after the timeout."""
+    """Print the stopped controllers; raises HostError when replicas are left after the timeout."""
     from pyverno.cluster.access import in_cluster, load_kubeconfig
     from pyverno.cluster.client import Client
     from pyverno.controllers.webhooks.release import purge, release

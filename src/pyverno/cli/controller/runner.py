@@ -29,7 +29,7 @@ class RunningController(Protocol):
     """A controller that a process runs."""
 
     def problem(self) -> str:
-        """Return why the controller cannot work, "" when it can."""
+        """Return the reason why the controller cannot work, "" if it can."""
         ...
 
     async def run(self, stop: asyncio.Event) -> None:

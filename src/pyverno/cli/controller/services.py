@@ -223,7 +223,7 @@ def metrics_tls(flags: ProcessFlags, access: Access, environment: Mapping[str, s
 
 
 def profiling_services(flags: ProcessFlags, number: int) -> Iterator[Service]:
-    """Yield what serves profiles of the process with this number, from 1."""
+    """Yield the server of profiles for the process with this number, from 1."""
     given = flags.profiling
     if given.enabled:
         yield ProfilingPort(given.address, given.port + number - 1)
@@ -254,7 +254,7 @@ def key_algorithm(name: str, given: str) -> str:
 def _host_settings(
     flags: ProcessFlags, environment: Mapping[str, str], images: ImageFlags | None = None
 ) -> HostSettings:
-    """Return the limits of what rules read from services, registries and the global context."""
+    """Return the limits of reads from services, registries and the global context."""
     given = flags.calls
     return HostSettings(
         egress=EgressSettings(
@@ -284,7 +284,7 @@ def _identity_of(environment: Mapping[str, str]) -> str:
 
 
 def tracing_services(flags: ProcessFlags, access: Access, name: str) -> Iterator[Tracing]:
-    """Yield what sends traces of a service with this name, if there are to be any."""
+    """Yield the exporter of traces for a service of this name, if tracing is on."""
     if flags.tracing.enabled:
         from pyverno.telemetry.otlp import Tracing  # an extra of this package, and half a second to load
 

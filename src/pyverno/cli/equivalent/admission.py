@@ -28,7 +28,7 @@ _ROUNDS: Final = 10
 _STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
 _UNKNOWN: Final = re.compile(r'unknown field "([^"]+)"')
 _ALWAYS: Final = frozenset({"apiVersion", "image", "restartPolicy", "schedule", "selector", "port", "containerPort"})
-"""Required fields: removing them would be the next error."""
+"""Required fields, whose removal would be the next error."""
 
 _QUOTED: Final = re.compile(r'"([^"]+)"')
 _CONTAINER: Final[JSONObject] = {"name": "c", "image": "nginx:1.25"}
@@ -66,7 +66,7 @@ _NEEDED: Final[Mapping[str, JSON]] = {
     "protocol": "TCP",
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"},
 }
-"""What fills a required field of a name; others become the text `a`."""
+"""Values of required fields by name; all others become the text `a`."""
 
 _NEEDED_BY_KIND: Final[Mapping[tuple[str, str], JSON]] = {
     ("ReplicationController", "selector"): {"app": "a"},
@@ -76,16 +76,16 @@ _NEEDED_BY_KIND: Final[Mapping[tuple[str, str], JSON]] = {
 _NEEDED_BELOW: Final[Mapping[str, JSONObject]] = {
     "Ingress": {"defaultBackend": {"service": {"name": "a", "port": {"number": 80}}}}
 }
-"""What the spec of a kind needs when the whole of it is refused."""
+"""Values for a spec that is refused as a whole, by kind."""
 
 _REPORTED: Final[Mapping[str, str]] = {"spec.resources[storage]": "spec.resources.requests[storage]"}
-"""Fields of errors that name another place than the one that is wrong."""
+"""Fields in errors that stand for another field, which is at fault."""
 
 
 def admission_of(
     kube_version: str, definitions: Iterable[JSONObject] = ()
 ) -> Callable[[JSONObject], JSONObject | None]:
-    """Return what decodes, completes and validates an object as an API server of this version does.
+    """Return a function that decodes, completes and validates an object as an API server of this version does.
 
     `definitions` are the CustomResourceDefinitions that the server has.
 
@@ -205,7 +205,7 @@ def _mend(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         elif name == "name":
             _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
-            # another one for another object, so that each of them comes up
+            # chosen by the object, so that each variant comes up
             chosen = supported[crc32(encode(body).encode()) % len(supported)]
             _set(changed, steps, [chosen] if isinstance(_at(changed, steps), list) else chosen)
         elif steps == ["spec", "selector"] and body.get("kind") == "ReplicationController":

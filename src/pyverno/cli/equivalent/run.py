@@ -1,4 +1,4 @@
-"""The work of `pyverno equivalent`: compile both sides, search, print a difference or what was tried."""
+"""The work of `pyverno equivalent`: compile both sides, search, print a difference or the record of the search."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _Side:
 
 
 def run_equivalent(options: EquivalentOptions) -> int:
-    """Run the command and return its exit code; raises UsageError for what cannot be read."""
+    """Run the command and return its exit code; raises UsageError for unreadable input."""
     try:
         first, second = _side(options.old), _side(options.new)
         if options.check:
@@ -170,7 +170,7 @@ def _record(
     comparison: Comparison,
     branches: Sequence[BranchCoverage],
 ) -> JSONObject:
-    """Return what was tried, so that it can be repeated and checked."""
+    """Return the record of the comparison, so that it can be repeated and checked."""
     old, new = (
         {"source": side.source, "sha256": side.digest, "verdicts": _sort(verdicts), "branches": own.to_json()}
         for side, verdicts, own in zip((first, second), (comparison.first, comparison.second), branches, strict=True)
@@ -282,7 +282,7 @@ def _difference(found: Counterexample, first: _Side, second: _Side) -> str:
 
 
 def _explain(side: _Side, case: Case) -> Iterator[str]:
-    """Explain the decision of one side: the traces of its rules, or why no rule matches the request."""
+    """Explain the decision of one side: the traces of its rules, or the reason why no rule matches the request."""
     traces = side.engine.explain(case.request()).rules
     chosen = [trace for trace in traces if trace.results] or list(traces[:_MOST_RULES])
     for trace in chosen:

@@ -1,1 +1,1 @@
-"""`pyverno explain`: why each rule has its result for a resource, and what would have to change."""
+"""`pyverno explain`: the reasons of each rule's result for a resource, and the smallest change that would turn it."""

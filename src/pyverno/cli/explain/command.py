@@ -24,7 +24,7 @@ _SHARED = (
     "exceptions_within_policies",
     "crd_paths",
 )
-"""Flags that mean what they mean for `apply`."""
+"""Flags with the same meaning as for `apply`."""
 
 _HELP = """Explain the result of each rule for a resource.
 

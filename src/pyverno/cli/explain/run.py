@@ -104,7 +104,7 @@ class _Run:
             sys.stdout.write("  no rule matches (--all shows why)\n")
 
     def finish(self, problems: Sequence[PyvernoError]) -> None:
-        """Print what was collected for a machine, with the inputs that could not be used."""
+        """Print the collected explanations as one document, with the errors of inputs."""
         found = {"explanations": self._found, "errors": [each.to_json() for each in problems_of(problems)]}
         if self._options.output == "json":
             sys.stdout.write(encode_indent(found) + "\n")

@@ -109,7 +109,7 @@ def _save(path: Path, text: str) -> None:
 
 
 def _comments(text: str) -> Counter[str]:
-    """Return what may be comments; a `#` inside a text counts too, which matters only if the text was lost."""
+    """Return possible comments; a `#` inside a text counts too, which matters only if the text is lost."""
     return Counter(found[1].strip() for line in text.splitlines() if (found := _COMMENT.search(line)))
 
 

@@ -1,6 +1,6 @@
 """Rewrite policies to the current schema: deprecated fields become their successors.
 
-Every step takes a document and returns a new one with its notes. Nothing here may change what a policy means.
+Every step takes a document and returns a new one with its notes. No step may change the meaning of a policy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rewrite test suites to the current schema, and join rows that differ only in their resources.
 
-No rewrite changes what a test checks.
+No rewrite changes the checks of a test.
 """
 
 from __future__ import annotations

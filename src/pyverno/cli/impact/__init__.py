@@ -1,3 +1,3 @@
-"""`pyverno impact`: what a change of policies would do to objects, or to recorded requests."""
+"""`pyverno impact`: the effect of a change of policies on objects or on recorded requests."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference: its category, the policy, the object with its namespace and owner, and what comes of it."""
+    """One difference: its category, the policy, the object with its namespace and owner, and the outcome."""
 
     category: Category
     policy: str
@@ -71,7 +71,7 @@ def owner_of(body: JSON, label: str) -> str:
 
 
 def differences(before: Review, after: Review, *, owner_label: str) -> Iterator[Change]:
-    """Yield what the second set of policies does to the request of both reviews that the first one does not."""
+    """Yield the effects of the second set of policies on the request that the first set does not have."""
     subject = before.request.subject
     ref, owner = ResourceRef.of(subject), owner_of(subject, owner_label)
     for category, policy, detail in (
@@ -101,7 +101,7 @@ def _decisions(before: Review, after: Review) -> Iterator[_Found]:
 def _bad(category: Category, review: Review, other: Review) -> list[_Found]:
     """Return the policies whose rules fail in one review, and not in the other, with the first message of each.
 
-    Where the decision differs, a rule that audits in one review and enforces in the other is one of them.
+    If the decision differs, this includes rules that audit in one review and enforce in the other.
     """
     with_action = category in (Category.REFUSED, Category.ALLOWED)
     known = {_name(result, with_action=with_action) for result in other.results if result.status in _BAD}
@@ -118,7 +118,7 @@ def _name(result: RuleResult, *, with_action: bool) -> tuple[str, ...]:
 
 
 def _changes(before: Review, after: Review) -> Iterator[_Found]:
-    """Yield the policies that changed the object in one review only, where both let it in and leave it different."""
+    """Yield the policies that changed the object in one review only, if both allow it and leave different objects."""
     if not (before.decision.allowed and after.decision.allowed) or equal(before.resource, after.resource):
         return
     first, second = _objects_after_policies(before), _objects_after_policies(after)

@@ -37,7 +37,7 @@ _ENDINGS: Final = (".json", ".jsonl", ".log")
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Requests, how many events hold none, and how many requests were recorded without their confidential values."""
+    """Requests, the number of events without one, and the number of requests recorded without confidential values."""
 
     requests: tuple[Request, ...]
     skipped: int
@@ -50,7 +50,7 @@ class Recording:
 
 
 def read_recordings(sources: Sequence[str]) -> Recording:
-    """Read files, and folders of them; raises UsageError for what cannot be read."""
+    """Read files, and folders of them; raises UsageError for unreadable ones."""
     plain: list[Request] = []
     recorded: list[_Record] = []
     skipped = 0
@@ -70,7 +70,7 @@ def read_recordings(sources: Sequence[str]) -> Recording:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A request as one webhook received it, and when."""
+    """A request as one webhook received it, with the time."""
 
     request: Request
     moment: datetime
@@ -92,13 +92,13 @@ def _bodies(request: Request) -> tuple[JSON, JSON]:
 
 
 def _read_recorded(document: JSONObject) -> JSONObject:
-    """Return what the admission controller knew of a request beside the AdmissionReview."""
+    """Return the data of the admission controller that a record holds beside the AdmissionReview."""
     recorded = document.get("recorded")
     return recorded if isinstance(recorded, dict) else {}
 
 
 def _moment(recorded: JSONObject, path: Path) -> tuple[datetime, str]:
-    """Return when a record was made, and by which webhook; raises UsageError for another text than a time."""
+    """Return the time and the webhook of a record; raises UsageError for an invalid time."""
     try:
         return datetime.fromisoformat(str(recorded.get("time"))), str(recorded.get("webhook", ""))
     except ValueError:
@@ -108,7 +108,7 @@ def _moment(recorded: JSONObject, path: Path) -> tuple[datetime, str]:
 def _writes(records: Sequence[_Record]) -> Iterator[_Record]:
     """Yield one record for each write: that of the webhook that received it first, so that mutations are not in it.
 
-    Writes that look the same within the timeout of a webhook are as many as the records of the webhook with most.
+    Equal writes within the timeout of a webhook count as often as the webhook with most records of them.
     """
     groups: dict[tuple[object, ...], list[_Record]] = {}
     closed: list[list[_Record]] = []

@@ -104,7 +104,7 @@ def _judge(
     inputs: Inputs,
     recording: Recording,
 ) -> tuple[Counts, list[Change]]:
-    """Judge every request by both sides; returns how many there were, and what differs."""
+    """Judge every request by both sides; returns the number of requests, and the differences."""
     old, new = (
         replace(session.with_policies(side), exceptions=(*session.exceptions, *side.exceptions)) for side in sides
     )
@@ -121,6 +121,6 @@ def _judge(
 
 
 def _reviews(old: Session, new: Session, request: Request) -> Iterator[tuple[Review, Review]]:
-    """Yield what both sides answer in each phase."""
+    """Yield the reviews of both sides in each phase."""
     for phases in (ADMISSION, DELETING) if request.operation is not Operation.DELETE else (ADMISSION,):
         yield old.answer(request, phases), new.answer(request, phases)

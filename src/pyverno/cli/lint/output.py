@@ -73,7 +73,7 @@ def _text_lines(found: Sequence[Diagnostic], *, quiet: bool) -> Iterator[str]:
 
 
 def _source_lines(each: Diagnostic) -> Iterator[str]:
-    """Yield the line of a finding and a mark below its column; what is too wide is left out."""
+    """Yield the line of a finding and a mark below its column; the ends of long lines are left out."""
     column = each.location.column
     line = each.document.line_text(each.location.line) if each.document is not None else None
     if line is not None and len(line) <= _WIDEST:

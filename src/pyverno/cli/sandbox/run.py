@@ -105,7 +105,7 @@ async def _with_registry(starting: AbstractAsyncContextManager[_Cluster]) -> Asy
 
 @asynccontextmanager
 async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> AsyncIterator[_Cluster]:
-    # imported here: a sandbox alone needs none of it, and it takes as long to import as the rest
+    # imported here, because a sandbox alone does not need it, and it doubles the time of the start
     from pyverno.connector import Connector
     from pyverno.controllers.admission.controller import AdmissionSettings
     from pyverno.controllers.state.hosts import HostSettings
@@ -118,8 +118,8 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
         LogSettings(verbosity=2 if flags["log_requests"] else 0, is_coloured=style_for(sys.stderr).is_coloured)
     )
     exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
-    alone = dataclasses.replace(settings, load=())  # what is loaded may be policies, which need their definitions
-    # without the guard of outgoing connections, which keeps controllers from addresses of their own machine
+    alone = dataclasses.replace(settings, load=())  # the loaded objects may be policies, which need their definitions
+    # without the egress guard, which blocks addresses of this machine
     hosts = HostSettings(registry_connector=Connector if flags["with_registry"] else None)
     admission = AdmissionSettings(exceptions=exceptions, hosts=hosts)
     cluster = PolicySandbox(Sandbox(alone), Observers(AnswerLog()), admission, further=CONTROLLERS)
@@ -155,7 +155,7 @@ async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[
 
 
 async def _first(*waiting: Awaitable[object]) -> None:
-    """Wait until one of these ends, and raise what it raised."""
+    """Wait until one of these ends, and raise its error."""
     tasks = [asyncio.ensure_future(each) for each in waiting]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:

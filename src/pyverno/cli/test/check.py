@@ -192,7 +192,7 @@ def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: S
     if not checked and not subject.is_target:
         vacuous = f"no rule `{row.rule}` of the policy was about it" if row.rule else "no rule was about it"
         if row.result is Outcome.SKIP and is_named(subject, row):
-            vacuous = ""  # that the rule does not select the resource is what the row expects
+            vacuous = ""  # the row expects that the rule does not select the resource
         yield Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
 
 
@@ -244,7 +244,7 @@ def _object_after(subject: Subject, policy: CompiledPolicy, result: RuleResult) 
 
 
 def missing_files(suite: Suite, rows: Iterable[Row]) -> list[PyvernoError]:
-    """Return an error for each expected file that does not exist and that nothing was compared with.
+    """Return an error for each missing file of expected objects that no row has reported.
 
     Kyverno passes over it when the resource of its row is excluded.
     """

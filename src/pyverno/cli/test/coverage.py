@@ -52,7 +52,7 @@ class CoveredBranch:
 
     @property
     def text(self) -> str:
-        """The branch as a finding: what no row reaches."""
+        """The branch as a finding that no row reaches it."""
         branch = self.branch
         what = {"rule": "the rule", "match": "the match block", "exclude": "the exclude block"}.get(branch.kind)
         written = "" if what else f" `{_shorten(branch.text)}`"
@@ -112,7 +112,7 @@ def coverage_of(
 ) -> tuple[PolicyCoverage, ...]:
     """Return the coverage of the policies of a suite whose manifests were reviewed with explanations.
 
-    `expected_results` are those that `rows` were made from; `test_file` is the name that rows are shown with.
+    `expected_results` are the source of `rows`; `test_file` is the name of the file in the output.
     """
     proving = {id(row.expected) for row in rows if row.outcome == "Pass" and not row.vacuous}
     items = {id(item.policy.info): item for item in suite.compilation.items if item.policy is not None}

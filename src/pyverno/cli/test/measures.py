@@ -43,7 +43,7 @@ class Measures:
         return found
 
     def below(self, least: int) -> tuple[str, ...]:
-        """Return a line for each measure that is below a percentage; of nothing, no percentage is reached."""
+        """Return a line for each measure below a percentage; a measure of nothing is always below."""
         found = []
         if least and self.coverage is not None and not any(each.branches for each in self.coverage):
             found.append(f"no rule was covered, so that coverage of {least}% is not reached")
@@ -151,7 +151,7 @@ def _mutation_lines(mutants: Sequence[MutantOutcome], style: Style, *, is_ascii:
 
 
 def write_report(measures: Measures, path: Path) -> None:
-    """Write the measures to a file; its ending chooses the format. Raises UsageError where that fails."""
+    """Write the measures to a file in the format of its suffix; raises UsageError if that fails."""
     forms = {".json": _json, ".md": _markdown, ".html": _html}
     try:
         path.write_text(forms[path.suffix](measures), encoding="utf-8")

@@ -1,7 +1,7 @@
 """Mutation testing of policies: every suite is run against small changes of the policies that it tests.
 
-A mutant is killed when a row fails, or proves nothing any more. One that survives is no proof of a gap: it may mean the
-same as the original for every object there is.
+A mutant is killed when a row fails, or proves nothing any more. A survivor is no proof of a gap: it may decide like the
+original for every object.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class MutantOutcome:
-    """One mutant and what became of it: `killed`, `survived`, or `invalid` when it is no valid policy.
+    """One mutant and its outcome: `killed`, `survived`, or `invalid` for an invalid policy.
 
     `diff` is that of the policy, for mutants that survived.
     """
@@ -119,7 +119,7 @@ def _judge(
 
 
 def _findings(suite: Suite, asked: Sequence[ExpectedResult]) -> frozenset[tuple[str, ...]]:
-    """Return the rows that fail and the checks that prove nothing: what a strict run reports."""
+    """Return the failing rows and the checks that prove nothing, as a strict run reports them."""
     judged = suite.judge()
     rows: list[Row] = list(check_rows(suite, judged, asked))
     failed = ((row.policy, row.rule, row.resource, row.reason) for row in rows if row.counts_as_failed)

@@ -1,6 +1,6 @@
 """`pyverno test --write` for a folder without a suite: a test file of its policies, exceptions and manifests.
 
-Rows are added afterwards, from what the engine decides (`test.write`).
+`test.write` adds the rows afterwards, from the engine's results.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Totals:
     empty: str = ""
 
     def error(self) -> str:
-        """Return the text of the last line, "" when all is well."""
+        """Return the text of the last line, "" without a problem."""
         parts = (
             (self.failed, f"{self.failed} tests failed"),
             (self.vacuous, f"{self.vacuous} vacuous checks found by --strict"),
@@ -260,7 +260,7 @@ def _mutants(judged: Sequence[tuple[FoundSuite, SuiteOutcome]], options: SuiteOp
     for suite, outcome in judged:
         if outcome.was_run and not outcome.is_mutable:
             report_warning(f"{suite.name}: no mutants are run, because the suite does not pass")
-    # a few suites are cut into parts, so that all processes have work
+    # few suites are split into parts, so that all processes have work
     parts = -(-_PARTS * options.workers // len(suites)) if suites and options.workers > 1 else 1
     jobs = [
         (suite, options, Selection(options.max_mutants, options.seed, part, parts))
@@ -348,7 +348,7 @@ def _coverage(
 
 
 def _cause(error: PyvernoError) -> PyvernoError:
-    """Return the error with a place that another one wraps; texts of the outer one name it."""
+    """Return the wrapped error that has a location; the outer text names it."""
     inner = error.__cause__
     return inner if error.location is None and isinstance(inner, PyvernoError) else error
 
@@ -372,7 +372,7 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
         sys.stdout.flush()
         report_error(f"{suite.name}: {text}")
     if options.fail_only:
-        # Kyverno: what failed is in one table at the end
+        # Kyverno: one table at the end has all failures
         return
     _print(options, "")
     if outcome.rows and not options.output_format:

@@ -21,7 +21,7 @@ __all__ = ["vacuous_checks"]
 def vacuous_checks(
     suite: Suite, judged: Sequence[ReviewedManifest], rows: Sequence[Row], asked: Sequence[ExpectedResult]
 ) -> Iterator[str]:
-    """Yield one line for everything in a suite that proves nothing."""
+    """Yield one line for each check of a suite that proves nothing."""
     if not suite.test.results:
         yield "the test has no results"
     for number, expected in enumerate(asked):

@@ -70,7 +70,7 @@ def new_rows(suite: Suite, judged: Sequence[ReviewedManifest]) -> tuple[NewRow, 
     for subject in subjects:
         operation = subject.judged.operation
         if operation is not None:
-            continue  # such reviews are made because a row needs them
+            continue  # a row needs this review, so its results have rows
         ref = subject.ref
         is_unique = names.count(f"{ref.kind}/{ref.name}") == 1
         name = ref.name if is_unique else f"{ref.namespace}/{ref.name}"
@@ -172,7 +172,7 @@ def _lines(rows: Sequence[NewRow]) -> Iterator[str]:
 
 
 def _check(document: Document, edited: str, rows: Sequence[NewRow]) -> None:
-    """Make sure that the edited text has the intended content; the editor must never damage a file."""
+    """Check that the edited text has the intended content, so that an edit never damages a file."""
     documents = load_documents(edited, file=document.file)
     if document.index < len(documents):
         before, after = document.value, documents[document.index].value

@@ -1,4 +1,4 @@
-"""Fetches a trusted root and writes it where the user wants it."""
+"""Fetches a trusted root, and prints it or writes it to a file."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def run_trust(mirror: str, *, root: str, target: str, cache: str, output: str) -
 
 
 def _folder(cache: str, mirror: str) -> Path:
-    """Return the folder of one repository: its metadata must not meet that of another."""
+    """Return the folder of one repository, because repositories must not share metadata."""
     base = Path(cache) if cache else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pyverno/tuf"
     return base / hashlib.sha256(mirror.rstrip("/").encode()).hexdigest()[:32]
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Replace a file at once, so that no reader finds half of it."""
+    """Replace a file atomically, so that readers never see half of it."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         try:
             file.write(content)

@@ -1,4 +1,4 @@
-"""What whole reviews decide about an image, for policies whose demands depend on more than signatures."""
+"""Verdicts on an image by whole reviews, for policies whose demands depend on more than signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification of one image for the command line: what is demanded, what was found, and the ledger of each check."""
+"""Verification of one image for the command line: demands, verdicts, and the ledger of each check."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class VerifyOptions:
 
 
 def run_verify(options: VerifyOptions) -> None:
-    """Verify an image and print what was checked; ends with exit code 1 unless everything is verified."""
+    """Verify an image and print every check; ends with exit code 1 unless every demand is met."""
     root = read_trust_root(_read(options.trust_root)) if options.trust_root else None
     settings = RegistrySettings(allows_http=options.allows_http)
 
@@ -83,7 +83,7 @@ def _read_key(name: str) -> str:
 
 
 def _check_demands(options: VerifyOptions, checks: ImageChecks, reviews: PodReviews) -> Iterator[DemandVerdict]:
-    """Yield what each demand of the flags found."""
+    """Yield the verdict on each demand of the flags."""
     predicate = predicate_type_of(options.attestation)
     for name in options.keys:
         for each in key_entry(_read_key(name), ignore_log=options.ignore_tlog):
