@@ -2,7 +2,8 @@
 
 `full` is the webhook as it runs in a cluster: all policies, roles, filters, metrics and logs. `constant` reads the
 review as JSON and always allows, `echo` sends the body back; all three on the same HTTP server with the same TLS.
-With `--api` the server also writes events, and with `--reports` reports, to the API server at that address.
+With `--api` the server also writes events, and with `--reports` reports, to the API server at that address; `constant`
+then writes the same report after each of its answers.
 Prints its port and certificate as JSON; then each line on stdin is answered by the processor time, the resident memory
 and the longest pause for garbage collection since the line before. This module must never judge these figures.
 """
@@ -14,11 +15,14 @@ import asyncio
 import gc
 import json
 import os
+import ssl
 import sys
 import time
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import orjson
 from aiohttp import web
@@ -32,13 +36,17 @@ from pyverno.controllers.runtime.metricslifecycle import count_queries
 from pyverno.controllers.runtime.process import loop_factory
 from pyverno.controllers.state.policystore import PolicyStore
 from pyverno.controllers.state.roles import RoleIndex
+from pyverno.engine.engine import Engine
 from pyverno.engine.host import NO_HOST
+from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.request import User
+from pyverno.engine.request import Request, User
+from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import CompiledPolicy
+from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindInfo, KindTable
-from pyverno.report.ephemeral import EPHEMERAL_REPORTS
+from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, admission_report
 from pyverno.telemetry.logs import AnswerLog, LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import Observers
@@ -51,6 +59,7 @@ from tests.bench.inputs import (
     compiled_policies,
     enforced_policies,
     generated_documents,
+    small_review,
 )
 from tests.support.webhookserver import make_certificate
 
@@ -64,6 +73,7 @@ _SETTINGS: Final = {
 }
 _BINDINGS: Final = 200
 _ROOM: Final = 100_000
+_WRITERS: Final = 4
 _TASKS: Final[list[asyncio.Future[None]]] = []
 _WITH_REPORTS: Final = BUILTIN_KINDS.with_kinds(
     KindInfo(gvr.group, gvr.version, kind, gvr.resource, gvr.resource.removesuffix("s"))
@@ -183,6 +193,43 @@ def _watched(count: int) -> Policies:
     return store.policies
 
 
+class _ConstantReports:
+    """Writes one and the same report after each answer, over bare connections as many as there are writers."""
+
+    def __init__(self, api: str, certificate: bytes) -> None:
+        address = urlsplit(api)
+        body = orjson.dumps(_constant_report())
+        path = f"/apis/{EPHEMERAL_REPORTS[0].group}/v1/namespaces/team-00/{EPHEMERAL_REPORTS[0].resource}"
+        head = f"POST {path} HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\n"
+        self._message = head.encode() + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        self._address = address.hostname, address.port
+        self._context = ssl.create_default_context(cadata=certificate.decode())
+        self._waiting: asyncio.Queue[None] = asyncio.Queue()
+
+    def allow(self, body: bytes) -> bytes:
+        """Answer, and have a report written."""
+        self._waiting.put_nowait(None)
+        return _allow(body)
+
+    async def write(self) -> None:
+        """Write one report after the other until cancelled."""
+        reader, writer = await asyncio.open_connection(*self._address, ssl=self._context)
+        while True:
+            await self._waiting.get()
+            writer.write(self._message)
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]))
+
+
+def _constant_report() -> JSONObject:
+    """Return the report on the pod that passes."""
+    pod = orjson.loads(small_review())["request"]["object"]
+    review = Engine(PolicySet(compiled_policies()), NO_HOST).review(Request.from_live(pod), VALIDATING)
+    gvr = GVR("", "v1", "pods")
+    about = Reported(ResourceRef.of(pod), str(uuid.uuid4()), GVK("", "v1", "Pod"), gvr, str(uuid.uuid4()))
+    return admission_report(about, review.results, int(time.time()), version_of=lambda _: "17")
+
+
 _BARE: Final = {"constant": _allow, "echo": _same}
 
 
@@ -196,7 +243,11 @@ async def _run(options: argparse.Namespace) -> None:
     certificate = make_certificate()
     tls = ServerTls(certificate.certificate, certificate.key)
     start: Awaitable[int]
-    if options.kind != "full":
+    if options.kind == "constant" and options.reports:
+        reports = _ConstantReports(options.api, os.environ["API_CERTIFICATE"].encode())
+        _TASKS.extend(asyncio.ensure_future(reports.write()) for _ in range(_WRITERS))
+        start = _bare(tls, reports.allow)
+    elif options.kind != "full":
         start = _bare(tls, _BARE[options.kind])
     elif options.api:
         start = _in_cluster(tls, Policies(PolicySet(_compiled(options))), options)

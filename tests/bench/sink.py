@@ -41,11 +41,19 @@ class _Sink:
         self.created += 1
         name = body["metadata"].get("name") or f"{body['metadata']['generateName']}{self.created}"
         body["metadata"] |= {"name": name, "uid": f"u-{self.created}", "resourceVersion": str(self.created + 1)}
-        for watch in self._watches.get(request.path.rpartition("/")[2], ()):
-            for kind in ("ADDED", "DELETED"):
-                event = {"type": kind, "object": {**_KIND, "metadata": body["metadata"]}}
-                await watch.write(orjson.dumps(event) + b"\n")
+        await self._notify(request.path.rpartition("/")[2], body["metadata"])
         return _json(orjson.dumps(body), 201)
+
+    async def _notify(self, resource: str, metadata: JSONObject) -> None:
+        """Notify the watches of a resource; one whose client is gone is dropped, as a write to it would be an error."""
+        watches = self._watches.get(resource, [])
+        for watch in tuple(watches):
+            try:
+                for kind in ("ADDED", "DELETED"):
+                    event = {"type": kind, "object": {**_KIND, "metadata": metadata}}
+                    await watch.write(orjson.dumps(event) + b"\n")
+            except ConnectionError:
+                watches.remove(watch)
 
     async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

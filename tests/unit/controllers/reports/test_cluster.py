@@ -86,10 +86,14 @@ class Stage:
 
 @asynccontextmanager
 async def stage(
-    settings: ReportsSettings = SETTINGS, account: str = "", *, starts: bool = True
+    settings: ReportsSettings = SETTINGS,
+    account: str = "",
+    *,
+    starts: bool = True,
+    log_request: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Stage]:
     """Run a cluster and a reports controller, with all permissions or those of an account; the test may start it."""
-    async with Sandbox(Settings(kubelet=False)) as sandbox:
+    async with Sandbox(Settings(kubelet=False, log_request=log_request)) as sandbox:
         access = load_kubeconfig(sandbox.kubeconfig, environment={})
         async with Client(access, qps=0) as client:
             await install_definitions(client)
