@@ -1,4 +1,4 @@
-"""The operations of an API server: every write goes through here, from any client.
+"""The operations of an API server, through which every client writes.
 
 Order of a write: decode, default, managed fields, mutating admission, what the server fills in, validation, validating
 admission, store. A write that lost a race is tried again on the new state where the client did not insist on an old
@@ -63,7 +63,7 @@ _PINNED = frozenset({"namespaces", CRDS})
 
 
 class ApiServer(Reads):
-    """Objects of all types, and what can be done to them."""
+    """Objects of all types, and the operations on them."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ApiServer(Reads):
         new_uid: Callable[[], str],
         choose: Callable[[str], str],
     ) -> None:
-        """Take the rooms; `clock` gives the time (UTC), `choose` picks a letter out of a text at random.
+        """Take the parts of the server; `clock` returns the time (UTC), `choose` a random letter of a text.
 
         Definitions of custom resources that the store holds are served from the start.
         """
@@ -105,7 +105,7 @@ class ApiServer(Reads):
         type = write.type
         found = self.decoded(write, body)
         if metadata_of(found).get("resourceVersion") not in (None, "") and not write.options.dry_run:
-            # upstream gives no reason and calls it an error of its own
+            # upstream: an internal error without a reason
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         found = self.schemas.default(type, identity.wiped(identity.placed(type, write.namespace, found)))
         found = self._managers.tracked(type, None, found, manager=write.manager, empty=self._empty(type))
@@ -136,7 +136,7 @@ class ApiServer(Reads):
                 why = FieldError("metadata.name", "Required value", "name or generateName is required")
                 raise invalid(type.group, type.kind, "", [why])
             metadata = {**metadata, "name": self._free_name(type, metadata.get("namespace") or "", base)}
-            # what depends on the name can be filled in only now
+            # values that depend on the name can be filled in only now
             metadata = metadata_of(self.schemas.default(type, {**body, "metadata": metadata}))
         metadata = {
             **metadata,
@@ -276,7 +276,7 @@ class ApiServer(Reads):
         return with_metadata(body, generation=(metadata_of(current).get("generation") or 0) + 1)
 
     def _patch(self, write: Write, after: JSONObject) -> JSONObject:
-        """Decode what a patch made; complaints are those of a patch then."""
+        """Decode the result of a patch, with the error texts of patches."""
         try:
             return self.decoded(write, after)
         except StatusError as error:
@@ -286,7 +286,7 @@ class ApiServer(Reads):
             raise bad_patch_result(after, why or error.message) from None
 
     def _decoded_apply(self, write: Write, wanted: JSONObject) -> JSONObject:
-        """Decode what is applied: every field of it must be known."""
+        """Decode an applied object, all of whose fields must be known."""
         type = write.type
         if not type.is_custom:
             check_applied(wanted, schema_tree_for(self._builtin, type.gvk))
@@ -300,7 +300,7 @@ class ApiServer(Reads):
         return wanted
 
     def scale_patch(self, patch: Patch) -> Callable[[JSONObject], JSONObject]:
-        """Return what a patch does to a Scale."""
+        """Return the result of a patch on a Scale."""
         definition = self._builtin.kinds["autoscaling", "v1", "Scale"]
         return lambda scale: patch.applied(scale, schemas=self._builtin, definition=definition)
 
@@ -309,7 +309,7 @@ class ApiServer(Reads):
     async def delete(self, write: Write, options: DeleteOptions = _NO_OPTIONS, *, is_named: bool = True) -> Outcome:
         """Delete an object, or mark it so that its finalizers can run; raises StatusError.
 
-        `is_named`: the request names the object, which of a collection it does not.
+        `is_named` is unset for the deletion of a collection.
         """
         type = write.type
         for _ in range(_TRIES):
@@ -345,7 +345,7 @@ class ApiServer(Reads):
         return replace(page, revision=self.store.revision)
 
     def _delete(self, type: ResourceType, state: Stored, options: DeleteOptions) -> Outcome:
-        """Do to a stored object what a deletion does to it; it stays in the version that it is kept in."""
+        """Apply a deletion to a stored object, in its storage version."""
         outcome = deleted(type, state.body, options, self.now())
         if outcome.is_gone:
             if not options.dry_run:

@@ -1,4 +1,4 @@
-"""Audit annotations: what policies, webhooks and plugins note about requests, which an API server writes to its log.
+"""Audit annotations of policies, webhooks and plugins on requests, which an API server writes to its log.
 
 The newest are kept in memory. This module must never hold the body of an object.
 """

@@ -45,7 +45,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One rule of a role; each part is in the order in which it was written."""
+    """One rule of a role; each part keeps its written order."""
 
     verbs: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()

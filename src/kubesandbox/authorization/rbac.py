@@ -47,7 +47,7 @@ class RbacAuthorizer:
         return Access(False, f"RBAC: {_aggregate(problems)}" if problems else "")
 
     def rules_for(self, user: User, namespace: str) -> tuple[tuple[PolicyRule, ...], str]:
-        """Return the rules of all bindings of a user that count in a namespace, and which roles are missing."""
+        """Return the rules of a user's bindings that apply in a namespace, and the missing roles."""
         rules: list[PolicyRule] = []
         problems: list[str] = []
         for grant in self._grants(user, namespace):
@@ -57,7 +57,7 @@ class RbacAuthorizer:
         return tuple(rules), _aggregate(problems)
 
     def role_rules(self, reference: JSONObject, namespace: str) -> tuple[PolicyRule, ...] | None:
-        """Return the rules of the role that a `roleRef` names, None when there is no such role."""
+        """Return the rules of the role that a `roleRef` names, None for a missing role."""
         name = str(reference.get("name") or "")
         is_role = reference.get("kind") == "Role"
         found = self._objects.get(Key(_ROLES, namespace, name) if is_role else Key(_CLUSTER_ROLES, "", name))

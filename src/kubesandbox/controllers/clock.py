@@ -31,7 +31,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The time of an event loop; `now` may be another source than the machine's."""
+    """The time of an event loop; `now` may replace the machine's clock."""
 
     def __init__(self, now: Callable[[], datetime] | None = None) -> None:
         """Take the source of the current time."""
@@ -78,6 +78,6 @@ def time_of(text: str) -> datetime | None:
 
 
 def seconds_since(text: str, now: datetime) -> float:
-    """Return how long ago a stamp was, 0 when there is none."""
+    """Return the age of a timestamp in seconds, 0 without one."""
     then = time_of(text)
     return 0.0 if then is None else (now - then).total_seconds()

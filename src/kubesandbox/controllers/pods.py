@@ -1,4 +1,4 @@
-"""Facts about pods for controllers: whether they count, whether they are ready, and which of them goes first."""
+"""Properties of pods for controllers: active, ready, available, and their order of deletion."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def is_available(pod: JSONObject, min_ready: int, now: datetime) -> bool:
 
 
 def available_in(pod: JSONObject, min_ready: int, now: datetime) -> float:
-    """Return in how many seconds a ready pod will be available, 0 or less when it is."""
+    """Return the seconds until a ready pod is available, 0 or less if it is."""
     ready = find_condition(conditions_of(pod), "Ready")
     if not min_ready or ready is None:
         return 0.0
@@ -81,7 +81,7 @@ def pod_from(template: JSONObject, owner: JSONObject, *, generate_name: str = ""
 
 
 def deletion_order(pods: Iterable[JSONObject], now: datetime) -> list[JSONObject]:
-    """Return pods in the order in which a ReplicaSet gives them up.
+    """Return pods in the order in which a ReplicaSet deletes them.
 
     Unscheduled ones first, then those that do not run, are not ready, cost less, share their node with more of the
     others, became ready later, restarted more often, are younger.

@@ -1,7 +1,4 @@
-"""ResourceQuotas: how much of them is used.
-
-What counts is what admission counts.
-"""
+"""ResourceQuotas: writes their usage, with the counts of the admission plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ __all__ = ["Quotas"]
 QUOTAS = "resourcequotas"
 NONE = Quantity(0)
 _GROWING = ("pods", "persistentvolumeclaims", "services")
-"""Resources whose objects may come to count for more or less while they live."""
+"""Resources whose objects may change their usage."""
 
 
 class Quotas:

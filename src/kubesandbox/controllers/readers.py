@@ -30,9 +30,10 @@ class Readers:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def start(self) -> None:
-        """Read every resource that is served and not read yet.
+        """Start a reader for each served resource without one.
 
-        A reader of what is no longer served stays: it reports the last deletions, and costs nothing afterwards.
+        Readers of resources that are no longer served stay: they report the last deletions, and cost nothing
+        afterwards.
         """
         served = {item.key for item in self._types() if "watch" in item.verbs}
         for resource in sorted(served - self._tasks.keys()):

@@ -21,10 +21,10 @@ from pyverno.value import dataclass, replace
 __all__ = ["Recorder", "event_for"]
 
 KNOWN = 4096
-"""How many events are remembered for counting, as upstream does."""
+"""The number of events that are remembered for counting, as upstream."""
 SIMILAR = 10
 SIMILAR_SECONDS = 600
-"""How many texts of one sort within which time are combined into one event."""
+"""The number of texts of one kind within a time that are combined into one event."""
 NORMAL = "Normal"
 WARNING = "Warning"
 
@@ -83,7 +83,7 @@ def event_for(
 
 
 class Recorder:
-    """Writes events of one component, in order, in the background; no task runs while there is nothing to write."""
+    """Writes events of one component, in order, in the background; no task runs without waiting events."""
 
     def __init__(self, client: LocalClient, clock: Clock, component: str, *, host: str = "") -> None:
         """Take the writer, and the component and host it writes for."""
@@ -129,7 +129,7 @@ class Recorder:
                 try:
                     await self._write(notice)
                 except PyvernoError as error:
-                    # a full or vanishing namespace refuses events; nothing waits for them
+                    # a namespace over its quota or in deletion refuses events, which are dropped
                     _LOG.debug("event dropped: %s", error, extra={"component": self._component})
         finally:
             self._task = None

@@ -29,7 +29,7 @@ _ROOT_CA_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """An object that every namespace has: how it is made for one, and whether one that is there will do."""
+    """An object that every namespace has: makes it, and checks an existing one."""
 
     resource: str
     name: str

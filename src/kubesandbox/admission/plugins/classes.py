@@ -33,7 +33,7 @@ _DEFAULTED = {
 
 
 def admit_classes(attributes: Attributes, cluster: ClusterView) -> Attributes:
-    """Return the request with the default class, where the object names none."""
+    """Return the request with the default class, unless the object names one."""
     row = _DEFAULTED.get(attributes.type.key)
     if row is None or attributes.subresource or attributes.operation is not Operation.CREATE:
         return attributes
@@ -76,7 +76,7 @@ def admit_runtime_class(attributes: Attributes, cluster: ClusterView) -> Attribu
 
 
 def _default(resource: str, marks: tuple[str, ...], cluster: ClusterView) -> str:
-    """Return the name of the newest default class, empty when there is none."""
+    """Return the name of the newest default class, empty without one."""
     found = []
     for stored in cluster.all(resource):
         metadata = stored.body["metadata"]

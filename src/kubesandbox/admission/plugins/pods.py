@@ -24,7 +24,7 @@ def is_pod_write(attributes: Attributes, *operations: Operation) -> bool:
 
 
 def pod_spec(attributes: Attributes) -> JSONObject:
-    """Return the spec of the pod of a request, empty when there is none."""
+    """Return the pod spec in a request, empty without one."""
     spec = (attributes.object or {}).get("spec")
     return spec if isinstance(spec, dict) else {}
 

@@ -287,7 +287,7 @@ class _VersionedObject:
 
 
 def _lost_conversion(attributes: Attributes, type: ResourceType) -> str:
-    """Return why the result of a mutating policy cannot be converted back, empty when it can.
+    """Return the reason why the result of a mutating policy cannot be converted back, empty if it can.
 
     Kubernetes reads the result of an apply configuration or a patch in the request's own version, which fails for
     built-in kinds of another version. Only custom resources can be mutated through other versions.

@@ -110,7 +110,7 @@ def kind_in(attributes: Attributes, type: ResourceType) -> GVK:
 
 
 def namespace_object(attributes: Attributes, cluster: ClusterView) -> JSONObject | None:
-    """Return the Namespace of a request; of one that is being written what it is going to be, of others the stored."""
+    """Return the Namespace of a request: the new one of a request that writes it, else the stored one."""
     if not attributes.namespace:
         return None
     if (
@@ -131,7 +131,7 @@ def labels_of(body: JSON) -> dict[str, str]:
 
 
 def display_name(attributes: Attributes) -> str:
-    """Return the name that refusals show: of an object that has none yet, what it will begin with."""
+    """Return the name for refusals: for an object without a name, its `generateName`."""
     if attributes.name:
         return attributes.name
     metadata = (attributes.object or {}).get("metadata")

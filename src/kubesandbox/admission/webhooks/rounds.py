@@ -32,7 +32,7 @@ class Invoked:
 
 @dataclass(slots=True)
 class Rounds:
-    """State that the rounds of one request share; `is_due` is set when there must be a second one."""
+    """State that the rounds of one request share; `is_due` is set when a second round is needed."""
 
     number: int = 0
     is_due: bool = False

@@ -1,7 +1,7 @@
 """Checks whether a pod may run on a node, and formats the scheduler's reasons.
 
-Pure functions. Node names, cordons, taints and node selectors count. Of node affinity only the form that pins a pod to
-one node counts, which DaemonSets use; the room on a node does not count.
+Pure functions. Node names, cordons, taints and node selectors count. Of node affinity only the form of DaemonSets
+counts, which pins a pod to one node; free resources of nodes do not count.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Kubelet:
                 field = f"spec.containers{{{name}}}"
                 self._context.events.normal(pod, "Killing", f"Stopping container {name}", field=field)
             if at(pod, "metadata", "finalizers"):
-                # clients that wait for the pod see how it ended
+                # clients that wait for the pod see its final status
                 await self._context.put_status("pods", pod, stopped_status(pod, self._context.clock.now()))
         await self._context.client.delete("pods", name_of(pod), namespace_of(pod), uid=uid_of(pod), grace=0)
 

@@ -43,7 +43,7 @@ def will_finish(pod: JSONObject) -> bool:
 
 
 def run_seconds(pod: JSONObject) -> float:
-    """Return how long the containers of a pod run before they end.
+    """Return the seconds that the containers of a pod run.
 
     >>> run_seconds({"metadata": {}}), run_seconds({"metadata": {"annotations": {RUN_SECONDS: "30"}}})
     (1.0, 30.0)
@@ -70,7 +70,7 @@ def exit_codes(pod: JSONObject) -> dict[str, int]:
 def finished_status(pod: JSONObject, codes: Mapping[str, int], now: datetime) -> JSONObject:
     """Return the status of a running pod whose containers have ended with these codes, by name.
 
-    Containers are never restarted, also where the pod's `restartPolicy` is `OnFailure`.
+    Containers are never restarted, even with the `restartPolicy` `OnFailure`.
     """
     status: JSONObject = dict(pod.get("status") or {})
     statuses: list[JSONObject] = status.get(CONTAINERS) or []

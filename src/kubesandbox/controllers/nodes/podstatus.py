@@ -1,6 +1,6 @@
-"""The status that a kubelet writes for pods that run, worded like a real one's; how they end is in `podends`.
+"""The status of running pods, with the texts of a real kubelet; `podends` has their end.
 
-Functions of the pod. Nothing runs anywhere: images are not pulled and commands are not started.
+Pure functions of the pod. No image is pulled, and no command is started.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def container_id(pod: JSONObject, name: str, restarts: int) -> str:
 
 
 def terminated(code: int, started: JSON, now: datetime, identity: str) -> JSONObject:
-    """Return the state of a container that has come to its end."""
+    """Return the state of a terminated container."""
     return {
         "exitCode": code,
         "reason": "Error" if code else "Completed",

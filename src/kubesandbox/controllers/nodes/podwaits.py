@@ -39,7 +39,7 @@ class Problems:
 
 
 def find_problems(pod: JSONObject, find: Find) -> Problems:
-    """Return what keeps the containers of a pod that do not run yet from starting.
+    """Return the reasons why containers of a pod cannot start yet.
 
     >>> source = {"configMapRef": {"name": "settings"}}
     >>> pod = {"spec": {"containers": [{"name": "main", "envFrom": [source]}]}}

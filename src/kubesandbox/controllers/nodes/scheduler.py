@@ -33,7 +33,7 @@ class Scheduler:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """Waiting pods, and what may end their waiting: nodes and claims."""
+        """Watches waiting pods, and the nodes and claims that they wait for."""
         return {"pods": self._of_pod, "nodes": self._all, "persistentvolumeclaims": self._all}
 
     def _of_pod(self, change: Change) -> Iterable[Key]:

@@ -78,7 +78,7 @@ class TaintEviction:
 
 
 def toleration_seconds(tolerations: list[JSONObject], taints: list[JSONObject]) -> float | None:
-    """Return after how many seconds a pod leaves a node with these `NoExecute` taints; None where it may stay.
+    """Return the seconds until a pod leaves a node with these `NoExecute` taints; None if it may stay.
 
     >>> taint = {"key": "a", "effect": "NoExecute"}
     >>> toleration_seconds([], [taint]), toleration_seconds([{"operator": "Exists"}], [taint])

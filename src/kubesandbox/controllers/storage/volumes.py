@@ -47,7 +47,7 @@ class Claims:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """Claims, and what may serve those that wait: volumes and classes."""
+        """Watches claims, and the volumes and classes that may bind them."""
         return {CLAIMS: itself, VOLUMES: self._waiting, CLASSES: self._waiting}
 
     def _waiting(self, change: Change) -> Iterable[Key]:

@@ -43,7 +43,7 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The last time of a schedule that has passed unused, if any, the one after, and how many have passed."""
+    """The last missed time of a schedule, if any, the next time, and the number of missed times."""
 
     last: datetime | None
     next: datetime | None
@@ -105,7 +105,7 @@ class CronJobs:
         return await self._context.put_status(CRON_JOBS, body, status)
 
     async def _clean(self, body: JSONObject, jobs: Sequence[JSONObject]) -> None:
-        """Delete the oldest finished Jobs beyond what is kept of each sort."""
+        """Delete the oldest finished Jobs beyond the history limits."""
         for kind, field, default in (
             ("Complete", "successfulJobsHistoryLimit", 3),
             ("Failed", "failedJobsHistoryLimit", 1),

@@ -1,6 +1,6 @@
-"""The pods of a DaemonSet: on which nodes they belong, and which of them to make or delete next.
+"""The pods of a DaemonSet: their nodes, and the pods to create or delete next.
 
-Functions of what is seen; upstream: `pkg/controller/daemon`.
+Pure functions; upstream: `pkg/controller/daemon`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOLERATED = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """On which nodes to make pods, and which pods to delete."""
+    """The nodes that need a pod, and the pods to delete."""
 
     create: tuple[str, ...] = ()
     delete: tuple[JSONObject, ...] = ()
@@ -70,12 +70,12 @@ def belongs_on(body: JSONObject, node: JSONObject) -> bool:
 
 
 def node_of(pod: JSONObject) -> str:
-    """Return the node of a pod: where it is, or where its affinity puts it."""
+    """Return the node of a pod: its own, or the one in its affinity."""
     return str(at(pod, "spec", "nodeName") or pinned_node(pod))
 
 
 def plan(body: JSONObject, nodes: Sequence[JSONObject], pods: Sequence[JSONObject], digest: str, now: datetime) -> Plan:
-    """Return what to do now; `digest` is the hash of the newest revision."""
+    """Return the next actions; `digest` is the hash of the newest revision."""
     wanted = [name_of(node) for node in nodes if belongs_on(body, node)]
     by_node: dict[str, list[JSONObject]] = {}
     for pod in pods:

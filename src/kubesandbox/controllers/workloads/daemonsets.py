@@ -1,7 +1,4 @@
-"""DaemonSets: one pod on every node that will take it.
-
-What comes next is worked out in `daemonpods`.
-"""
+"""DaemonSets: one pod on every node that fits. `daemonpods` computes the next actions."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class DaemonSets:
 
     @property
     def watches(self) -> Mapping[str, Keys]:
-        """The sets, their pods, and nodes that come, go, or change what they take."""
+        """Watches the sets, their pods, and nodes whose existence, labels or taints change."""
         return {SETS: itself, "pods": self._context.owner(SETS, "DaemonSet"), "nodes": self._of_node}
 
     def _of_node(self, change: Change) -> Iterable[Key]:

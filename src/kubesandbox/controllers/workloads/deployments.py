@@ -208,7 +208,7 @@ class Deployments:
     async def _collide(
         self, body: JSONObject, wanted: JSONObject, error: StatusError
     ) -> tuple[JSONObject, JSONObject | None]:
-        """Another ReplicaSet has the name: it may be ours after all; if not, the next hash is another one."""
+        """Use the ReplicaSet that has the name if it is ours; else count a collision, so that the next hash differs."""
         found = self._context.client.get(SETS, name_of(wanted), namespace_of(wanted))
         if found is not None and is_owned_by(found, body) and _same_template(body, found):
             return body, found
@@ -218,7 +218,7 @@ class Deployments:
         raise error
 
     async def _resize(self, body: JSONObject, sets: Sequence[JSONObject], sizes: Sizes) -> list[JSONObject]:
-        """Write sizes, and on every ReplicaSet that has pods what they were computed from."""
+        """Write sizes, and the inputs of their computation on every ReplicaSet with pods."""
         found = []
         for item in sets:
             before, after = replicas_of(item), sizes.get(name_of(item), replicas_of(item))
@@ -309,7 +309,7 @@ def revised_annotations(deployment: JSONObject, replica_set: JSONObject, number:
 
 
 def unneeded(deployment: JSONObject, old: Sequence[JSONObject]) -> list[JSONObject]:
-    """Return the old ReplicaSets beyond the history limit that nothing lives in."""
+    """Return the old ReplicaSets beyond the history limit that have no pods."""
     limit = number_at(deployment, "spec", "revisionHistoryLimit", default=10)
     cleanable = sorted((item for item in old if not is_deleting(item)), key=_revision)
     return [item for item in cleanable[: max(len(cleanable) - limit, 0)] if _is_empty(item)]

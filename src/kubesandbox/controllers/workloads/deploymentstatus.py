@@ -1,6 +1,6 @@
 """The status of a Deployment: its counts, and whether it is available and progresses.
 
-Functions of what is seen; upstream: `pkg/controller/deployment`.
+Pure functions; upstream: `pkg/controller/deployment`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def is_complete(deployment: JSONObject, status: JSONObject) -> bool:
 
 
 def deadline_in(deployment: JSONObject, status: JSONObject, now: datetime) -> float | None:
-    """Return in how many seconds a rollout that has not come to its end will be late, None when it cannot be."""
+    """Return the seconds until an unfinished rollout exceeds its deadline, None if it cannot."""
     progressing = find_condition(status.get("conditions", ()), "Progressing")
     if not _has_deadline(deployment) or progressing is None or is_complete(deployment, status):
         return None
@@ -157,7 +157,7 @@ def _has_deadline(deployment: JSONObject) -> bool:
 def _with(
     conditions: Sequence[JSONObject], kind: str, now: datetime, state: tuple[str, str, str], *, is_news: bool = False
 ) -> list[JSONObject]:
-    """Set a condition to (status, reason, message); the same status and reason change nothing unless it is news."""
+    """Set a condition to (status, reason, message); equal status and reason change nothing unless `is_news` is set."""
     status, reason, message = state
     old = find_condition(conditions, kind)
     if old is not None and not is_news and (old.get("status"), old.get("reason")) == (status, reason):

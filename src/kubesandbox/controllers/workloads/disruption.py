@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many of their pods may be evicted now."""
+"""PodDisruptionBudgets: compute the number of pods that may be evicted now."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DisruptionBudgets:
 
 
 def expected_pods(body: JSONObject, pods: Sequence[JSONObject], client: LocalClient) -> int:
-    """Return how many pods there should be: those that are there, or what their controllers want.
+    """Return the expected number of pods: the existing ones, or those that their controllers want.
 
     Controllers are read when the budget is a percentage or has `maxUnavailable`.
     """
@@ -89,7 +89,7 @@ def expected_pods(body: JSONObject, pods: Sequence[JSONObject], client: LocalCli
 
 
 def budget_status(body: JSONObject, pods: Sequence[JSONObject], expected: int, now: datetime) -> JSONObject:
-    """Return the status of a budget over these pods, of which so many are expected."""
+    """Return the status of a budget over these pods, given their expected number."""
     least, lacking = at(body, "spec", "minAvailable"), at(body, "spec", "maxUnavailable")
     if lacking is not None:
         desired = max(expected - scaled(lacking, expected, up=True), 0)

@@ -1,8 +1,8 @@
 """Jobs: pods that run to their end, until enough have succeeded or too many have failed.
 
-Every finished pod is counted once: its uid is in `uncountedTerminatedPods` until its finalizer is removed.
-`jobstatus` works out what a Job needs next. Numbered completions, failure policies and success policies are not
-implemented: an `Indexed` Job runs like any other. Finished pods are never deleted.
+Every finished pod is counted once: its uid is in `uncountedTerminatedPods` until its finalizer is removed. `jobstatus`
+computes the next actions. Numbered completions, failure policies and success policies are not implemented: an `Indexed`
+Job runs like any other. Finished pods are never deleted.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Jobs:
     ) -> float | None:
         wanted = wanted_active(job, succeeded=number_at(job, "status", "succeeded"), active=len(active))
         if len(active) > wanted:
-            # what we take away ourselves is no failure
+            # pods that this controller deletes are no failures
             excess = deletion_order(active, now)[: len(active) - wanted]
             await self._untrack(excess)
             await self._context.delete_pods(job, excess)
@@ -200,7 +200,7 @@ class Jobs:
 
 
 def counted(job: JSONObject) -> JSONObject:
-    """Return the status of a Job in which noted pods have become counts."""
+    """Return the status of a Job in which noted pods are counted."""
     status: JSONObject = dict(job.get("status") or {})
     noted = status.get(UNCOUNTED) or {}
     failed = number_at(status, "failed") + len(noted.get("failed", ()))
@@ -222,7 +222,7 @@ def _noted(job: JSONObject, ended: Iterable[JSONObject]) -> JSONObject:
 
 
 def _failures(job: JSONObject, pods: Iterable[JSONObject]) -> int:
-    """Return how many failures there were, those of these pods included that are not counted yet."""
+    """Return the number of failures, including pods that are not counted yet."""
     noted = at(job, "status", UNCOUNTED, "failed", default=())
     new = sum(is_failed_pod(pod) and uid_of(pod) not in noted for pod in pods)
     return number_at(job, "status", "failed") + len(noted) + new

@@ -1,6 +1,6 @@
-"""The progress of a Job: which pods count, whether it has come to its end, and how many pods it wants now.
+"""The progress of a Job: its counted pods, its end, and the number of pods to run now.
 
-Functions of what is seen; upstream: `pkg/controller/job`.
+Pure functions; upstream: `pkg/controller/job`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def is_finished(job: JSONObject) -> bool:
 
 
 def verdict(job: JSONObject, pods: Sequence[JSONObject], *, failed: int, now: datetime) -> Verdict | None:
-    """Return how a Job ends now, None when it continues; `failed` counts its failures, `pods` are those it has."""
+    """Return the end of a Job, None if it continues; `failed` counts its failures, `pods` are its pods."""
     conditions = conditions_of(job)
     for announced, kind in (("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed")):
         target = find_condition(conditions, announced)
@@ -91,7 +91,7 @@ def wanted_active(job: JSONObject, *, succeeded: int, active: int) -> int:
 
 
 def failure_delay(pods: Iterable[JSONObject], now: datetime) -> float:
-    """Return for how long (seconds) no pod is made, after the last failures in a row."""
+    """Return the seconds of backoff after the last failures in a row."""
     ended = sorted((_end_of(pod), phase_of(pod)) for pod in pods if is_terminal(pod))
     failures = 0
     for _, phase in reversed(ended):

@@ -1,6 +1,6 @@
 """Names of versions of templates: short hashes in the alphabet of generated names, and ControllerRevisions.
 
-Only stability counts: the same template gives the same hash, another one another.
+Equal templates have equal hashes, different ones different hashes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def sorted_revisions(revisions: Iterable[JSONObject]) -> list[JSONObject]:
 def revision_of(owner: JSONObject, known: Sequence[JSONObject], *, hash_label: str) -> JSONObject:
     """Return the ControllerRevision of an owner's template: a known one with equal content, or a new one.
 
-    What is returned has the highest number; a known one is to be written when its number changed.
+    The result has the highest number; the caller writes a known revision whose number has changed.
     """
     template: JSONObject = at(owner, "spec", "template", default={})
     # the data are a patch that puts the template back, as kubectl rollout undo applies it
@@ -119,14 +119,14 @@ async def keep_revisions(context: ControllerContext, owner: JSONObject, *, hash_
 async def drop_history(
     context: ControllerContext, owner: JSONObject, revisions: Sequence[JSONObject], live: Iterable[str]
 ) -> None:
-    """Delete the revisions beyond the history limit that nothing uses."""
+    """Delete the unused revisions beyond the history limit."""
     limit = number_at(owner, "spec", "revisionHistoryLimit", default=10)
     for item in history_excess(revisions, live, limit):
         await context.client.delete(REVISIONS, name_of(item), namespace_of(item), uid=uid_of(item))
 
 
 def history_excess(revisions: Sequence[JSONObject], live: Iterable[str], limit: int) -> list[JSONObject]:
-    """Return the revisions to delete: the oldest of those that nothing uses, so that `limit` of them stay."""
+    """Return the revisions to delete: the oldest unused ones, so that `limit` of them stay."""
     used = set(live)
     unused = [item for item in sorted_revisions(revisions) if name_of(item) not in used]
     return unused[: max(len(unused) - limit, 0)]

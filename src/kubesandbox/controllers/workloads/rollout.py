@@ -1,6 +1,6 @@
 """The number of replicas of each ReplicaSet of a Deployment: rolling updates, recreation, proportional scaling.
 
-Functions of what is seen; upstream: `pkg/controller/deployment`.
+Pure functions; upstream: `pkg/controller/deployment`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ __all__ = [
     "Sizes",
     "active",
     "active_or_latest",
-    "fence_posts",
     "is_rolling",
     "is_saturated",
     "max_surge",
@@ -26,6 +25,7 @@ __all__ = [
     "old_sizes",
     "proportional_sizes",
     "replicas_of",
+    "rolling_limits",
     "scaled",
     "total",
 ]
@@ -34,7 +34,7 @@ DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAX = "deployment.kubernetes.io/max-replicas"
 
 Sizes = dict[str, int]
-"""Wanted replicas by the name of the ReplicaSet; those that stay as they are may be left out."""
+"""Wanted replicas by the name of the ReplicaSet; unchanged ones may be left out."""
 
 
 def replicas_of(body: JSONObject) -> int:
@@ -43,7 +43,7 @@ def replicas_of(body: JSONObject) -> int:
 
 
 def total(sets: Iterable[JSONObject]) -> int:
-    """Return how many replicas are wanted in total."""
+    """Return the total number of wanted replicas."""
     return sum(map(replicas_of, sets))
 
 
@@ -62,10 +62,10 @@ def is_rolling(deployment: JSONObject) -> bool:
     return bool(at(deployment, "spec", "strategy", "type", default="RollingUpdate") == "RollingUpdate")
 
 
-def fence_posts(surge: JSON, unavailable: JSON, desired: int) -> tuple[int, int]:
-    """Return how many pods there may be in excess and how many may lack.
+def rolling_limits(surge: JSON, unavailable: JSON, desired: int) -> tuple[int, int]:
+    """Return `maxSurge` and `maxUnavailable` as numbers of pods.
 
-    >>> fence_posts("25%", "25%", 3), fence_posts(0, "10%", 5), fence_posts(2, 0, 5)
+    >>> rolling_limits("25%", "25%", 3), rolling_limits(0, "10%", 5), rolling_limits(2, 0, 5)
     ((1, 0), (0, 1), (2, 0))
     """
     over, under = scaled(surge, desired, up=True), scaled(unavailable, desired, up=False)
@@ -73,15 +73,15 @@ def fence_posts(surge: JSON, unavailable: JSON, desired: int) -> tuple[int, int]
 
 
 def max_surge(deployment: JSONObject) -> int:
-    """Return how many pods there may be beyond what is wanted."""
-    return _posts(deployment)[0] if is_rolling(deployment) else 0
+    """Return the number of pods allowed beyond the wanted ones."""
+    return _limits(deployment)[0] if is_rolling(deployment) else 0
 
 
 def max_unavailable(deployment: JSONObject) -> int:
     """Return how many of the wanted pods may be unavailable."""
     if not is_rolling(deployment) or replicas_of(deployment) == 0:
         return 0
-    return min(_posts(deployment)[1], replicas_of(deployment))
+    return min(_limits(deployment)[1], replicas_of(deployment))
 
 
 def new_size(deployment: JSONObject, sets: Sequence[JSONObject], new: JSONObject | None) -> int:
@@ -166,9 +166,9 @@ def _by_age(sets: Iterable[JSONObject]) -> list[JSONObject]:
     return sorted(sets, key=lambda item: (at(item, "metadata", "creationTimestamp", default=""), name_of(item)))
 
 
-def _posts(deployment: JSONObject) -> tuple[int, int]:
+def _limits(deployment: JSONObject) -> tuple[int, int]:
     rolling: JSONObject = at(deployment, "spec", "strategy", "rollingUpdate", default={})
-    return fence_posts(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), replicas_of(deployment))
+    return rolling_limits(rolling.get("maxSurge", "25%"), rolling.get("maxUnavailable", "25%"), replicas_of(deployment))
 
 
 def scaled(value: JSON, of: int, *, up: bool) -> int:

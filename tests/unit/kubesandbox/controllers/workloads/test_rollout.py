@@ -8,13 +8,13 @@ from kubesandbox.controllers.workloads.rollout import (
     DESIRED,
     MAX,
     active_or_latest,
-    fence_posts,
     is_saturated,
     max_surge,
     max_unavailable,
     new_size,
     old_sizes,
     proportional_sizes,
+    rolling_limits,
 )
 from pyverno.kube.json import JSON, JSONObject
 
@@ -45,7 +45,7 @@ def test_surplus_rounds_up_and_lack_rounds_down(
     surge: JSON, unavailable: JSON, desired: int, expected: tuple[int, int]
 ) -> None:
     """Surplus and unavailability are never both zero."""
-    assert expected == fence_posts(surge, unavailable, desired)
+    assert expected == rolling_limits(surge, unavailable, desired)
 
 
 def test_recreation_knows_neither_surplus_nor_lack() -> None:
