@@ -73,11 +73,18 @@ def _without(guard: Guard) -> Iterator[Path]:
 
 
 class _Outcomes:
-    """A pytest plugin: which test functions failed, and which ran at all."""
+    """A pytest plugin: which test functions failed, and which ran at all.
+
+    A function that failed with one of its parameters is not run with the others: each of them might wait for a minute.
+    """
 
     def __init__(self) -> None:
         self.failed: set[str] = set()
         self.ran: set[str] = set()
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if item.nodeid.partition("[")[0] in self.failed:
+            pytest.skip("it failed with another parameter")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         name = report.nodeid.partition("[")[0]

@@ -6,11 +6,12 @@ Types and formats of one version are in `kube.schemas`; this table is small, and
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
+from pyverno import kube
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 
@@ -125,9 +126,9 @@ def _map(parent: JSONObject, key: str) -> JSONObject:
 @cache
 def builtin_fields() -> FieldTable:
     """Return the fields of all built-in kinds (the file is read once)."""
-    content = pkgutil.get_data("pyverno.kube", "data/fields.txt")
-    if content is None:
-        raise FileNotFoundError("fields.txt")
+    # as `pkgutil.get_data` does, which costs a plain run two milliseconds more; works from archives as well
+    loader: Any = kube.__loader__
+    content: bytes = loader.get_data(str(Path(kube.__path__[0], "data", "fields.txt")))
     kinds, _, types = content.decode().partition("\n\n")
     pairs = (line.split(" ") for line in kinds.split("\n"))
     return FieldTable({kind: int(number) for kind, number in pairs}, [*types.split("\n")])

@@ -30,13 +30,8 @@ from collections.abc import Iterator
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
 from pyverno.compiler.lints.walking import pattern_texts
 from pyverno.compiler.validation.conditions import condition_blocks, conditions_of
-from pyverno.kube.gofloat import parse_float
 from pyverno.kube.json import JSON, is_number
-from pyverno.kube.quantity import try_quantity
-from pyverno.kube.semver import try_version
-from pyverno.kube.time.duration import try_duration
 from pyverno.lang.pattern.leaf import split_operator
-from pyverno.lang.pattern.operators_order import DURATION_ORDER, ORDER
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.rule import Rule
@@ -67,7 +62,7 @@ def _in_pattern(text: str, path: Path) -> Iterator[Problem]:
         written = term[0].strip(" ")
         operator, rest = split_operator(written)
         bound = rest.strip()
-        if operator.value in _SIGNS and try_duration(bound) is None and try_quantity(bound) is None:
+        if operator.value in _SIGNS and not _is_amount(bound):
             message = f"`{written}` is true for no value: `{bound}` is no number, quantity or duration"
             yield Problem(path, message, term.start() + len(term[0]) - len(term[0].lstrip(" ")))
 
@@ -78,15 +73,37 @@ def _in_conditions(rule: Rule) -> Iterator[Problem]:
             if not isinstance(condition, dict) or "value" not in condition:
                 continue
             operator, value = str(condition.get("operator")), condition["value"]
-            if operator in _OPERATORS and not _is_comparable(value, has_versions=operator in ORDER):
-                kinds = "number, quantity, duration or version" if operator in ORDER else "number or duration"
+            if "Than" in operator and (kinds := _missing_kinds(operator, value)):
                 yield Problem((*place, "value"), f"`{operator}` is false for every key: the value is no {kinds}")
 
 
-_OPERATORS = frozenset((*ORDER, *DURATION_ORDER))
+# most policies compare nothing by order: what follows imports its modules when a policy does
+
+
+def _is_amount(bound: str) -> bool:
+    from pyverno.kube.quantity import try_quantity
+    from pyverno.kube.time.duration import try_duration
+
+    return try_duration(bound) is not None or try_quantity(bound) is not None
+
+
+def _missing_kinds(operator: str, value: JSON) -> str:
+    """Return the kinds of values that an operator compares if the value is of none of them, else an empty text."""
+    from pyverno.lang.pattern.operators_order import DURATION_ORDER, ORDER
+
+    if operator in ORDER:
+        return "" if _is_comparable(value, has_versions=True) else "number, quantity, duration or version"
+    if operator in DURATION_ORDER:
+        return "" if _is_comparable(value, has_versions=False) else "number or duration"
+    return ""
 
 
 def _is_comparable(value: JSON, *, has_versions: bool) -> bool:
+    from pyverno.kube.gofloat import parse_float
+    from pyverno.kube.quantity import try_quantity
+    from pyverno.kube.semver import try_version
+    from pyverno.kube.time.duration import try_duration
+
     if not isinstance(value, str):
         return is_number(value)
     if any(sign in value for sign in _CHANGING) or try_duration(value) is not None:
