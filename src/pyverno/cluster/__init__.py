@@ -1,5 +1,5 @@
 """Client of a Kubernetes cluster: access, requests, watches kept as caches, leases, and the `ClusterHost`.
 
-All I/O with an API server is here. This package must never judge, and never send a credential anywhere but to the API
-server that it belongs to.
+This package does all I/O with an API server. It must never evaluate a policy, and must send a credential only to the
+API server that it belongs to.
 """

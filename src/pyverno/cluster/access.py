@@ -99,7 +99,7 @@ def find_access(
     environment: Mapping[str, str] | None = None,
     folder: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """Return the access that a kubeconfig describes, and in a pod where none is named, that of its service account.
+    """Return the access of a kubeconfig; in a pod without one, the access of its service account.
 
     Raises as the two do.
     """
@@ -148,7 +148,7 @@ def _paths(path: str, variables: Mapping[str, str]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A named entry and the file it stands in, which relative paths start from."""
+    """A named entry and its file, to which relative paths refer."""
 
     name: str
     file: Path

@@ -70,7 +70,7 @@ def _subject_spec(service_account: tuple[str, str] | None, user: User) -> JSONOb
 
 
 def decision_of(review: JSONObject) -> Decision:
-    """Read the answer; an error of the authorizer counts only where it did not allow: some rule may have, all the same.
+    """Read the answer; an error of the authorizer counts only if no rule has allowed the access.
 
     >>> decision_of({"status": {"allowed": True, "reason": "RBAC"}}).allowed
     True

@@ -28,7 +28,7 @@ _HEX: Final = frozenset("0123456789abcdef")
 _NO_BODY: Final = (204, 304)
 _BREAKS: Final = frozenset("\r\n\0")
 _NAME: Final = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
-"""What names of header fields are made of (RFC 9110, a token)."""
+"""Characters in names of header fields (RFC 9110, token)."""
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -95,7 +95,7 @@ class ReplyReader:
         return self._read_plain()
 
     def end(self) -> Reply | None:
-        """Return the answer that the end of the connection completes; None where it was cut off."""
+        """Return the answer that the end of the connection completes; None if it was cut off."""
         if self._fields is None or self._is_chunked or self._length is not None:
             return None
         return self._reply()
@@ -127,7 +127,7 @@ class ReplyReader:
         return True
 
     def _frame(self, fields: dict[str, str], *, is_old: bool) -> None:
-        """Learn from the header fields where the body ends."""
+        """Determine the end of the body from the header fields."""
         length, encoding = fields.get("content-length"), fields.get("transfer-encoding")
         self.is_last = is_old or "close" in fields.get("connection", "").lower()
         if encoding is not None:
@@ -176,7 +176,7 @@ class ReplyReader:
         return False
 
     def _find_line(self) -> int:
-        """Return where the line at `_begin` ends, -1 where it is not complete."""
+        """Return the end of the line at `_begin`, -1 if it is incomplete."""
         end = self._buffer.find(b"\r\n", self._begin, self._begin + _MAX_LINE_BYTES)
         if end < 0 and len(self._buffer) - self._begin >= _MAX_LINE_BYTES:
             raise ConnectionError("a line of the answer is too long")
@@ -302,7 +302,7 @@ class Channels:
     """The open connections to one server: as many as there are requests at the same time."""
 
     def __init__(self, server: str, server_name: str = "", *, prepare: Callable[[socket.socket], None]) -> None:
-        """Take the address, the name that the server's certificate is for, and what sets a socket's options."""
+        """Take the address, the name in the server's certificate, and the function that sets a socket's options."""
         self._server = server
         self._server_name = server_name
         self._prepare = prepare

@@ -1,7 +1,7 @@
 """Requests to an API server: one HTTP session, typed errors, a budget of requests, and streams of watch events.
 
-The answer is plain JSON; what the server refuses is a StatusError, and what prevents a call is a HostError. No
-redirect is followed and no proxy is taken from the environment.
+Answers are plain JSON; a refusal of the server is a StatusError, a failed call a HostError. No redirect is followed and
+no proxy is taken from the environment.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Client:
     async def list(
         self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
     ) -> JSONObject:
-        """Return a whole collection as one list object, read page by page; at once where pages expire meanwhile."""
+        """Return a whole collection as one list object, read page by page, or at once if its pages expire."""
         extra = [*(query.items() if isinstance(query, Mapping) else query)]
         for limit in (page, 0):
             items: list[JSON] = []
@@ -352,7 +352,7 @@ class Client:
             self._session = aiohttp.ClientSession(
                 connector=Connector(limit=0, ssl=False, socket_factory=open_socket),
                 headers={"User-Agent": self._agent},
-                # neither cookies nor limits of time, which cost as much as the rest: `_send` has its own limit
+                # no cookies and no timeouts of aiohttp, which cost as much as the rest: `_send` has its own limit
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 trust_env=False,

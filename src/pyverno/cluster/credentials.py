@@ -1,4 +1,4 @@
-"""The credential that goes with each request: a fixed one, a file that is read again, or what a plugin prints.
+"""The credential of each request: a fixed one, a file that is read again, or the output of a plugin.
 
 This module must never keep a credential beyond its expiry, nor show one in an error.
 """

@@ -1,9 +1,9 @@
-"""HTTP calls that rules make to services, behind the guard that decides where calls may go.
+"""HTTP calls of rules to services, behind the egress guard.
 
-A name is resolved once, all of its addresses are judged, and one of these is dialled; no redirect is followed and no
-proxy, cookie or credential is taken from the environment. Only a token made for services (a projected one
-with a separate audience) may be sent along. This module must never send our own credentials, and never put
-a service's response, or an address that a name resolved to, into an error.
+A name is resolved once, the guard checks all of its addresses, and the call connects to one of these; no redirect is
+followed and no proxy, cookie or credential is taken from the environment. Only a token made for services (a projected
+one with a separate audience) may be sent along. This module must never send our own credentials, and never put a
+service's response, or an address that a name resolved to, into an error.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OWN_HEADERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EgressSettings:
-    """The flags: where calls may go, bytes of an answer (0 for no limit), seconds of a call (0 for no limit).
+    """The flags: permitted addresses, bytes of an answer (0 for no limit), seconds of a call (0 for no limit).
 
     `token_file` holds the token that goes along where a policy sets no Authorization header; a file that does not exist
     is no token. Raises UsageError for the token of our own service account, which is for the API server only.
@@ -135,7 +135,7 @@ class Egress:
             return reply.status, await self._read(reply)
 
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
-        """Return a body as it came: we ask for plain bytes, so that no small answer can become a large one."""
+        """Return a body without decompression, so that a small answer cannot become a large one."""
         most = self._settings.max_bytes
         parts: list[bytes] = []
         total = 0
@@ -176,7 +176,7 @@ class Egress:
         return text if text.isprintable() else ""
 
     def connector(self) -> Connector:
-        """Return what makes guarded connections, for others that call by HTTP; call it on the loop."""
+        """Return a connector with guarded connections, for other HTTP clients; call it on the loop."""
         return Connector(
             resolver=_JudgingResolver(self._settings.rules, self._lookup),
             use_dns_cache=False,
@@ -200,7 +200,7 @@ class Egress:
         return self._session
 
     def _socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
-        """Make the socket of a connection, after a last look at what it will be connected to."""
+        """Make the socket of a connection, after a last check of its address."""
         family, kind, protocol, _, place = address
         self._settings.rules.check_address(ip_address(str(place[0])), "the service")
         made = socket.socket(family=family, type=kind, proto=protocol)

@@ -1,8 +1,8 @@
-"""Where calls of rules may go: lists of hosts, ranges and URLs, and what no list opens.
+"""Egress rules for calls of policies: lists of hosts, ranges and URLs, and addresses that are always blocked.
 
-An address is judged together with every IPv4 address that it carries inside. This module must never resolve a name or
-open a connection, and never put an address that a name resolved to into an error: a denial would reveal how names
-resolve where we run.
+An address is checked together with every IPv4 address that it embeds. This module must never resolve a name or open a
+connection, and never put an address that a name resolved to into an error: a denial would reveal how names resolve
+where we run.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def carries_metadata(address: Address) -> bool:
 
 
 _Layout: TypeAlias = tuple[int, ...]
-"""Where the four octets of an IPv4 address are."""
+"""Positions of the four octets of an IPv4 address."""
 
 _LAYOUTS: Final[tuple[_Layout, ...]] = (
     (4, 5, 6, 7),  # after a prefix of 32 bits

@@ -1,7 +1,7 @@
-"""A host that passes every call on to another one: the base of hosts that note, limit or cache what rules read.
+"""A host that passes every call on to another one: the base of hosts that record, limit or cache the reads of rules.
 
-A subclass overrides what it changes. A host that must let nothing through, such as that of reviews on the event loop,
-is none of these: it names each call itself.
+A subclass overrides what it changes. A host that must let no call through, such as that of reviews on the event loop,
+does not derive from it and defines each call itself.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ForwardingHost:
         return self._host.list_objects(api_version, kind, namespace, selector)
 
     def authorize(self, check: AuthorizationCheck) -> Decision:
-        """Check the permissions of a user; raises EvaluationError where the wrapped host cannot."""
+        """Check the permissions of a user; raises EvaluationError if the wrapped host cannot."""
         if not isinstance(self._host, AuthorizingHost):
             raise EvaluationError("no authorizer is available here: the evaluation has no user")
         return self._host.authorize(check)

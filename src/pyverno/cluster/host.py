@@ -42,11 +42,11 @@ _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
 _CALL_SECONDS: Final = 3600.0
 _MAX_ANSWER_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of what the API server answers to a rule, inflated; it may be any server behind an aggregated API."""
+"""The limit of an answer to a rule, decompressed; it may come from any server behind an aggregated API."""
 _T = TypeVar("_T")
 
 Registries = Callable[[Callable[[Coroutine[Any, Any, Any], str], Any], float | None], ImageSource]
-"""Makes the image source of a host: takes what runs a coroutine on the loop, and the deadline of the request."""
+"""Makes the image source of a host: takes the function that runs a coroutine on the loop, and the deadline."""
 
 
 class GlobalEntries(Protocol):
@@ -71,7 +71,7 @@ class WaitingThread(Protocol):
 
 
 class Reads(Protocol):
-    """Notes which objects an evaluation reads; may answer from memory. Called from the thread of the evaluation."""
+    """Records the reads of an evaluation; may answer from memory. Called from the thread of the evaluation."""
 
     def at_hand(self, gvr: GVR, namespace: str, name: str) -> JSONObject | None:
         """Return an object that a watch keeps in memory; None when it must be requested."""
@@ -168,7 +168,7 @@ class ClusterHost:
         return self._ask(response, f"{method} {path.path}")
 
     def http_call(self, call: HttpCall) -> JSON:
-        """Call a service and return the JSON of its answer; what is posted without data is an empty object."""
+        """Call a service and return the JSON of its answer; a POST without data sends an empty object."""
         posted = replace(call, body={}) if call.method == "POST" and call.body is None else call
         return self._ask(self._calls(call).fetch(posted), "the call of a service", _CALL_SECONDS)
 
@@ -177,7 +177,7 @@ class ClusterHost:
         return self._ask(self._calls(call).exchange(call), "the call of a service", _CALL_SECONDS)
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
-        """Return a ConfigMap: from memory where it is there, else from the API server."""
+        """Return a ConfigMap, from memory or from the API server."""
         known = self.cached_config_map(namespace, name)
         if known is not None:
             return known
@@ -208,7 +208,7 @@ class ClusterHost:
 
     @property
     def image_source(self) -> ImageSource:
-        """The source of images from registries; none where the installation has no registry client."""
+        """The source of images from registries; None in installations without a registry client."""
         return NO_IMAGES if self._registries is None else self._registries(self._ask_registry, self._deadline)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:

@@ -31,12 +31,12 @@ __all__ = ["STALE_SECONDS", "Informer", "Notice", "slim"]
 _CHANCE: Final = random.SystemRandom()
 
 STALE_SECONDS: Final = 30.0
-"""How old a cache may become before what it says is no longer true (security.md, R8)."""
+"""The age at which a cache is stale (security.md, R8)."""
 
 _WATCH_SHARE: Final = (0.5, 0.65)
 _IDLE_SHARE: Final = 0.8
 _LASTING_SHARE: Final = 0.25
-"""How long a watch lasts, how long it may be silent, and when its end is no failure, as shares of the bound."""
+"""The length of a watch, its longest silence, and the age from which its end is no failure, as shares of the bound."""
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
@@ -85,7 +85,7 @@ class Informer:
         only_metadata: bool = False,
         on_restore: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take what to watch; nothing is requested before `run`.
+        """Take the resource to watch; no request is sent before `run`.
 
         `fields` is a field selector; `shrink` reduces an object to what is kept. With `only_metadata` the server sends
         only metadata. After `bound` seconds without proof the cache is stale. `on_restore` is called before the changes
@@ -122,7 +122,7 @@ class Informer:
         return None if found is None else orjson.loads(found)
 
     def has(self, name: str, namespace: str = "") -> bool:
-        """Return whether there is an object, for a fraction of what `get` costs."""
+        """Return whether an object exists, for a fraction of the cost of `get`."""
         return (namespace, name) in self._objects
 
     def all(self, namespace: str = "") -> Iterator[JSONObject]:
@@ -136,7 +136,7 @@ class Informer:
 
     @property
     def stale_seconds(self) -> float:
-        """For how long the cache has not followed the cluster; 0 while it does."""
+        """The seconds since the cache last followed the cluster; 0 while it does."""
         return 0.0 if self._broken_since is None else time.monotonic() - self._broken_since
 
     @property
@@ -166,7 +166,7 @@ class Informer:
             self._is_silent, self._opened = False, 0.0
             try:
                 if not self._version or self.is_stale:
-                    await self._list()  # an open watch would end the staleness before it brings what was missed
+                    await self._list()  # an open watch would end the staleness before it delivers the missed changes
                 await self._watch()
                 if self._is_silent:
                     self._break("the watch ended without a word")

@@ -1,4 +1,4 @@
-"""Informers that come and go while a controller runs: each is followed from the moment it is added.
+"""Informers that are added and removed while a controller runs.
 
 Between two runs (terms of a leader) the informers keep their objects and continue where they were.
 """

@@ -1,7 +1,7 @@
 """Leader election by a Lease: of several replicas one works, and it stops before its lease could be another's.
 
-Time is measured by the monotonic clock of this machine only; what other clocks write into the lease is compared with
-itself. This module must never let two holders work at once.
+Time is measured by the monotonic clock of this machine only; times that other clocks write into the lease are only
+compared with each other. This module must never let two holders work at once.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 __all__ = ["WATCH", "ClientQuery", "client_query"]
 
 WATCH: Final = "WATCH"
-"""Stands for a method where a collection is followed instead of read."""
+"""Stands for the method of a query that follows a collection."""
 _OPERATIONS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", WATCH: "watch"}
 
 

@@ -1,9 +1,9 @@
 """The time of an API server, taken from the Date headers of its responses; the wall clock of this machine is not used.
 
-Timestamps of objects are the API server's, so what is due is decided by its clock. A Date header is a whole second, cut
-off, so each response bounds the difference between that clock and the monotonic clock of this machine from both sides.
-`now` is the greatest lower bound: it is never ahead of the server, and behind it by less than a second once a few
-responses have arrived.
+The API server's clock decides when objects are due, because it writes their timestamps. A Date header is a whole
+second, cut off, so each response bounds the difference between that clock and the monotonic clock of this machine from
+both sides. `now` is the greatest lower bound: it is never ahead of the server, and behind it by less than a second once
+a few responses have arrived.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ServerTime:
     """
 
     def __init__(self, *, window: float = _WINDOW_SECONDS, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Take for how long a response counts, and the monotonic clock of this machine, in seconds."""
+        """Take the seconds for which a response counts, and the monotonic clock of this machine."""
         self._window = window
         self._monotonic = monotonic
         self._periods: tuple[_Bounds, ...] = ()

@@ -49,7 +49,7 @@ class ServiceUrl:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port: what errors may show, because paths and queries may hold secrets."""
+        """Scheme, host and port. Errors show no more, because paths and queries may hold secrets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
 
@@ -138,7 +138,7 @@ def _is_name(text: str) -> bool:
 
 
 def _check_path(path: str) -> None:
-    """Refuse dot segments, however they are escaped: a server may walk up where a prefix was allowed."""
+    """Refuse dot segments in every escaped form: a server may resolve them to a path outside the allowed prefix."""
     before = ""
     after = path
     while before != after:

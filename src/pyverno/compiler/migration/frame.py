@@ -99,7 +99,7 @@ class Frame:
 
 
 def pod_schema(book: SchemaBook) -> Schema:
-    """Return the schema of what `variables.pod` holds: a Pod without the fields that a template has not."""
+    """Return the schema of `variables.pod`: a Pod without the fields that templates lack."""
     return book.schema_of(
         {
             "type": "object",

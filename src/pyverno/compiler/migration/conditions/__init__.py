@@ -1,7 +1,7 @@
 """Conditions of deny rules and preconditions, as tests in CEL: one module for each family of operators.
 
-An operator of Kyverno never fails: what does not compare is false. Tests of texts that have to be read as something
-else (durations, quantities, versions) are guarded, so that CEL does not fail either.
+Kyverno's operators never fail: incomparable values give false. Tests of texts that have to be read as something else
+(durations, quantities, versions) are guarded, so that CEL does not fail either.
 """
 
 from __future__ import annotations

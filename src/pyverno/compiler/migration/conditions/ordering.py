@@ -1,4 +1,4 @@
-"""GreaterThan, LessThan and their kin, and the deprecated Duration operators; what does not compare is false."""
+"""GreaterThan, LessThan and their kin, and the deprecated Duration operators; incomparable values give false."""
 
 from __future__ import annotations
 

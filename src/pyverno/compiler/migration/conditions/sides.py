@@ -60,7 +60,7 @@ class Operands:
     def of(cls, written: JSONObject, key: Value, value: Value, names: Names, path: str) -> Operands:
         """Return the operands of a condition as written."""
         is_key_static, is_value_static = is_static(written.get("key")), is_static(written.get("value"))
-        # text of the policy is a pattern, what a requester wrote is data
+        # texts of the policy are patterns, texts of the request are data
         is_pattern = is_value_static or (not is_key_static and not _reads_request(written.get("value"), names))
         return cls(key, value, is_key_static, is_value_static, is_pattern, names, path)
 

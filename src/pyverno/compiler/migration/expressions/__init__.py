@@ -1,6 +1,6 @@
 """JMESPath, and texts with `{{ variables }}`, as expressions of CEL.
 
-`translate` gives a `Value`: CEL text with the type of its value and the condition under which it is not null. Types
+`translate` returns a `Value`: CEL text with the type of its value and the condition under which it is not null. Types
 come from the schemas of the objects; what a schema does not show is assumed only where the rule itself shows it, and
 the assumption is noted.
 """

@@ -35,8 +35,8 @@ _TEXT_LISTS: Final = Schema(Shape.LIST, Presence.NONZERO)
 class Names:
     """The names that an expression may use, each with its value; the longest path that fits counts.
 
-    `taken` are the variables of macros around the expression. `notes` collects what a reader should know; all names
-    that are made of one another share it.
+    `taken` are the variables of macros around the expression. `notes` collects notes for readers; all names derived
+    from each other share it.
     """
 
     values: Mapping[Path, Value]

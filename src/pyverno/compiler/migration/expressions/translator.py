@@ -1,7 +1,7 @@
 """JMESPath to CEL: one method for each kind of node of the syntax tree.
 
-Values are built as JMESPath computes them: a missing field is null except at the end of a whole expression, where it
-is an error (`loud`). What has no exact form raises UnconvertibleError.
+Values are built as JMESPath computes them: a missing field is null except at the end of a whole expression, where it is
+an error (`loud`). An expression without an exact equivalent raises UnconvertibleError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types of kinds that no definition describes, as far as rules and examples show them.
+"""Types of kinds without a definition, inferred from rules and examples.
 
 A rule that compares `spec.mode` with a text reads a text there. What rules show of a kind becomes a definition, by
 which the rule is converted and objects are generated. It is an assumption, which conversions that rest on it name.

@@ -19,7 +19,7 @@ _ANY_TEXT: Final = ("", "*", "?*", "null")
 
 
 def read_pattern(pattern: JSON, found: Evidence, read_text: Callable[[str], object] = str) -> None:
-    """Note what a pattern shows about a value; `read_text` reads the texts in which variables are.
+    """Note the evidence of a pattern on a value; `read_text` reads texts with variables.
 
     >>> found = Evidence()
     >>> read_pattern({"spec": {"=(mode)": "STRICT", "ports": [{"port": ">1024"}]}}, found)

@@ -76,7 +76,7 @@ def place_of(found: Evidence) -> Places:
 
 
 def read_query(node: Node, current: Places) -> Places:
-    """Note what an expression shows about what it reads, and return what it gives; `current` is the value of `@`."""
+    """Note evidence on the values that an expression reads, and return its result's; `current` is the value of `@`."""
     method = _METHODS.get(node.type)
     if method is not None:
         return method(node, current)

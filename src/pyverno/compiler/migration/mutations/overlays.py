@@ -56,7 +56,7 @@ Additions = Mapping[str, Cel]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlay:
-    """The conversion of one overlay; `notes` collects what a reader should know.
+    """The conversion of one overlay; `notes` collects notes for readers.
 
     `merge_list` returns the plan of a list in an overlay (see `lists`). `empty` are fields, as they are read, that are
     missing or empty where the rule applies. Inside of a loop, `ensured` collects what makes sure that a parent outside
@@ -152,7 +152,7 @@ class Overlay:
             self._ensure(place, is_there)
             return inner
         if additions:
-            # what an element gets is decided for all of them: the parent is added if anything below it is
+            # one decision for all elements: the parent is added if anything below it is
             needed = _added_below(value, path, additions)
             empty = Operation("add", place.pointer, Cel("{}", CelType.MAP))
             return Plan((*when(all_of([is_there.not_(), needed]), [empty]), *inner.changes))

@@ -12,7 +12,7 @@ __all__ = ["Place"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A field: its value, its JSON pointer, and what strategic merge knows of it.
+    """A field: its value, its JSON pointer, and its properties in strategic merge.
 
     `outer` is the same value for conditions of the whole patch, where no parent is known to be there.
     """
@@ -31,7 +31,7 @@ class Place:
 
     @property
     def unguarded(self) -> Reference:
-        """The value where nothing is known of it."""
+        """The value of a field without a known type."""
         return self.value if self.outer is None else self.outer
 
     def assumed(self) -> Place:

@@ -62,7 +62,7 @@ def _write(value: JSON, expressions: Expressions, path: str, *, mixes: bool) -> 
     match value:
         case str() if has_variable(value):
             found = write_text(value, expressions, path)
-            return found, "dyn"  # what is read from an object has no type for the checker
+            return found, "dyn"  # values read from an object have no type for the checker
         case dict():
             names = [_name(key, expressions, path) for key in value]
             pairs = [_write(each, expressions, join_path(path, key), mixes=mixes) for key, each in value.items()]

@@ -1,4 +1,4 @@
-"""JMESPath's functions in CEL: one function for each, in modules by what they work on.
+"""JMESPath's functions in CEL: one function for each, in modules by the type of their arguments.
 
 A function takes the translator and its arguments. A null argument is an error in JMESPath; the CEL of a missing value
 is an error as well, so arguments are written plainly and the conditions under which that fails are kept.

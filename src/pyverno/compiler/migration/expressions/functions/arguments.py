@@ -1,4 +1,4 @@
-"""Arguments of functions: what they must be, and when they fail."""
+"""Arguments of functions: their types, and the conditions under which they fail."""
 
 from __future__ import annotations
 
