@@ -24,7 +24,7 @@ EVERYTHING = "*"
 """Stands for all resources, custom ones included, except events."""
 
 Keys: TypeAlias = Callable[[Change], Iterable[Key]]
-"""Which keys a change concerns."""
+"""Returns the keys that a change concerns."""
 
 FIRST_DELAY = 0.005
 LONGEST_DELAY = 60.0

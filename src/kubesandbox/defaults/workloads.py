@@ -133,7 +133,7 @@ _STATEFUL_SET: Final[Hook] = in_order(
     absent(replicas=1, revisionHistoryLimit=10), zero(podManagementPolicy="OrderedReady"), _stateful_set, _claims
 )
 WORKLOAD_DEFAULTS_1_35: Final[Hooks] = {f"{_APPS}.StatefulSetSpec": in_order(_STATEFUL_SET, _unavailable)}
-"""What Kubernetes fills in since 1.35."""
+"""Defaults since Kubernetes 1.35."""
 
 WORKLOAD_DEFAULTS: Final[Hooks] = {
     f"{_APPS}.DeploymentSpec": in_order(

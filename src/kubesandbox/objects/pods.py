@@ -112,4 +112,4 @@ POSTED: Mapping[tuple[str, str], Callable[[ApiServer, Write, JSONObject], Awaita
     ("pods", "binding"): bind,
     ("pods", "eviction"): evict,
 }
-"""What a POST to a subresource does, by the resource and the subresource."""
+"""The effects of a POST to a subresource, by the resource and the subresource."""

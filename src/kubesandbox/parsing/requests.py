@@ -61,7 +61,7 @@ class Target:
     name: str = ""
     subresource: str = ""
     rest: str = ""
-    """What follows the subresource (`proxy/some/path`)."""
+    """The path behind the subresource (`proxy/some/path`)."""
 
     @property
     def api_version(self) -> str:

@@ -1,4 +1,4 @@
-"""Where in a document something is: a chain of keys and indexes that costs next to nothing until it is printed.
+"""Field paths: chains of keys and indexes that cost next to nothing until they are printed.
 
 A place is None (the root) or a pair of the place around it and a key or an index.
 """

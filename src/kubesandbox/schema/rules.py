@@ -191,7 +191,7 @@ def _own_rules(schema: JSONObject, environment: Environment) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a rule is evaluated, and how its own failures are reported."""
+    """The place where a rule is evaluated, and the form of its failures."""
 
     kind: str
     path: str

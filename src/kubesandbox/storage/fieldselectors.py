@@ -200,4 +200,4 @@ _FIELDS: Mapping[tuple[str, str], Mapping[str, _Read]] = {
     ("events.k8s.io", "events"): _event_fields("regarding", "reportingController"),
     ("resource.k8s.io", "resourceslices"): {"spec.nodeName": _at("spec.nodeName"), "spec.driver": _at("spec.driver")},
 }
-"""What types can be selected by, beside name and namespace."""
+"""Fields by which types can be selected, beside name and namespace."""

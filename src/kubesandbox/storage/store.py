@@ -30,7 +30,7 @@ LATEST_BYTES = 8 * 2**20
 
 
 class Key(NamedTuple):
-    """Where an object is: the storage key of its resource (`deployments.apps`), its namespace (or ""), its name."""
+    """The key of an object: the storage key of its resource (`deployments.apps`), its namespace (or ""), its name."""
 
     resource: str
     namespace: str
@@ -149,7 +149,7 @@ class TooOldError(PyvernoError):
 
 
 class Journal(Protocol):
-    """Where writes are kept beyond the life of the process; `record` returns when the write cannot be lost."""
+    """A durable log of writes; `record` returns when the write cannot be lost."""
 
     def record(self, change: Change) -> None:
         """Keep one change."""

@@ -1,4 +1,4 @@
-"""Where webhooks are and which reviews they take: the same for admission and conversion."""
+"""Addresses and review versions of webhooks, alike for admission and conversion."""
 
 from __future__ import annotations
 

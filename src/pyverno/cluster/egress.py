@@ -208,7 +208,7 @@ class Egress:
         return made
 
     async def _context(self, bundle: str) -> ssl.SSLContext:
-        """Return what is trusted: only the bundle where there is one; contexts are kept, because connections are."""
+        """Return the TLS context, which trusts only the bundle if there is one; contexts are cached."""
         found = self._contexts.get(bundle)
         if found is None:
             found = self._contexts[bundle] = await asyncio.to_thread(_trusting, bundle)

@@ -110,7 +110,7 @@ class Informer:
         self._opened = 0.0
         self._woken = asyncio.Event()
         self.trouble = ""
-        """Why the cluster is not followed just now, as far as that is known."""
+        """The reason why the cluster is not followed now, as far as it is known."""
 
     def listen(self, listener: Listener) -> None:
         """Call a listener for every change from now on; one that raises is a bug and stops the informer."""

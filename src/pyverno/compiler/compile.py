@@ -32,7 +32,7 @@ __all__ = ["Compilation", "Compiled", "compile_document", "compile_documents"]
 _BUG = "internal"
 
 Lowered = tuple[CompiledPolicy | Exemption, Sequence[PolicyError]]
-"""What the engine runs, and everything that was wrong on the way."""
+"""A compiled policy or exception, and the errors of its compilation."""
 
 
 def _lower_rules(written: Any, _bindings: tuple[Any, ...]) -> Lowered:

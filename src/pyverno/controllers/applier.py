@@ -65,7 +65,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why an object is written, as its annotation, events and the log show it.
+    """The reason of a write, as in the object's annotation, in events and in the log.
 
     `source` is what the object is a copy of. An object that `goes_with_policy` is deleted when its rule is gone;
     `generation` is that of the policy. With a `requester` the object is written only if that user may write it too.

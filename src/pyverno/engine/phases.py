@@ -58,10 +58,10 @@ VALIDATING = (
     Phase(Stage.REQUIRE_IMAGES, Family.IMAGES),
 )
 SCAN = (*VALIDATING, _VERIFY_IMAGES)
-"""What a background scan evaluates on a live object."""
+"""Phases of a background scan of a live object."""
 
 MUTATION_CHECK = (Phase(Stage.MUTATE, Family.ADMISSION), Phase(Stage.MUTATE, Family.CEL))
-"""What a scan evaluates one policy at a time, to find out whether the object has its changes."""
+"""Phases that a scan runs for one policy at a time, to find out whether the object has its changes."""
 
 MUTATING_EXISTING = (_MUTATE_EXISTING, Phase(Stage.MUTATE_EXISTING, Family.CEL))
 GENERATING = (Phase(Stage.GENERATE, Family.CEL), _GENERATE)

@@ -234,7 +234,7 @@ class Binding(Protocol):
 
 
 UNMATCHED: Final = Verdict(Status.SKIP, "a match condition is false")
-"""What a guard returns when the policy does not match the request: the rule has no result."""
+"""The return value of a guard if the policy does not match the request: the rule has no result."""
 
 
 class Guard(Protocol):

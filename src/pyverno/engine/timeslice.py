@@ -21,7 +21,7 @@ COMPILE_SECONDS: Final = 0.02
 """For how long a review with a deadline compiles fast tiers, besides the one that it has begun."""
 
 _AT_HAND_SECONDS: Final = 0.00005
-"""What takes less than this was compiled before: looking at thousands of those must not use up a slice."""
+"""Shorter steps find a compiled rule; thousands of them must not use up a slice."""
 
 
 class CompileSlice:

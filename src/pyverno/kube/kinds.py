@@ -219,7 +219,7 @@ def read_groups(groups: Iterable[Group]) -> Iterable[KindInfo]:
 
 
 BUILTIN_KINDS = KindTable(partial(read_groups, GROUPS))
-"""What every cluster of Kubernetes 1.32 to 1.37 may serve by itself; built on first use."""
+"""Kinds that a cluster of Kubernetes 1.32 to 1.37 may serve by itself; built on first use."""
 
 
 def _crd_kinds(crd: JSONObject) -> Iterable[KindInfo]:

@@ -7,10 +7,10 @@ from pyverno.value import dataclass
 __all__ = ["COMMAND_FILE", "HELM_TEMPLATES", "FolderRules", "Skipped"]
 
 HELM_TEMPLATES = "Helm templates"
-"""What the folder `templates` of a chart is."""
+"""The note for the folder `templates` of a chart."""
 
 COMMAND_FILE = "a file of the command line"
-"""What a test suite, a values file and their like are, which belong beside policies."""
+"""The note for test suites, values files and other files that belong beside policies."""
 
 
 @dataclass(frozen=True, slots=True)

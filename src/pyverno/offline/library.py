@@ -22,7 +22,7 @@ from pyverno.offline.policies import load_policy_documents
 __all__ = ["areview", "compile_policies", "load_policies", "review"]
 
 Source: TypeAlias = "str | Path | JSONObject | Document | Iterable[Source]"
-"""Where policies come from: a path, YAML text, an object, a document, or several of these."""
+"""Sources of policies: a path, YAML text, an object, a document, or several of these."""
 
 
 def load_policies(*sources: Source) -> PolicySet:

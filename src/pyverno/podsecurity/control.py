@@ -27,7 +27,7 @@ class Level(Enum):
 
 
 class Reach(Enum):
-    """Where a control's fields live, which decides whether an exclude names images."""
+    """The objects with a control's fields, which decide whether an exclude names images."""
 
     POD = "pod"
     """Pod fields only: an exclude must not name images."""

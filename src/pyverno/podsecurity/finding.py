@@ -66,7 +66,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Why one check refuses a pod: a short reason, a sentence with names, the fields, the containers named in it.
+    """The refusal of one check: a short reason, a sentence with names, the fields, the containers named in it.
 
     `containers` are the names that reports turn into image references.
     """

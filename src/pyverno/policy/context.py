@@ -99,7 +99,7 @@ class ApiCall:
 
 @dataclass(frozen=True, slots=True)
 class RegistryCredentials:
-    """Where credentials for an image registry come from."""
+    """Sources of credentials for an image registry."""
 
     allow_insecure_registry: bool = False
     providers: tuple[str, ...] = ()

@@ -54,7 +54,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class GlobalContextSpec:
-    """Where the data come from: exactly one of `kubernetes_resource` and `api_call` is meant to be set."""
+    """The source of the data: exactly one of `kubernetes_resource` and `api_call` is meant to be set."""
 
     kubernetes_resource: KubernetesResource | None = None
     api_call: ExternalApiCall | None = None

@@ -369,7 +369,7 @@ def _known_kinds() -> Iterator[KindInfo]:
 
 
 KNOWN_KINDS = KindTable(_known_kinds)
-"""What a cluster of Kubernetes 1.32 to 1.37 with Kyverno may serve; built on first use."""
+"""Kinds that a cluster of Kubernetes 1.32 to 1.37 with Kyverno may serve; built on first use."""
 
 
 def is_policy(value: object) -> bool:

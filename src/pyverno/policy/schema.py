@@ -165,7 +165,7 @@ class Problems:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where decoding is inside a document, and where its problems go."""
+    """The position of decoding inside a document, and the collector of its problems."""
 
     problems: Problems
     path: Path = ()

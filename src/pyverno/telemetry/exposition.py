@@ -20,7 +20,7 @@ __all__ = ["Exposition", "render_text"]
 _ESCAPED: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _TOTAL: Final = "_total"
 _OF_ONE: Final = frozenset({"process_start_time_seconds", "process_max_fds"})
-"""What processes do not have together."""
+"""Metrics that are not added up over processes."""
 
 
 class Exposition:

@@ -35,7 +35,7 @@ _PATTERN: Final = "admission-*.jsonl"
 _MAX_WAITING: Final = 200
 _MAX_WAITING_BYTES: Final = 32 << 20
 _OVERHEAD: Final = 4096
-"""What a waiting request takes beside the bytes that it came in."""
+"""Memory of a waiting request beside the bytes of its body."""
 
 log = logging.getLogger("pyverno.webhook")
 

@@ -198,7 +198,7 @@ PROFILES: Final[Mapping[str, Check]] = {
     name: struct({"type": needed(_PROFILE_TYPES, f"type is required when {name} is set")})
     for name in ("seccompProfile", "appArmorProfile")
 }
-"""What a container and a Pod have alike in their security contexts."""
+"""Fields of the security contexts of both containers and Pods."""
 
 _SECURITY: Final[Check] = struct(
     {

@@ -249,7 +249,7 @@ def lower_validations(
 
 
 _TARGETS = (types.map_of(types.STRING, types.ANY), types.map_of(types.STRING, types.DYN))
-"""What the expression of targets yields: an object that `resource.Get` or `resource.List` read, or that it builds."""
+"""The results of a targets expression: an object that `resource.Get` or `resource.List` read, or that it builds."""
 
 
 def _mutating(policy: MutatingPolicy, info: PolicyInfo, parser: Parser) -> CompiledRule:

@@ -20,7 +20,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a rule or document stays as it is: a stable code, the field, the reason, and what a person can do."""
+    """The reason why a rule or document is not converted: a stable code, the field, the text, and the next step."""
 
     code: str
     path: str

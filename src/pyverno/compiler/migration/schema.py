@@ -144,7 +144,7 @@ class Schema:
 
 
 ANY: Final = Schema(Shape.ANY, Presence.UNKNOWN, is_nullable=True)
-"""What is not described: it can be missing, null, or anything."""
+"""The schema of an undescribed value, which can be missing, null, or of any type."""
 
 
 class SchemaBook:

@@ -26,7 +26,7 @@ _FORMS = "pattern, anyPattern, deny, foreach, cel"
 _FOREACH_FORMS = "pattern, anyPattern, deny, or a nested foreach"
 _TEXT_VALUES = 'labels and annotations supports only string values, "use double quotes around the non string values"'
 _POD_SECURITY_VERSIONS = ("latest", *(f"v1.{minor}" for minor in range(19, 33)))
-"""What Kyverno's definition of the kind lists."""
+"""The values in Kyverno's definition of the kind."""
 
 _MOST_PLACES = 20
 """How many problems have exact places: each of them reads the text again."""

@@ -176,7 +176,7 @@ def check_immutable(policy: ClusterPolicy, old: ClusterPolicy, findings: Finding
 
 _MUTABLE: Final = ("synchronize", "data", "foreach", "orphanDownstreamOnPolicyDelete", "generateExisting")
 _DEFAULTS: Final = {"skipBackgroundRequests": True, "method": "GET"}
-"""What the API server adds to rules by Kyverno's definitions, and not by ours: policies of both meet in one cluster."""
+"""Defaults of Kyverno's definitions that ours lack: a cluster may hold policies stored under both."""
 
 
 def _immutable_parts(rule: Rule, synchronizes: bool) -> tuple[JSONObject, JSONObject]:

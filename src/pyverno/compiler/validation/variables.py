@@ -53,7 +53,7 @@ _ALLOWED: dict[tuple[bool, bool], str] = {
     (False, True): rf"request\.|{_ADMISSION}{_ANYWHERE}images\.|image\.|target\.|{_CALL}",
     (True, True): rf"request\.|{_ANYWHERE}images\.|image\.|target\.|{_CALL}",
 }
-"""What a variable's text must contain, by (background, may see `target`)."""
+"""The required content of a variable's text, by (background, may see `target`)."""
 
 _COMPILED = {key: regex(text.replace(_CALL, _LINEAR_CALL)) for key, text in _ALLOWED.items()}
 _NAME = regex(r"[A-Za-z_][\w-]*+")

@@ -66,7 +66,7 @@ Lost = Callable[[ResourceRef | None, str, ResourceRef], None]
 
 @dataclass(frozen=True, slots=True)
 class UpdateRequestSettings:
-    """Where UpdateRequests are created; `account` is the user name of the background controller ("" = unknown).
+    """Settings of UpdateRequests; `account` is the user name of the background controller ("" = unknown).
 
     `workers` threads evaluate triggers; `max_waiting` bounds the queue of answered requests.
     """

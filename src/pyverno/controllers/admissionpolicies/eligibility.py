@@ -21,7 +21,7 @@ from pyverno.policy.validate import Validate
 __all__ = ["Convertible", "exception_obstacle", "obstacle"]
 
 Convertible = ClusterPolicy | ValidatingPolicy | MutatingPolicy
-"""What can become an admission policy; twins of one namespace never do."""
+"""Kinds that can become an admission policy; namespaced kinds cannot."""
 
 _SERVER_SIDE_APPLY: Final = (
     "useServerSideApply is enabled, which mutates atomic fields that a native MutatingAdmissionPolicy rejects"

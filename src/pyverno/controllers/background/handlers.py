@@ -43,13 +43,13 @@ class Part(Protocol):
 
 
 PARTS: Final[tuple[Callable[[BackgroundContext], Part], ...]] = (Generating, Mutating)
-"""What makes the parts whose handlers and controllers share their state."""
+"""Makes the parts whose handlers and controllers share their state."""
 
 HANDLERS: Final[Mapping[RequestType, Callable[[BackgroundContext], Handler]]] = MappingProxyType({})
-"""What makes the handler of a type of request; a request without one fails with a message that says so."""
+"""Makes the handler of a type of request; a request without a handler fails with this reason."""
 
 SHARDED: Final = frozenset(RequestType)
 """The types of requests that every replica works on its share of; the leader works on all others."""
 
 LEADER_CONTROLLERS: Final[tuple[Callable[[BackgroundContext], Runnable], ...]] = ()
-"""What makes the controllers that only the leader runs: those that follow policies and generated objects."""
+"""Makes the controllers that only the leader runs: those that follow policies and generated objects."""

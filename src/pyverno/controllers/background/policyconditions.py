@@ -40,7 +40,7 @@ _KINDS: Final = {
 
 
 class Trouble(NamedTuple):
-    """Why some work of a policy is not done: since when, in seconds since 1970, and as which reason."""
+    """The reason why work of a policy is not done, and the time in seconds since 1970."""
 
     since: float
     message: str

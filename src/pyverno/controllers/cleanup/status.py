@@ -12,7 +12,7 @@ __all__ = ["PolicyCondition", "Reason", "status_of"]
 
 
 class Reason(StrEnum):
-    """Why a policy is ready, or why it is not."""
+    """The readiness of a policy, with its reason."""
 
     SCHEDULED = "Scheduled"
     SUCCEEDED = "Succeeded"

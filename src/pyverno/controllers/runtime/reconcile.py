@@ -61,7 +61,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the last reconcile of a key failed, and how many have failed in a row."""
+    """The error of a key's last reconcile, and the number of failures in a row."""
 
     times: int
     message: str

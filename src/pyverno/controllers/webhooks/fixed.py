@@ -17,7 +17,7 @@ from pyverno.webhook.heartbeat import HEARTBEAT_PATH
 __all__ = ["CLEANUP_PATH", "cleanup_configurations", "document_configurations"]
 
 CLEANUP_PATH: Final = "/cleanuppolicyvalidate"
-"""Where the admission controller answers about cleanup policies; `/validate` is taken."""
+"""Path of the admission controller for cleanup policies; `/validate` is in use."""
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _MANAGED: Final = "webhook.kyverno.io/managed-by"

@@ -20,7 +20,7 @@ FAILURES = ("Ignore", "Fail")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the API server finds us: a service, or with `server` (`host:port`) a URL; and by which authority."""
+    """The address of the webhook server, a service or with `server` (`host:port`) a URL, and its authority."""
 
     service: str = "kyverno-svc"
     namespace: str = "kyverno"

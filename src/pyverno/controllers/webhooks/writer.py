@@ -23,7 +23,7 @@ from pyverno.kube.status import StatusError
 __all__ = ["REFUSALS", "ConfigurationWriter"]
 
 REFUSALS: Final = (400, 413, 422)
-"""What an API server says to what it will not take, however often it is sent."""
+"""Status codes of refusals that a repeated request cannot change."""
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _RESOURCES: Final = {

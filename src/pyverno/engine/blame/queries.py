@@ -37,7 +37,7 @@ def judged_object(run: Run) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an expression is: below the object, or still above it (`scope`, `request`, `images`)."""
+    """The position of an expression: below the object, or still above it (`scope`, `request`, `images`)."""
 
     path: Path = ()
     above: str = ""

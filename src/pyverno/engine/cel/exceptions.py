@@ -20,7 +20,7 @@ from pyverno.value import dataclass
 __all__ = ["CompiledCelException"]
 
 _PREFIXES = {RuleType.VALIDATION: "failed to load context: ", RuleType.DELETION: ""}
-"""What an error of an exception begins with, where it is not that of an evaluation."""
+"""The prefix of an exception's error, unless the evaluation fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ __all__ = ["ImageAttestation", "ImageAttestor", "ImageHost", "failed_checks", "v
 
 Evaluate = Callable[[Program], Value]
 Problems = tuple[str, ...] | None
-"""Why nothing verified; None when something did."""
+"""The reason why nothing was verified; None if something was."""
 
 _VERIFIED: Final = "verified images"
 _FAILED: Final = "failed image checks"

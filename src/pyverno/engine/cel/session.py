@@ -251,7 +251,7 @@ def has_run_out(session: CelSession, error: PyvernoError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """Why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated.
+    """The reason why match conditions stop a policy: one is false (`errors` empty), or some could not be evaluated.
 
     `expressions` are the texts of those that could not, one for each error.
     """

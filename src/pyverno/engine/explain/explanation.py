@@ -31,7 +31,7 @@ _NOT_ASKED = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why the rules of a set gave their results for one request.
+    """An explanation of the results of a set's rules for one request.
 
     `rules` are in the order in which they ran; those that did not run come last. `review` is the review that was
     recorded: its results are those of every other review of the request.

@@ -73,7 +73,7 @@ _FIELDS: Final[Mapping[str, FieldPath]] = {
     "program": ("expression",),
     "expression": ("expression",),
 }
-"""What the fields of actions are called in policies; the others say nothing of the place."""
+"""Names of the actions' fields in policies; the other fields have no location."""
 
 _KINDS: Final[Mapping[type, str]] = {
     PatternCheck: "pattern",

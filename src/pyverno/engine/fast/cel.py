@@ -19,7 +19,7 @@ from pyverno.lang.cel.fast.passcheck import Claim, fuse
 __all__ = ["cel_fast_tier"]
 
 _MAX_COST: Final = 100_000
-"""What a pass-check may cost, in units of CEL: some milliseconds."""
+"""The limit of a pass-check's cost, in units of CEL: some milliseconds."""
 
 
 def cel_fast_tier(

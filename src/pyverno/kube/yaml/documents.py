@@ -156,7 +156,7 @@ class Document:
         return Location.later(self.file, partial(source.place, self._prefix + path, key=key))
 
     def character(self, path: Path, offset: int) -> Location:
-        """Where the character at `offset` of the text at `path` is: also in blocks, folded and quoted texts.
+        """Return the location of a character of the text at `path`, also in blocks, folded and quoted texts.
 
         >>> document = load_documents("a:\\n  b: |\\n    one\\n    two\\n", file="x.yaml")[0]
         >>> str(document.character(("a", "b"), 5))

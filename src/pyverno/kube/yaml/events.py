@@ -59,7 +59,7 @@ class Fault(Exception):  # noqa: N818  # an internal carrier; documents.py turns
 
 
 class Position:
-    """Where one node is: its own line and column, those of its key, and its children by key or index."""
+    """The location of one node: its line and column, those of its key, and its children by key or index."""
 
     __slots__ = ("children", "column", "key_column", "key_line", "line")
 

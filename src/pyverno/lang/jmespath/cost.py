@@ -16,7 +16,7 @@ from pyverno.value import dataclass
 __all__ = ["COPY", "FLAT", "ITEM", "READ", "Cost", "charge_search", "charge_texts", "same"]
 
 ITEM: Final = 32
-"""What an item of a list or an entry of an object weighs; a character of a text weighs 1."""
+"""The weight of an item of a list or an entry of an object; a character of a text weighs 1."""
 
 _POINTER: Final = 16
 _ENTRY: Final = 32

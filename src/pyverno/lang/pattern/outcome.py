@@ -17,7 +17,7 @@ from pyverno.value import dataclass, field
 __all__ = ["Cause", "Outcome", "Path", "Problem", "Status", "go_type", "path_text"]
 
 Path: TypeAlias = "tuple[Path, str | int] | tuple[()]"
-"""Where in the resource a check is: a linked list from the element back to the root, `()`."""
+"""The position of a check in the resource: a linked list from the element back to the root, `()`."""
 
 
 class Status(StrEnum):
@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 class Cause(Enum):
-    """Why an element does not match, which decides the outcome of the surrounding map or list."""
+    """The kind of a mismatch, which decides the outcome of the surrounding map or list."""
 
     MISMATCH = "mismatch"
     NEGATION = "negation"

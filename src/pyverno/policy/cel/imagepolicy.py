@@ -121,7 +121,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class SignatureSource:
-    """Where signatures are, when not beside the image."""
+    """The location of signatures that are not beside the image."""
 
     repository: str = ""
     tag_prefix: str = ""

@@ -30,7 +30,7 @@ _INDEX: Final = regex(r"\{\{\s*elementIndex[0-9]*\s*\}\}")
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Where a path leads: its place, whether that is there, and the steps to it with their own presence."""
+    """The target of a path: its place, its presence, and the steps to it with theirs."""
 
     place: Place
     steps: tuple[tuple[Place, Cel], ...]

@@ -40,7 +40,7 @@ _JUDGED: Final = frozenset(Modifier) - {Modifier.ADD_IF_ABSENT}
 _SKIPPING: Final = frozenset({Modifier.CONDITION, Modifier.GLOBAL})
 _Judge: TypeAlias = Callable[[JSON, Reference, str, Context], Verdict]
 _Below: TypeAlias = tuple[JSON, _Judge]
-"""What is below a key, and how it is judged: labels and metadata have rules of their own."""
+"""The value below a key, and its converter: labels and metadata have rules of their own."""
 
 
 def holds(pattern: JSON, value: Reference, path: str, context: Context | None = None) -> Cel:

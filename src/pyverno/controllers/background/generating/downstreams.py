@@ -35,7 +35,7 @@ _GENERATED_LABELS: Final = "generate.kyverno.io/"
 _KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "generation")
 _IDENTITY: Final = ("name", "namespace", "resourceVersion")
 _DIGEST: Final = "digest"
-"""Where the informer keeps the digest of the annotations that it drops."""
+"""Annotation in which the informer keeps the digest of the annotations that it drops."""
 
 Place = tuple[GVR, str, str]
 """Resource, namespace and name."""
@@ -69,7 +69,7 @@ class Downstream(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where the object is."""
+        """The reference of the object."""
         return self.gvr, self.target.namespace, self.target.name
 
     @classmethod

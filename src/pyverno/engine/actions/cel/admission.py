@@ -42,7 +42,7 @@ MAX_MESSAGE = 5 * 1024
 _DENY = "Deny"
 _SCAN_USER = "system:kyverno:background-scan"
 _NO_USER: JSONObject = {"username": _SCAN_USER, "uid": _SCAN_USER, "groups": [_SCAN_USER]}
-"""What stands for unknown fields of the user: no service account, and in no group that a policy might name."""
+"""Stands for unknown fields of the user: no service account, and no group that a policy could name."""
 
 _BAD = (Status.FAIL, Status.ERROR)
 

@@ -13,7 +13,7 @@ from pyverno.value import dataclass, field
 __all__ = ["BeyondError", "Unit", "begin_unit", "end_unit"]
 
 VISIT: int = 16
-"""What a loop's own bookkeeping costs per visit, at most (cel-go's expansions need 3 to 14)."""
+"""The highest cost of a loop's own bookkeeping per visit (cel-go's expansions need 3 to 14)."""
 
 
 class BeyondError(Exception):

@@ -55,10 +55,10 @@ _METADATA: Final = map_of(STRING, DYN)
 _ATTRIBUTES: Final = "http.CheckRequestAttributes"
 
 ENVOY_REQUEST: Final = struct(_V3 + "CheckRequest")
-"""What `object` is in Envoy mode."""
+"""The type of `object` in Envoy mode."""
 
 HTTP_REQUEST: Final = struct("http.CheckRequest")
-"""What `object` is in HTTP mode."""
+"""The type of `object` in HTTP mode."""
 
 # envoyproxy/envoy: api/envoy/service/auth/v3 (external_auth, attribute_context) and api/envoy/config/core/v3
 _ENVOY_MESSAGES: Final[Mapping[str, Mapping[str, Type]]] = {
@@ -141,10 +141,10 @@ HTTP_TYPES: Final = MessageTypes(
 """The types of HTTP authorization requests."""
 
 ENVOY_RESPONSE: Final = opaque(_CHECK)
-"""What a validation in Envoy mode must give (or null)."""
+"""The result type of a validation in Envoy mode (or null)."""
 
 HTTP_RESPONSE: Final = opaque(_HTTP_CHECK)
-"""What a validation in HTTP mode must give (or null)."""
+"""The result type of a validation in HTTP mode (or null)."""
 
 
 def _with(answer: StructValue, field: str, value: Value) -> StructValue:

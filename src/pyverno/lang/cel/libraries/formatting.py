@@ -33,7 +33,7 @@ class _Style:
     fixed: Callable[[Value, int], str]
     scientific: Callable[[Value, int], str]
     of_binary: str
-    """What `%b` takes, for its error."""
+    """Types that `%b` accepts, for its error."""
     of_hexadecimal: str
 
 

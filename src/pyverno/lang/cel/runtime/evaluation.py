@@ -36,13 +36,13 @@ EVALUATION: Final = 2
 FIRST_SLOT: Final = 3
 
 UNSET: Final = object()
-"""What a slot holds before its variable has a value."""
+"""The content of a slot before its variable has a value."""
 
 CHECK_EVERY: Final = 1_000
 """Cost units between two looks at the deadline."""
 
 ITEM_BYTES: Final = 8
-"""What an element takes in a list that shares its elements with another."""
+"""Memory of an element in a list that shares its elements with another."""
 
 PER_EXPRESSION: Final = 1_000_000
 """Kubernetes' limit for one expression (`PerCallLimit`)."""

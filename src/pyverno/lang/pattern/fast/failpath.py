@@ -30,7 +30,7 @@ class _UnsuitableError(Exception):
 
 
 class _Place(NamedTuple):
-    """Where the writer is: which map of the pattern this is, the path so far, and the indentation.
+    """The state of the writer: the map of the pattern, the path so far, and the indentation.
 
     `path` holds keys as texts, and the variables of indexes and of resolved keys as integers.
     """

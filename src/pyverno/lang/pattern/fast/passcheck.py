@@ -113,7 +113,7 @@ class _Node(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where the writer is: indentation, and how many loops it is inside."""
+    """The state of the writer: its indentation, and the number of loops around it."""
 
     indent: int
     loops: int
