@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pyverno.cli.test.diff import tidy, yaml_diff
+from pyverno.cli.test.evaluated import is_evaluated
 from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.compiler.compile import Compiled
 from pyverno.engine.effects import CreateEffect
@@ -97,18 +98,14 @@ def check_rows(suite: Suite, judged: Sequence[ReviewedManifest], rows: Iterable[
     subjects = list(subjects_of(judged))
     invalid = suite.invalid
     for row in rows:
+        chosen = _select(subjects, row)
         refused = invalid.get(row.policy_name)
         if refused is not None:
-            yield from _refused(row, refused)
+            yield from _refused(row, refused, [subject.text for subject in chosen])
             continue
         policies = _policies(suite, row)
-        found = False
-        for subject in _select(subjects, row):
-            for policy in policies:
-                found = True
-                yield from _check(suite, row, policy, subject)
-        if not found:
-            yield Row(row.policy, row.rule, ", ".join(row.resources), "Fail", "Not found", "Not found", expected=row)
+        found = [each for subject in chosen for each in _check(suite, row, policies, subject)]
+        yield from found or [_not_found(row, ", ".join(row.resources))]
 
 
 def covered_subjects(
@@ -127,10 +124,14 @@ def rule_fits(row: ExpectedResult, info: RuleInfo) -> bool:
     return info.name in (row.rule, f"autogen-{row.rule}", f"autogen-cronjob-{row.rule}")
 
 
-def _refused(row: ExpectedResult, policy: Compiled) -> Iterator[Row]:
+def _not_found(row: ExpectedResult, resource: str) -> Row:
+    return Row(row.policy, row.rule, resource, "Fail", "Not found", "Not found", expected=row)
+
+
+def _refused(row: ExpectedResult, policy: Compiled, resources: Sequence[str]) -> Iterator[Row]:
     """Yield the rows of a policy that is not valid; Kyverno counts them as passed."""
     message = "; ".join(str(error) for error in policy.errors)
-    for name in row.resources or ("",):
+    for name in resources or row.resources or ("",):
         yield Row(row.policy, row.rule, name, "Skip", "Invalid Policy", message, "the policy is not valid", row)
 
 
@@ -180,20 +181,32 @@ def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
     return (api_version, spec.namespace, spec.name) == (ref.api_version, ref.namespace, ref.name)
 
 
-def _check(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject) -> Iterator[Row]:
-    checked = False
+def _check(suite: Suite, row: ExpectedResult, policies: Sequence[CompiledPolicy], subject: Subject) -> list[Row]:
+    """Return the rows of one object; that no policy was evaluated for it fails."""
+    rows: list[Row] = []
+    for policy in policies:
+        rows += _compared(suite, row, policy, subject)
+        is_payload = bool(subject.judged.payload)
+        if not rows and not subject.is_target and is_evaluated(suite.compilation, policy, is_payload=is_payload):
+            rows.append(_excluded(row, subject))
+    return rows or ([] if subject.is_target else [_not_found(row, subject.text)])
+
+
+def _excluded(row: ExpectedResult, subject: Subject) -> Row:
+    vacuous = f"no rule `{row.rule}` of the policy judged it" if row.rule else "no rule judged it"
+    if row.result is Outcome.SKIP and is_named(subject, row):
+        vacuous = ""  # the row expects that the rule does not select the resource
+    return Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
+
+
+def _compared(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject) -> Iterator[Row]:
+    """Yield the rows of the results that a policy has for an object."""
     for result in subject.judged.review.results:
         if result.rule.policy is not policy.info or not rule_fits(row, result.rule):
             continue
         if subject.is_target and (result.target is None or result.patched is not subject.document):
             continue
-        checked = True
         yield from _compare(suite, row, policy, subject, result)
-    if not checked and not subject.is_target:
-        vacuous = f"no rule `{row.rule}` of the policy was about it" if row.rule else "no rule was about it"
-        if row.result is Outcome.SKIP and is_named(subject, row):
-            vacuous = ""  # the row expects that the rule does not select the resource
-        yield Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
 
 
 def _compare(

@@ -92,8 +92,6 @@ class Suite:
 
     def judge(self) -> list[ReviewedManifest]:
         """Review every manifest, once with the operation of the values and once per operation that rows name."""
-        if not self.compilation.policies:
-            return []
         judged = []
         operations = {_row_operation(row.operation) for row in self.test.results if row.operation}
         deletes = any(policy.info.kind in DELETING_KINDS for policy in self.compilation.policies)

@@ -120,19 +120,19 @@ def test_strict_refuses_rows_of_excluded_resources_and_invalid_policies(cli: Run
     assert "│ Skip   │ Invalid Policy │" in ran.out
     ran = cli("test", ".", "--strict")
     assert "Error: 2 vacuous checks found by --strict\n" == ran.err
-    assert "no rule `tag` of the policy was about it" in ran.out
+    assert "no rule `tag` of the policy judged it" in ran.out
 
 
 def test_a_policy_that_is_not_valid_has_a_row_per_resource(cli: Run, folder: Path) -> None:
     """As upstream has it: skipped, and counted with the tests that passed; only --strict fails."""
-    text = HEAD + "policies: [invalid.yaml]\nresources: [good.yaml]\nresults:\n"
-    several = row("good", "pass", policy="broken").replace("[good]", "[good, shop]")
+    text = HEAD + "policies: [invalid.yaml]\nresources: [good.yaml, namespace.yaml]\nresults:\n"
+    several = row("good", "pass", policy="broken").replace("[good]", "[good, shop, missing]")
     suite(folder, text + several)
     ran = cli("test", ".")
     assert ran.code == 0
     assert ran.out.count("│ Skip   │ Invalid Policy │") == 2
     assert "Test Summary: 2 tests passed and 0 tests failed\n" in ran.out
-    assert "Error: 2 vacuous checks found by --strict\n" == cli("test", ".", "--strict").err
+    assert "Error: 3 vacuous checks found by --strict\n" == cli("test", ".", "--strict").err
 
 
 def test_strict_refuses_a_suite_without_results(cli: Run, folder: Path) -> None:
