@@ -11,7 +11,7 @@ ACTS = tuple(act for scene in SCENES for act in scene.acts)
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: " ".join(act.arguments[:4]))
 def test_the_stand_in_for_kubectl_knows_every_command(act: Act) -> None:
-    """Where there is no kubectl the demo plays all the same, and the file that a command names is there."""
+    """The demo runs without kubectl, too, and every file that a command names exists."""
     read = parser().parse_args(act.arguments)
     assert act.arguments[0] == read.verb
     named = getattr(read, "file", "")

@@ -85,7 +85,7 @@ class Doubling:
 
     @property
     def holds(self) -> bool:
-        """Whether the cost of twice the input is not much more than twice the cost, or the budget is charged for it."""
+        """Return whether twice the input costs about twice as much, or the budget is charged for more."""
         return bool(self.end) or self.doubled <= max(self.limit * self.seconds, STEP_SECONDS * self.steps)
 
     def __str__(self) -> str:

@@ -282,7 +282,7 @@ def _used_keys(keys: list[str], rows: list[list[str]], row: list[str]) -> tuple[
 
 
 def _find(items: list[JSON], keys: list[str], values: list[str]) -> int | None:
-    """Where the element with these key values is; keys without a value do not count when others have one."""
+    """Return the index of the element with these key values; keys without a value count only if all are without."""
     used = [(key, value) for key, value in zip(keys, values, strict=True) if value]
     if used:
         keys, values = [key for key, _ in used], [value for _, value in used]

@@ -132,7 +132,7 @@ class Cluster:
         self._definitions = definitions
         self._shift = timedelta()
         self.moves_clock = False
-        """Whether time that a scenario waits for passes, rather than a fraction of it."""
+        """Set if waits of a scenario take their full time, rather than a fraction."""
         self.replaced: set[str] = set()
         """Texts of the scenario that were replaced, because they belong to images that are signed again."""
         self._has_ttl = "ttl" in installation

@@ -23,7 +23,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Whether texts in parentheses are expressions, and seconds by kind of operation."""
+    """The configuration: whether texts in parentheses are expressions, and the timeouts by kind of operation."""
 
     templates: bool = True
     timeouts: Mapping[str, float] = field(default_factory=lambda: _DEFAULTS)

@@ -40,7 +40,7 @@ _STRICT: Final = {"fieldValidation": "Strict"}
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where an operation runs: the cluster, the folder and the namespace of its scenario, and what names stand for.
+    """The context of an operation: the cluster, the folder and the namespace of its scenario, and its bindings.
 
     `copy` is a copy of the folder and `kubeconfig` one of the cluster's; scripts may write to both.
     """

@@ -29,7 +29,7 @@ class Balancer:
         self.said: dict[int, bytes] = {}
         """The last answer to a probe of every backend."""
         self.troubles: list[tuple[float, str]] = []
-        """When connections could not be handed on, and why: what the backends know nothing of."""
+        """Times and reasons of connections that could not be forwarded, of which the backends have no record."""
         self._turn = itertools.count()
         self._connections: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 IS_FULL: Final = bool(os.environ.get("PYVERNO_E2E"))
-"""Whether the figures are measured at their full size: `make e2e`, where nothing else runs."""
+"""Set for figures at their full size: `make e2e`, with no other load."""
 
 _FIGURES: Final = Path("build") / "e2e.json"
 _VALIDATING: Final = GVR("policies.kyverno.io", "v1", "validatingpolicies")

@@ -1,4 +1,4 @@
-"""Where calls may go: the block list, the allow list, and addresses that embed other addresses."""
+"""Egress rules: the block list, the allow list, and addresses that embed other addresses."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ SETTINGS_REF = {"paramRef": {"name": "settings", "namespace": "two", "parameterN
 def test_a_binding_and_its_parameters_count(
     where: str, kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether the binding is in the file or in the cluster: namespaces that it selects, and the object it names."""
+    """A binding in the file or in the cluster selects namespaces and names the parameter."""
     bound = admission_binding("with-params", **TO_BLUE, **SETTINGS_REF)
     documents: list[Any] = [WITH_PARAMS]
     if where == "file":

@@ -127,7 +127,7 @@ def test_cluster_role_is_aggregated(cli: Run) -> None:
     ],
 )
 def test_wrong_arguments_are_errors(cli: Run, arguments: tuple[str, ...], error: str) -> None:
-    """Where Kyverno drops them in silence, too."""
+    """Kyverno drops them silently."""
     ran = cli("create", *arguments)
     assert (1, f"Error: {error}\n") == (ran.code, ran.err)
 

@@ -40,7 +40,7 @@ def test_copies_for_controllers_read_the_template() -> None:
 
 
 def test_without_autogen_only_pods_are_matched() -> None:
-    """Where the engine makes no copies, CEL must not make some either."""
+    """If the engine makes no copies, the policy in CEL makes none either."""
     written = policy(rule("a", PRIVILEGED), annotations={"pod-policies.kyverno.io/autogen-controllers": "none"})
     found = convert(written)
     rules = found.documents[0]["spec"]["matchConstraints"]["resourceRules"]

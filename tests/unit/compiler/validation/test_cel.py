@@ -188,7 +188,7 @@ def test_namespaced_policies_make_no_http_calls(kind, expression, is_refused):
     ],
 )
 def test_alternatives_of_image_policies(lines, expected):
-    """Where the schema has alternatives, exactly one is written."""
+    """A policy must write exactly one of the schema's alternatives."""
     assert errors("ImageValidatingPolicy", f"{RULES}  validations: []\n{lines}") == expected
 
 

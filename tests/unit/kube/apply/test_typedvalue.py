@@ -92,7 +92,7 @@ def test_named_fields_belong_to_those_below_them() -> None:
 
 
 def test_an_item_without_keys_can_not_be_identified() -> None:
-    """Where no key has a default."""
+    """No key of these lists has a default."""
     with pytest.raises(PatchError, match="omits all key fields"):
         fields_of({"status": {"conditions": [{"status": "True"}]}, "spec": {"readinessGates": []}}, _owners())
 

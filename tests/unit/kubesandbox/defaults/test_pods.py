@@ -53,7 +53,7 @@ def test_ports_on_the_network_of_the_host_are_its_ports() -> None:
 
 
 def test_a_pod_requests_the_sum_of_its_containers() -> None:
-    """Where the Pod has limits of its own; init containers run alone, sidecars beside the others."""
+    """The Pod has limits of its own; init containers run alone, sidecars beside the others."""
     containers = [{"image": "x", "resources": {"requests": {"cpu": "1"}}}] * 2
     inits = [
         {"image": "x", "resources": {"requests": {"cpu": "3"}}},

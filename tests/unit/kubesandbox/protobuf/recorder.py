@@ -105,5 +105,5 @@ class Recorder:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address of the recorder."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"

@@ -112,7 +112,7 @@ def test_an_object_comes_back_as_go_writes_it(kind: str, body: JSONObject, expec
 
 
 def test_schemas_inside_of_a_definition_are_read_as_schemas() -> None:
-    """Where one or anything may be (`items`, `additionalProperties`), unknown fields are found as well."""
+    """Unknown fields are found below `items` and `additionalProperties`, too."""
     schema = {"type": "object", "properties": {"$ref": {"type": "string"}, "a": {"items": {"type": "string", "zz": 1}}}}
     version = {"name": "v1", "schema": {"openAPIV3Schema": schema}}
     found = decode("CustomResourceDefinition", {"spec": {"versions": [version]}}, "apiextensions.k8s.io")

@@ -1,4 +1,4 @@
-"""Where characters of expressions are in the texts that hold them."""
+"""Positions of an expression's characters in the text that holds it."""
 
 from __future__ import annotations
 

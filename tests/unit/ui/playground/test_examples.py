@@ -20,6 +20,6 @@ def test_every_scenario_is_texts_of_a_review() -> None:
 
 
 def test_the_manifests_are_in_the_wheel() -> None:
-    """Where the examples look for them in an installation."""
+    """The path of the examples in an installation."""
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel["force-include"][demo_root().relative_to(ROOT).as_posix()] == "pyverno/demo"

@@ -1,4 +1,4 @@
-"""Where services of webhooks are."""
+"""Addresses of webhooks' services."""
 
 from __future__ import annotations
 
