@@ -158,7 +158,7 @@ def as_background(access: Access) -> Access:
 
 
 @asynccontextmanager
-async def controller(access: Access, name: str = "one", shards: int = 2, retry: float = 5.0) -> AsyncIterator[None]:
+async def controller(access: Access, name: str = "one", shards: int = 2, retry: float = 1.0) -> AsyncIterator[None]:
     """Run a replica in this process; one that cannot start is started again, as a Deployment does.
 
     Leases that another replica shall take need a short `retry`; on a busy machine they are lost now and then.
