@@ -220,7 +220,7 @@ def role_binding(kind: str, metadata: JSONObject, role_kind: str, role: str, acc
 
 def _access_volume() -> JSONObject:
     """Return the volume with the credentials of a pod's service account, which are not mounted by default."""
-    # with what the API server would add, so that applying it again changes nothing
+    # includes the API server's defaults, so that applying it again changes nothing
     namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
     sources = [
         _token(),

@@ -1,7 +1,6 @@
 """The manifests that install the controllers in a cluster: definitions, identities and workloads.
 
-Roles hold what the controllers use and nothing else; further kinds are added by ClusterRoles with the aggregation
-label.
+Roles grant only the permissions that the controllers use; ClusterRoles with the aggregation label add further kinds.
 """
 
 from __future__ import annotations

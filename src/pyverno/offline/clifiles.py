@@ -82,7 +82,7 @@ def _combined(errors: list[Any]) -> PyvernoError:
 
 
 _OBJECTS = ("request.object.", "request.oldObject.")
-"""How variables begin that are parts of an object of the request."""
+"""Prefixes of variables that are parts of an object of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Values:
         return nested(found)
 
     def changes(self, policy: str, resource: str) -> Mapping[str, JSON]:
-        """Return what variables named `request.object…` and `request.oldObject…` change of an object, nested.
+        """Return the changes that variables named `request.object…` and `request.oldObject…` make to an object, nested.
 
         >>> values = Values(global_values={"request.object.spec.replicas": 2, "other": 1})
         >>> values.changes("p", "web")
@@ -380,7 +380,7 @@ def read_user_info(document: Document) -> User:
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """A Context file: objects and images that expressions may ask for."""
+    """A Context file: objects and images that expressions may read."""
 
     resources: tuple[JSONObject, ...] = ()
     images: tuple[JSONObject, ...] = ()

@@ -38,7 +38,7 @@ MAX_FILE_BYTES = 512 * 1024 * 1024
 
 @dataclass(slots=True)
 class Loaded:
-    """Documents that were read, one error for every file that could not be, and what was no manifest in folders."""
+    """Read documents, one error for every unreadable file, and the files of folders that are no manifests."""
 
     documents: list[Document] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
@@ -59,7 +59,7 @@ def read_file(path: Path) -> bytes:
 
 
 def check_local(path: str) -> None:
-    """Raise UsageError for a path on another machine: reading it would show that machine the user of this one.
+    """Raise UsageError for a path on another machine: reading it would disclose this machine's user.
 
     Windows takes both slashes; elsewhere such a path has no use either.
     """
@@ -124,7 +124,7 @@ class DocumentCache:
         self.reads = 0
 
     def load(self, path: Path) -> tuple[Document, ...]:
-        """Return the documents of a file, read only if it changed; what cannot be read is not held."""
+        """Return the documents of a file, read only if it changed; unreadable files are not cached."""
         stamp = _stamp(path)
         held = self._held.get(str(path))
         if held is not None and stamp is not None and held[0] == stamp:

@@ -1,4 +1,4 @@
-"""Selection of manifests in a folder: suffixes, globs, `.pyvernoignore`, and what other tools keep beside them.
+"""Selection of manifests in a folder: suffixes, globs, `.pyvernoignore`, and files of other tools.
 
 A file that a command line names itself is always read; the rules here are for files found in folders.
 """
@@ -164,7 +164,7 @@ def _through_stars(reached: set[int], wanted: Sequence[str]) -> set[int]:
 
 
 def foreign_reason(values: Sequence[JSON]) -> str:
-    """Return what a file is when none of its documents can be an object of a cluster, "" otherwise.
+    """Return the kind of a file none of whose documents can be an object of a cluster, "" otherwise.
 
     >>> foreign_reason([{"replicaCount": 1}])
     'no manifest: apiVersion and kind are missing'

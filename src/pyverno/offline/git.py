@@ -63,7 +63,7 @@ def is_git_url(text: str) -> bool:
 def parse_git_url(text: str, branch: str = "") -> GitSource:
     """Read `https://HOST/OWNER/REPOSITORY[/REST]`: REST is the branch, or a folder where the branch is given.
 
-    What is before `@` becomes the credentials. Raises UsageError when owner or repository is missing.
+    The part before `@` becomes the credentials. Raises UsageError when owner or repository is missing.
 
     >>> parse_git_url("https://github.com/kyverno/policies/release-1.14")
     GitSource(url='https://github.com/kyverno/policies', branch='release-1.14', directory='')
@@ -96,7 +96,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _in_address(parts: SplitResult) -> Credentials | None:
-    """Return what is before `@`; a token may be there without a password."""
+    """Return the part before `@`, which may be a token without a password."""
     before, at, _ = parts.netloc.rpartition("@")
     if not at:
         return None
@@ -169,7 +169,7 @@ def _clone(source: GitSource, target: Path, credentials: Credentials | None) -> 
 
 
 def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[str, str]:
-    # what git traces would show what it sends
+    # traces of git would contain the data that it sends
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith(("GIT_TRACE", "GIT_CURL_VERBOSE"))
     }

@@ -1,6 +1,6 @@
 """The Host of a command line without a cluster: objects, recorded answers and supplied variables.
 
-It answers from what it was given; everything else is HostUnavailableError. It must never open a connection.
+It answers from the given data; every other read is HostUnavailableError. It must never open a connection.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class OfflineHost:
         """The source of images from registries."""
         if self.registries is not None:
             return self.registries
-        from pyverno.engine.imagesource import NO_IMAGES  # loaded by the few that ask for images
+        from pyverno.engine.imagesource import NO_IMAGES  # few policies read images
 
         return NO_IMAGES
 

@@ -69,7 +69,7 @@ def _download(url: str) -> Loaded:
 
 
 def download(url: str, *, max_bytes: int = MAX_DOWNLOAD_BYTES, timeout: float = TIMEOUT_SECONDS) -> bytes:
-    """Return what an http(s) address serves; raises UsageError for every other outcome.
+    """Return the content at an http(s) address; raises UsageError for every failure.
 
     `timeout` is for everything together, in seconds. A redirect must keep the scheme.
     """
@@ -128,6 +128,6 @@ async def _body(answer: aiohttp.ClientResponse, url: str, max_bytes: int) -> byt
 
 
 def _redact_url(url: str) -> str:
-    """Return an address without what is before `@` and without its query, both of which may hold secrets."""
+    """Return an address without its user part and its query, both of which may hold secrets."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

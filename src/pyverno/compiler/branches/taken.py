@@ -97,7 +97,7 @@ def _of_match(node: MatchNode, rule: JSONObject) -> Iterator[BranchKey]:
         is_flat = isinstance(written, dict) and not written.get("any") and not written.get("all")
         place: FieldPath = (word,) if is_flat else block.place
         if word == "exclude" and not matches:
-            continue  # what the rule is not for, it does not exclude
+            continue  # the exclude block counts only for objects that the rule matches
         if block.holds:
             yield place, -1, FITS
         elif word == "exclude" or any(not each.holds and each.field != "kinds" for each in block.children):

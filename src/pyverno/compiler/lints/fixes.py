@@ -13,7 +13,7 @@ _QUOTES = ("'", '"')
 
 
 def fix_text(text: str, found: Iterable[Diagnostic]) -> tuple[str, int]:
-    """Return a text with the fixes of its findings, and how many were made."""
+    """Return a text with the fixes of its findings, and their number."""
     edits = (_text_edit(text, each) for each in found)
     return apply_edits(text, [edit for edit in edits if edit is not None])
 

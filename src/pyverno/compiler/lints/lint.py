@@ -24,7 +24,7 @@ __all__ = ["Check", "CheckModule", "Diagnostic", "Edit", "Lint", "Problem", "Sev
 
 
 class Severity(StrEnum):
-    """The severity of a finding: `error` for what cannot work, `warning` for what is probably not meant."""
+    """The severity of a finding: `error` for parts that cannot work, `warning` for probable mistakes."""
 
     ERROR = "error"
     WARNING = "warning"

@@ -136,7 +136,7 @@ LINTS: tuple[Lint, ...] = (
 
 
 def find_lint(word: str) -> Lint | None:
-    """Return the lint of a code or name, None where there is none.
+    """Return the lint of a code or name, None for an unknown one.
 
     >>> find_lint("pv101").name, find_lint("unknown-kind").code
     ('unknown-kind', 'PV101')

@@ -1,4 +1,4 @@
-"""Rules as comparable texts: what a rule selects, and what it does with it."""
+"""Rules as comparable texts: their match blocks and their actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that are almost others: what an author probably meant."""
+"""Suggestions for misspelt words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def near(word: str, known: Iterable[str], *, cutoff: float = _SURE) -> str:
     """
     if len(word) < _SHORTEST:
         return ""
-    import difflib  # only for what is misspelt
+    import difflib  # imported only for misspelt words
 
     by_fold = {each.casefold(): each for each in sorted(known)}
     found = difflib.get_close_matches(word.casefold(), list(by_fold), n=1, cutoff=cutoff)

@@ -1,4 +1,4 @@
-"""Changes of what a policy selects: kinds, names, namespaces, selectors, operations, blocks and excludes."""
+"""Changes of the match and exclude blocks: kinds, names, namespaces, selectors, operations, blocks and excludes."""
 
 from __future__ import annotations
 

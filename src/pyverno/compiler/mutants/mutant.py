@@ -34,7 +34,7 @@ class Change:
     offset: int | None = None
 
     def apply(self, document: JSON) -> JSON:
-        """Return the document with the change; what is around it is shared."""
+        """Return the document with the change; unchanged parts are shared."""
         return _changed(document, self.place, self)
 
 

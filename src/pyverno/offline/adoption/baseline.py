@@ -27,7 +27,7 @@ _HEAD = "# Failures that are known; `pyverno apply --baseline FILE --update-base
 
 
 class Baseline:
-    """The known failures of one run: which of them are still there, and what was found.
+    """The known failures of one run: those that still exist, and all current ones.
 
     >>> baseline = Baseline({("p/r", "Pod", "", "a", ""): 1})
     >>> baseline.take(("p/r", "Pod", "", "a", "")), baseline.take(("p/r", "Pod", "", "a", ""))

@@ -29,7 +29,7 @@ class Changes:
         self._last: tuple[Document | None, bool] = (None, False)
 
     def is_changed(self, document: Document) -> bool:
-        """Return whether a document is new or has another text; what git does not hold counts as changed."""
+        """Return whether a document is new or has another text; files unknown to git count as changed."""
         name = self._name(document.file) if document.line else None
         if name is None:
             return True
@@ -57,7 +57,7 @@ class Changes:
 
 
 def changes_since(revision: str) -> Changes:
-    """Return what the working folder changed since a commit, or since its branch left the current one.
+    """Return the changes of the working folder since a commit, or since its branch left the current one.
 
     Files that git does not know yet are changed. Raises UsageError with git's own words.
     """
@@ -65,7 +65,7 @@ def changes_since(revision: str) -> Changes:
         raise UsageError(f"`{revision}` is no revision of git")
     root = Path(os.path.realpath(_git(Path.cwd(), "rev-parse", "--show-toplevel").rstrip("\n")))
     commit = _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", wrong=revision).strip()
-    # a branch that went on since: only what was done here counts
+    # the other branch may have newer commits: only changes of this branch count
     common = _run(root, "merge-base", commit, "HEAD")
     base = common.stdout.decode().strip() if common.returncode == 0 else commit
     differing = _git(root, "diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", base, "--")
@@ -80,7 +80,7 @@ def _texts_of(root: Path, commit: str, name: str) -> frozenset[str]:
     try:
         return frozenset(_own_text(each) for each in load_documents(found.stdout, file=name))
     except PyvernoError:
-        return frozenset()  # what could not be read then is new now
+        return frozenset()  # an unreadable old file makes all its documents new
 
 
 def _own_text(document: Document) -> str:

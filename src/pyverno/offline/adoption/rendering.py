@@ -158,7 +158,7 @@ def _origin(folder: str, value: JSON) -> str:
 
 
 def _run(command: Sequence[str], what: str) -> bytes:
-    """Return what a program writes; raises UsageError with its own words when it fails."""
+    """Return the output of a program; raises UsageError with its error text if it fails."""
     try:
         done = subprocess.run(  # noqa: S603 - a program of the user, and paths that exist
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_SECONDS, check=False

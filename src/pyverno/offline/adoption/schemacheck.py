@@ -1,6 +1,6 @@
 """Manifests against the schemas of Kubernetes and of given CustomResourceDefinitions: fields, types, required fields.
 
-Kinds without a schema are not judged. What a schema leaves open (formats, patterns, CEL rules) is left to the cluster.
+Kinds without a schema are not judged. Formats, patterns and CEL rules are left to the cluster.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SchemaCheck:
         self._custom = dict(_custom_schemas(crds))
 
     def mismatches(self, value: JSON) -> Iterator[Mismatch]:
-        """Yield what does not fit in an object; nothing for a kind without a schema."""
+        """Yield the errors of an object; none for a kind without a schema."""
         if not isinstance(value, dict):
             return
         api_version, kind = value.get("apiVersion"), value.get("kind")
