@@ -23,7 +23,7 @@ _PLAIN: Final[Mapping[Shape, str]] = {text: "string", boolean: "boolean", intege
 
 
 def structural_schema(shape: Shape, *, depth: int = 0) -> JSONObject:
-    """Return the schema of what a shape decodes; free values and shapes that are plain functions accept any value.
+    """Return the schema of a shape's values; free values and shapes that are plain functions accept any value.
 
     >>> from pyverno.policy.schema import list_of
     >>> structural_schema(list_of(text))

@@ -164,7 +164,7 @@ def _through_stars(reached: set[int], wanted: Sequence[str]) -> set[int]:
 
 
 def foreign_reason(values: Sequence[JSON]) -> str:
-    """Return the kind of a file none of whose documents can be an object of a cluster, "" otherwise.
+    """Return the reason why no document of a file can be an object of a cluster, "" if one can.
 
     >>> foreign_reason([{"replicaCount": 1}])
     'no manifest: apiVersion and kind are missing'
