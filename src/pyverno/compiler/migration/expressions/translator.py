@@ -7,6 +7,7 @@ an error (`loud`). An expression without an exact equivalent raises Unconvertibl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Final
 
 from pyverno.compiler.migration.expressions.functions import FUNCTIONS
@@ -43,6 +44,9 @@ __all__ = ["Translator"]
 
 
 _ORDERS: Final[Mapping[str, str]] = {"tLT": "<", "tLTE": "<=", "tGT": ">", "tGTE": ">="}
+_FEW: Final = 3
+"""Operands of `||` that are joined from the left, in the order in which they are written."""
+
 _MIRRORED: Final[Mapping[str, str]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -95,13 +99,14 @@ class Translator(ProjectionTranslator):
         """Return the first operand that is not false or empty."""
         operands = [self.quiet(child, current) for child in _operands(node)]
         known = next((each.shape for each in reversed(operands) if each.shape is not Shape.ANY), None)
-        found = operands[0]
-        for number, operand in enumerate(operands):
-            typed = operand
-            if known is not None and operand.shape is Shape.ANY and not operand.is_null:
-                typed = self.assumed(operand, known)
-            found = typed if number == 0 else either(found, typed)
-        return found
+        if known is not None:
+            operands = [
+                self.assumed(each, known) if each.shape is Shape.ANY and not each.is_null else each for each in operands
+            ]
+        if len(operands) <= _FEW:
+            return reduce(either, operands)
+        # `a || (b || c)` is `(a || b) || c`, and only there is the text of many operands as long as they are
+        return reduce(lambda found, operand: either(operand, found), reversed(operands))
 
     def both(self, node: Node, current: Value | None) -> Value:
         """Return the last operand if all are true."""
