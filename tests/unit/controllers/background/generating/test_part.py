@@ -35,7 +35,7 @@ TEAMS = 6
 async def replica(cluster: PolicySandbox, name: str) -> AsyncIterator[Metrics]:
     """Run one of several replicas."""
     stop, metrics = asyncio.Event(), Metrics()
-    settings = BackgroundSettings(identity=name, lease_retry=0.2, qps=0, shards=SHARDS)
+    settings = BackgroundSettings(identity=name, lease_retry=0.5, qps=0, shards=SHARDS)
     controller = BackgroundController(load_kubeconfig(cluster.sandbox.kubeconfig), settings, metrics)
     running = asyncio.create_task(controller.run(stop))
     try:
@@ -64,7 +64,7 @@ def test_replicas_generate_their_share_and_take_over_what_another_one_generated(
 
     async def act() -> None:
         async with (
-            asyncio.timeout(180),
+            asyncio.timeout(600),
             PolicySandbox(Sandbox(Settings(kubelet=False)), Observers()) as cluster,
             Client(load_kubeconfig(cluster.sandbox.kubeconfig), qps=0) as client,
         ):
