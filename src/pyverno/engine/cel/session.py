@@ -7,6 +7,7 @@ Errors are typed; what they mean for the request is the action's business.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from weakref import ref
 
 from pyverno.engine.cel.brokerhost import BrokerHost
@@ -164,6 +165,21 @@ class CelSession:
         )
 
 
+class _NoUserInfo(dict[str, Any]):
+    """`request.userInfo` without a user: `has()` finds no field, and the name reads as an empty text.
+
+    Kyverno: reading the name is an error then, so that a policy that compares it errs on every scanned object.
+    """
+
+    def __missing__(self, name: str) -> str:
+        if name == "username":
+            return ""
+        raise KeyError(name)
+
+
+_NO_USER_INFO: Final = _NoUserInfo()
+
+
 def request_value(request: Request) -> JSONObject:
     """Return the variable `request`: the AdmissionRequest without its objects, empty parts left out."""
     gvk, gvr = request.gvk, _resource(request)
@@ -173,7 +189,7 @@ def request_value(request: Request) -> JSONObject:
         "name": request.name,
         "namespace": request.namespace,
         "dryRun": request.dry_run,
-        "userInfo": request.user.to_json(),
+        "userInfo": _NO_USER_INFO if request.user.is_empty else request.user.to_json(),
     }
     if gvr is not None:
         value["resource"] = {"group": gvr.group, "version": gvr.version, "resource": gvr.resource}

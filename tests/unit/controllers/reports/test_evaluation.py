@@ -60,7 +60,8 @@ def test_filtered_results_are_not_reported() -> None:
 def test_a_scan_evaluates_a_creation_without_a_user() -> None:
     """Rules see the operation CREATE, an empty old object and no user, but the namespace of the object."""
     seen = (
-        "request.operation == 'CREATE' && oldObject == {} && request.userInfo.username == ''"
+        "request.operation == 'CREATE' && oldObject == {}"
+        " && request.userInfo.username == '' && !has(request.userInfo.username)"
         " && namespaceObject.metadata.labels.team == 'a'"
     )
     body = validating("a", "pods")
