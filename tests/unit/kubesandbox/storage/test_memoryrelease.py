@@ -1,4 +1,4 @@
-"""The release of memory: once after a mass deletion, when it has paused."""
+"""The release of memory: after a mass deletion, when it has paused."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 from kubesandbox.storage.memoryrelease import MemoryRelease, trim_heap
 
 
-def test_a_mass_deletion_trims_the_heap_once() -> None:
-    """The timer runs when the loop has nothing else to do; further deletions begin a new one."""
+def test_a_mass_deletion_trims_the_heap_twice() -> None:
+    """After the deletion, and after its answer; further deletions begin anew."""
     trims: list[int] = []
 
     async def delete() -> list[int]:
@@ -22,7 +22,7 @@ def test_a_mass_deletion_trims_the_heap_once() -> None:
             seen.append(len(trims))
         return seen
 
-    assert [1, 2] == asyncio.run(delete())
+    assert [2, 4] == asyncio.run(delete())
 
 
 def test_the_heap_is_not_trimmed_while_objects_are_deleted() -> None:
@@ -33,14 +33,29 @@ def test_the_heap_is_not_trimmed_while_objects_are_deleted() -> None:
         memory = MemoryRelease(lambda: trims.append(len(trims)), least_bytes=100, pause=0.0)
         memory.note(100)
         for _ in range(5):
-            memory.note(1)
+            memory.note(20)
             await asyncio.sleep(0)
         during = len(trims)
         while memory.is_due:
             await asyncio.sleep(0)
         return during, len(trims)
 
-    assert (0, 1) == asyncio.run(delete())
+    assert (0, 2) == asyncio.run(delete())
+
+
+def test_a_trickle_of_deletions_does_not_put_the_trim_off() -> None:
+    """Controllers delete an object now and then."""
+    trims: list[int] = []
+
+    async def delete() -> int:
+        memory = MemoryRelease(lambda: trims.append(len(trims)), least_bytes=100, pause=0.0)
+        memory.note(100)
+        while memory.is_due:
+            memory.note(1)
+            await asyncio.sleep(0)
+        return len(trims)
+
+    assert 2 == asyncio.run(delete())
 
 
 def test_few_deletions_and_a_stopped_sandbox_trim_nothing() -> None:
