@@ -287,7 +287,8 @@ def _join(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> list[
     """Merge the errors of lowering and of validation; an error of both is reported once, at the more exact place."""
     found = list(problems)
     known = {(error.path, error.location) for error in problems}
-    for error in more:
+    once = {(error.path, error.location, error.message): error for error in more}  # the copies of a rule repeat it
+    for error in once.values():
         same = [at for at, each in enumerate(found) if _is_same(each, error)] if error.code == _SYNTAX else []
         if same:
             words, code = found[same[0]].message, found[same[0]].code

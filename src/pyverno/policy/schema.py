@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from pyverno.errors import Location, PolicyError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.scalars import TYPE_REMEDIES
 from pyverno.value import dataclass, field, is_dataclass
 from pyverno.value import fields as fields_of
 
@@ -187,7 +188,9 @@ class Cursor:
 
     def wrong_type(self, expected: str, value: JSON) -> None:
         """Record that a value has another JSON type than expected."""
-        self.error("wrong-type", f"expected {expected}, found {describe_type(value)}")
+        found = describe_type(value)
+        remedy = TYPE_REMEDIES.get(f"{expected}, found {found}", "")
+        self.error("wrong-type", f"expected {expected}, found {found}{remedy}")
 
 
 Shape: TypeAlias = Callable[[JSON, Cursor], Any]

@@ -58,7 +58,9 @@ def test_other_kinds_have_stable_codes(api_version, kind, code):
 
 def test_a_document_that_is_no_object_is_an_error():
     """A list is not a policy."""
-    assert problems("[1]") == [("wrong-type", "", "expected an object, found a list")]
+    assert problems("[1]") == [
+        ("wrong-type", "", "expected an object, found a list: write it without `- ` or brackets")
+    ]
 
 
 def test_missing_type_is_an_error():

@@ -17,12 +17,20 @@ from tests.unit.policy.documents import POLICY, document, problems
         (
             "kinds: [Pod]",
             "kinds: Pod",
-            ("wrong-type", "spec.rules[0].match.any[0].resources.kinds", "expected a list, found a string"),
+            (
+                "wrong-type",
+                "spec.rules[0].match.any[0].resources.kinds",
+                "expected a list, found a string: write `- ` before it",
+            ),
         ),
         (
             "kinds: [Pod]",
             "kinds: [1]",
-            ("wrong-type", "spec.rules[0].match.any[0].resources.kinds[0]", "expected a string, found a number"),
+            (
+                "wrong-type",
+                "spec.rules[0].match.any[0].resources.kinds[0]",
+                "expected a string, found a number: write it in quotes",
+            ),
         ),
         (
             "    - name: pods\n      match",

@@ -6,6 +6,7 @@ Attestors without variables are read here, once, so that what cannot be verified
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from pyverno.compiler.parser import Parser, lower_conditions
 from pyverno.engine.actions.verify_images import ImageBlock, ImagesCheck, VerifyImages
@@ -15,13 +16,16 @@ from pyverno.images import Extractors, compile_extractors
 from pyverno.images.verification.stored import SignatureForm
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import compile_wildcard
+from pyverno.lazyregex import regex
 from pyverno.policy.rule import Rule
 from pyverno.policy.rule import VerifyImages as WrittenImages
+from pyverno.policy.schema import Path
 from pyverno.policy.verifyimages import ImageVerification, VerificationType
 
 __all__ = ["lower_verify_images"]
 
 _FORMS = {VerificationType.SIGSTORE_BUNDLE: SignatureForm.BUNDLE, VerificationType.NOTARY: SignatureForm.NOTARY}
+_STEP: Final = regex(r"([^.\[\]]+)|\[(\d+)\]")
 _LEGACY_KEYLESS = ("issuer", "subject", "roots", "additionalExtensions")
 
 
@@ -52,7 +56,8 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
         try:
             demands = read_demands(document.document)
         except VerificationError as error:
-            parser.report(error.message, written.path, code="attestor")
+            steps, message = _split_place(error.message)
+            parser.report(message, (*written.path, *steps), code="attestor")
     deny = None
     if written.check is not None and written.check.deny is not None:
         from pyverno.compiler.rules.denying import lower_deny
@@ -78,6 +83,18 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
         uses_cache=written.use_cache,
         credentials=_object(written.raw.get("imageRegistryCredentials")) or None,
     )
+
+
+def _split_place(message: str) -> tuple[Path, str]:
+    """Return the field that an error of an attestor begins with, and the rest of the text.
+
+    >>> _split_place(".attestors[0].entries[1].keys cannot be read")
+    (('attestors', 0, 'entries', 1, 'keys'), 'cannot be read')
+    """
+    place, _, rest = message.partition(" ")
+    if not place.startswith(".") or not rest:
+        return (), message
+    return tuple(int(index) if index else name for name, index in _STEP.findall(place)), rest
 
 
 def _demanded_entry(raw: JSONObject, written: ImageVerification) -> JSONObject:

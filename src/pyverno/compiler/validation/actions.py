@@ -16,11 +16,12 @@ from pyverno.lang.template import split_variables
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path, Place
+from pyverno.policy.schema import Path, Place, suggestion
 from pyverno.policy.validate import Cel, PodSecurity, Validate, ValidateForeach
 
 __all__ = ["check_anchors", "check_elements", "check_mutate", "check_text_values", "check_validate"]
 
+_PATCH_OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 _VALIDATE_ANCHORS = frozenset(Modifier) - {Modifier.ADD_IF_ABSENT}
 _FORMS = "pattern, anyPattern, deny, foreach, cel"
 _FOREACH_FORMS = "pattern, anyPattern, deny, or a nested foreach"
@@ -202,8 +203,9 @@ def _check_json_patch(text: str, path: Path, findings: Findings) -> None:
             findings.error(
                 "json-patch", path, f"path must begin with a forward slash: {target}", at=place(index, "path")
             )
-        if kind not in ("add", "remove", "replace", "move", "copy", "test"):
-            findings.error("json-patch", path, f"unexpected kind: {kind}", at=place(index, "op"))
+        if kind not in _PATCH_OPERATIONS:
+            hint = suggestion(kind, _PATCH_OPERATIONS) if isinstance(kind, str) else ""
+            findings.error("json-patch", path, f"unexpected kind: {kind}{hint}", at=place(index, "op"))
         elif kind in ("add", "replace", "test") and "value" not in operation:
             findings.error("json-patch", path, f"invalid value: operation {index} has no value", at=place(index))
 

@@ -165,7 +165,9 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
     if isinstance(value, str):
         if not (value.startswith("{{") and value.endswith("}}")) and value not in _OPERATIONS:
             findings.error(
-                "condition-operation", path, f"unknown value '{value}' found under the 'value' field. {allowed}"
+                "condition-operation",
+                path,
+                f"unknown value '{value}' found under the 'value' field. {allowed}{suggestion(value, _OPERATIONS)}",
             )
     elif isinstance(value, list):
         for index, each in enumerate(value):
@@ -176,7 +178,7 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
                 )
                 findings.error("condition-operation", (*path, index), text)
             elif each not in _OPERATIONS:
-                text = f"unknown value '{each}' found under the 'value' field. {allowed}"
+                text = f"unknown value '{each}' found under the 'value' field. {allowed}{suggestion(each, _OPERATIONS)}"
                 findings.error("condition-operation", (*path, index), text)
     else:
         text = (

@@ -16,9 +16,18 @@ from typing import Final
 
 from pyverno.lazyregex import regex
 
-__all__ = ["Scalar", "key_text", "resolve_plain", "resolve_tagged"]
+__all__ = ["TYPE_REMEDIES", "Scalar", "key_text", "resolve_plain", "resolve_tagged"]
 
 Scalar = str | int | float | bool | None
+
+TYPE_REMEDIES: Final = {
+    "a string, found a boolean": ": write it in quotes",
+    "a string, found a number": ": write it in quotes",
+    "a list, found a string": ": write `- ` before it",
+    "a list, found an object": ": write `- ` before its first field, and indent the others",
+    "an object, found a list": ": write it without `- ` or brackets",
+}
+"""Advice for values that YAML reads as another type than was meant."""
 
 _WORDS: Final[dict[str, bool | float | None]] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),

@@ -35,7 +35,34 @@ MISTAKES = {
     ),
     "a list where a map is expected": (
         policy(rule(DENY, match="[{resources: {kinds: [Pod]}}]")),
-        "8:12: PV002 spec.rules[0].match: expected an object, found a list",
+        "8:12: PV002 spec.rules[0].match: expected an object, found a list: write it without `- ` or brackets",
+    ),
+    "a map where a list is expected": (
+        policy(rule(DENY, match="{any: {resources: {kinds: [Pod]}}}")),
+        "8:18: PV002 spec.rules[0].match.any: expected a list, found an object: write `- ` before its first field, and "
+        "indent the others",
+    ),
+    "a name that YAML reads as a boolean": (
+        policy(rule("context: [{name: n, variable: {value: 1}}]\n" + DENY)),
+        "9:22: PV002 spec.rules[0].context[0].name: expected a string, found a boolean: write it in quotes",
+    ),
+    "a misspelt operation of a patch": (
+        policy(rule("mutate: {patchesJson6902: '[{op: ad, path: /a, value: b}]'}")),
+        "9:38: PV002 spec.rules[0].mutate.patchesJson6902: unexpected kind: ad: did you mean `add`?",
+    ),
+    "a misspelt operation of a request": (
+        policy(rule("preconditions: {all: [{key: '{{request.operation}}', operator: Equals, value: UPDAT}]}\n" + DENY)),
+        "9:83: PV002 spec.rules[0].preconditions.all[0].value: unknown value 'UPDAT' found under the 'value' field. "
+        "Only the following values are allowed: [CREATE, UPDATE, DELETE, CONNECT]: did you mean `UPDATE`?",
+    ),
+    "a key of a signature that is none": (
+        policy(
+            rule(
+                "verifyImages: [{imageReferences: ['*'], mutateDigest: false, attestors: [{entries: "
+                "[{keys: {publicKeys: '-----BEGIN PUBLIC KEY-----'}}]}]}]"
+            )
+        ),
+        "9:109: PV002 spec.rules[0].verifyImages[0].attestors[0].entries[0].keys.publicKeys: holds a broken PEM block",
     ),
     "a misspelt field of the policy": (
         policy(rule("valdiate: {message: m, deny: {}}")),

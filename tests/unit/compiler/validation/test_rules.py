@@ -162,7 +162,7 @@ def test_names_are_checked():
         (
             "{key: '{{ request.operation }}', operator: Equals, value: CREAT}",
             "unknown value 'CREAT' found under the 'value' field. Only the following values are "
-            "allowed: [CREATE, UPDATE, DELETE, CONNECT]",
+            "allowed: [CREATE, UPDATE, DELETE, CONNECT]: did you mean `CREATE`?",
         ),
         (
             "{key: '{{request.operation}}', operator: AnyIn, value: [1]}",

@@ -463,30 +463,33 @@ def test_the_digest_is_not_that_of_the_repository_with_the_signatures(stage: Ima
     assert "fail" == stage.review(policy, phases=MUTATING).results[0].status.value
 
 
-WRONG: dict[str, tuple[Any, str]] = {
+WRONG: dict[str, tuple[Any, str, str]] = {
     "keyless without an identity": (
         {"keyless": {"rekor": {"url": "https://rekor.sigstore.dev"}}},
-        ".attestors[0].entries[0].keyless must have an issuer or a subject: without, every signature counts",
+        "keyless",
+        "must have an issuer or a subject: without, every signature counts",
     ),
     "a key of a key management system": (
         {"keys": {"kms": "otherkms://vault.example.com/key"}},
-        ".attestors[0].entries[0].keys names a key of a key management system that is not supported: "
-        "write its public key as PEM",
+        "keys",
+        "names a key of a key management system that is not supported: write its public key as PEM",
     ),
     "a broken key": (
         {"keys": {"publicKeys": "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"}},
-        ".attestors[0].entries[0].keys.publicKeys cannot be read",
+        "keys.publicKeys",
+        "cannot be read",
     ),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_cannot_be_verified_is_an_error_of_the_policy(stage: ImageStage, name: str) -> None:
-    """A constraint that nothing would check is refused with its path, not ignored."""
-    entry, text = WRONG[name]
+    """A constraint that nothing would check is refused at its field, not ignored."""
+    entry, path, text = WRONG[name]
     with pytest.raises(PyvernoError) as raised:
         stage.review(stage.policy(attestors=[{"entries": [entry]}]))
     assert text in raised.value.message
+    assert raised.value.path.endswith(f".verifyImages[0].attestors[0].entries[0].{path}")
 
 
 def test_log_entries_of_other_logs_do_not_count(stage: ImageStage) -> None:
