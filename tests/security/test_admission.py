@@ -231,7 +231,8 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None
         async with asyncio.timeout(60):
             assert not (await _asked(caller))["allowed"]
 
-    play(NEEDS_LABEL, scene, limits=Limits(connections=3))
+    # none is closed because it sends nothing
+    play(NEEDS_LABEL, scene, limits=Limits(connections=3, head_seconds=600))
 
 
 def test_idle_connections_make_room_for_new_ones() -> None:
@@ -274,7 +275,7 @@ def test_a_connection_whose_request_is_in_work_is_not_idle() -> None:
         for each in (writer, second, late):
             each.close()
 
-    play(NEEDS_LABEL, scene, limits=Limits(connections=2, reclaim_seconds=60))
+    play(NEEDS_LABEL, scene, limits=Limits(connections=2, reclaim_seconds=600, head_seconds=600))
 
 
 def test_who_begins_with_tls_and_does_not_go_on_is_sent_away() -> None:

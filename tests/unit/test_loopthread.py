@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
@@ -29,6 +31,27 @@ def test_results_and_errors_arrive() -> None:
             thread.run(_fail())
         with pytest.raises(HostError, match="no route"):
             thread.ask(_fail(), "the answer")
+
+
+class _Body:
+    """Something that a caller holds while it waits."""
+
+
+def _answer_of(thread: LoopThread) -> weakref.ref[_Body]:
+    body = _Body()
+    with suppress(HostError):
+        thread.ask(_fail(), "the answer")
+    return weakref.ref(body)
+
+
+def test_an_error_keeps_no_reference_to_its_caller() -> None:
+    """What the caller of a failed `ask` holds is freed with it, without a garbage collection."""
+    with LoopThread("test") as thread:
+        gc.disable()
+        try:
+            assert _answer_of(thread)() is None
+        finally:
+            gc.enable()
 
 
 def test_work_that_takes_too_long_is_cancelled() -> None:

@@ -31,7 +31,8 @@ MEMORY: Final = (
         ("engine/actions/cel/images.py", "WeakMethod(session.evaluate)", "lambda: session.evaluate"),
     ),
     guard(
-        "L4", "an error of a registry is not raised where its loop keeps it", f"{_REGISTRY}[missing-ClusterPolicy]",
+        "L4", "an error of a registry is not raised where its loop keeps it",
+        "tests/unit/test_loopthread.py::test_an_error_keeps_no_reference_to_its_caller",
         ("loopthread.py", "error = running.exception(self._seconds)",
          "running.result(self._seconds)\n            error = None"),
     ),
