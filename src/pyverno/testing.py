@@ -164,8 +164,12 @@ class PolicySandbox:
         *,
         further: Sequence[FurtherController] = (),
         as_installed: bool = False,
+        ready_seconds: float = _READY_SECONDS,
     ) -> None:
-        """Take a sandbox that has not started, an observer of answers, and the settings of the admission controller."""
+        """Take a sandbox that has not started, an observer of answers, and the settings of the admission controller.
+
+        The start fails after `ready_seconds` without controllers that work.
+        """
         self.sandbox = sandbox
         self.controller: AdmissionController
         self.running: dict[str, RunsBeside] = {}
@@ -179,6 +183,7 @@ class PolicySandbox:
             self._settings = replace(self._settings, cleanup_account=CLEANUP.user(self._settings.namespace))
         self._further = tuple(further)
         self._as_installed = as_installed
+        self._ready_seconds = ready_seconds
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._reservation: socket.socket | None = None
@@ -235,12 +240,12 @@ class PolicySandbox:
         self.controller = AdmissionController(access, settings, self._observer)
         self._running = asyncio.create_task(self.controller.run(self._stop))
         ready = asyncio.create_task(self.controller.ready.wait())
-        await asyncio.wait({self._running, ready}, timeout=_READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({self._running, ready}, timeout=self._ready_seconds, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         if self._running.done():
             self._running.result()
         if not self.controller.ready.is_set():
-            raise HostError("the admission controller did not get ready within a minute")
+            raise HostError(f"the admission controller did not get ready within {self._ready_seconds:g} seconds")
 
     async def _run_further(self) -> None:
         """Start the other controllers, each with its own identity."""
@@ -250,7 +255,7 @@ class PolicySandbox:
             own = replace(access, impersonate={"as": each.user(self._settings.namespace), "as-groups": groups})
             self.running[each.part] = controller = each.make(own, self._settings)
             self._beside.append(asyncio.create_task(controller.run(self._stop)))
-        async with asyncio.timeout(_READY_SECONDS):
+        async with asyncio.timeout(self._ready_seconds):
             while not all(each.is_idle for each in self.running.values()):
                 self._check_further()
                 await asyncio.sleep(_POLL_SECONDS)
@@ -269,18 +274,20 @@ class PolicySandbox:
                 task.result()
 
     async def settle(self) -> None:
-        """Wait until policies that were written a moment ago are at work; raises HostError after a minute.
+        """Wait until policies that were written a moment ago are at work; raises HostError after `ready_seconds`.
 
         What the other controllers do about them may take longer.
         """
         for _ in range(_ARRIVAL_TURNS):
             await asyncio.sleep(_POLL_SECONDS)
         try:
-            async with asyncio.timeout(_READY_SECONDS):
+            async with asyncio.timeout(self._ready_seconds):
                 while not self.controller.is_settled:
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
-            raise HostError("the webhooks did not follow the policies within a minute") from None
+            raise HostError(
+                f"the webhooks did not follow the policies within {self._ready_seconds:g} seconds"
+            ) from None
 
     async def _end(self) -> None:
         self._stop.set()

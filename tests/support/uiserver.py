@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from pyverno.ui.feed import StoreFeed
 from pyverno.ui.live import LiveUpdates
@@ -69,6 +70,7 @@ async def serve_ui(
     namespaces: NamespaceSelector | None = None,
     metrics_labels: Sequence[str] = (),
     live: LiveUpdates | None = None,
+    admission: Middleware | None = None,
 ) -> AsyncIterator[UiServer]:
     """Serve an empty store on a free port; `inspectors` are by cluster, and `targets` receive notifications."""
     path = str(folder / "results.db")
@@ -100,6 +102,7 @@ async def serve_ui(
                 hosts=LOOPBACK_NAMES,
                 views=views,
                 namespaces=namespaces,
+                admission=admission,
             )
             runner = web.AppRunner(app, shutdown_timeout=0.1)
             await runner.setup()

@@ -9,6 +9,7 @@ import pytest
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -62,5 +63,16 @@ def test_a_policy_refuses_and_changes_what_is_created() -> None:
             assert {"owner": "ann", "team": "bravo"} == made["metadata"]["labels"]
             stored = await client.get(POLICIES, "owners")
             assert ["Ready"] == [each["message"] for each in stored["status"]["conditions"]]
+
+    asyncio.run(play())
+
+
+def test_a_sandbox_gives_up_after_the_given_time() -> None:
+    """A busy machine needs more than the default, and a test of the start less."""
+
+    async def play() -> None:
+        cluster = PolicySandbox(Sandbox(Settings(kubelet=False)), Observers(), ready_seconds=0.0)
+        with pytest.raises(HostError, match="did not get ready within 0 seconds"):
+            await cluster.__aenter__()
 
     asyncio.run(play())

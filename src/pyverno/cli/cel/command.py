@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -108,10 +110,17 @@ def _refused(text: str, error: PyvernoError) -> JSONObject:
     if not isinstance(error, CompileError):
         report_error(error)
         return {"expression": text, "errors": [{"message": str(error)}]}
-    hint = compile_hint(error)
+    hint = _file_hint(text) or compile_hint(error)
     sys.stderr.write(f"{error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
     result: JSONObject = {"expression": text, "errors": [_issue(issue, error.source) for issue in error.issues]}
     return {**result, "hint": hint} if hint else result
+
+
+def _file_hint(text: str) -> str:
+    with suppress(OSError, ValueError):  # an expression that can be no path
+        if Path(text).is_file():
+            return f"`{text}` is a file: `-q {text}` reads the expression in it"
+    return ""
 
 
 def _render_outcome(outcome: Outcome, printer: Printer) -> str:

@@ -27,6 +27,10 @@ _RETRY_SECONDS: Final = 30.0
 _MOST_SECONDS: Final = 300.0
 
 
+Fetch = Callable[[str, str, bytes, Path], bytes]
+"""Returns a target of a mirror by its name, with the first root metadata, and a folder for the metadata it keeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class TufRepository:
     """A repository of trusted roots: its address, and root metadata that its own must lead to."""
@@ -45,9 +49,14 @@ class FollowedRoot:
         refresh: float = _REFRESH_SECONDS,
         retry: float = _RETRY_SECONDS,
         most: float = _MOST_SECONDS,
+        fetch: Fetch | None = None,
     ) -> None:
-        """Take the repository, the pauses in seconds after a success and after a failure, and the longest fetch."""
+        """Take the repository, the pauses in seconds after a success and after a failure, and the longest fetch.
+
+        `fetch` reads a target; None is the TUF library, which is imported with the first fetch.
+        """
         self._repository = repository
+        self._fetch_target = fetch
         self._refresh = refresh
         self._retry = retry
         self._most = most
@@ -96,9 +105,15 @@ class FollowedRoot:
         if not self._running.acquire(blocking=False):
             raise HostError("an earlier fetch has not ended")
         try:
-            from pyverno.registry.tufrepository import fetch_target
+            if self._fetch_target is None:
+                from pyverno.registry.tufrepository import fetch_target
 
-            return fetch_target(self._repository.mirror, _TARGET, self._repository.root, folder)
+                self._fetch_target = fetch_target
+            return self._fetch_target(self._repository.mirror, _TARGET, self._repository.root, folder)
+        except HostError:
+            raise
+        except Exception as error:  # what a repository serves may break the library in ways that it does not document
+            raise HostError(f"the TUF library fails on what {self._repository.mirror} serves") from error
         finally:
             self._running.release()
 

@@ -33,6 +33,9 @@ class Identifier(Protocol):
     def identify(self, request: web.Request) -> Identity | None:
         """Return the user of a request; None without a login."""
 
+    def is_known(self, request: web.Request) -> bool:
+        """Return whether the login of an open connection still holds, without prolonging it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:

@@ -21,9 +21,10 @@ from pyverno.ui.access.oidc import OidcLogins
 from pyverno.ui.access.sessions import Sessions
 from pyverno.ui.store.scope import SCOPE, Scope
 
-__all__ = ["LoginRoutes", "admit", "is_admitted", "known_user"]
+__all__ = ["LoginRoutes", "admit", "is_admitted", "is_logged_in", "known_user"]
 
 _PERSON: Final[ContextVar[Identity | None]] = ContextVar("person", default=None)
+_HOLDS: Final[ContextVar[Callable[[], bool]]] = ContextVar("holds", default=lambda: True)
 _LOG: Final = logging.getLogger("pyverno.ui")
 _STATE: Final = "pyverno_login"
 _OPEN: Final = ("/healthz", "/ready", "/login", "/login/callback", "/metrics")
@@ -72,11 +73,13 @@ def admit(
             except HostError as error:
                 raise web.HTTPServiceUnavailable(text=error.message) from error
         token, person = SCOPE.set(scope), _PERSON.set(identity)
+        holds = _HOLDS.set(lambda: identifier.is_known(request))
         try:
             return await handler(request)
         finally:
             SCOPE.reset(token)
             _PERSON.reset(person)
+            _HOLDS.reset(holds)
 
     return check
 
@@ -132,6 +135,11 @@ class LoginRoutes:
         response = web.json_response({})
         self._sessions.close(request, response)
         return response
+
+
+def is_logged_in() -> bool:
+    """Return whether the login with which this request began still holds; True where there is no login."""
+    return _HOLDS.get()()
 
 
 def known_user() -> str:

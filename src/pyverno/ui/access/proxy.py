@@ -50,6 +50,10 @@ class ProxyHeaders:
             return None
         return Identity(_check_user(names[0]), self._read_groups(request))
 
+    def is_known(self, request: web.Request) -> bool:
+        """Return True: the proxy, which has the logins, ends the connections of those that end."""
+        return True
+
     def _read_groups(self, request: web.Request) -> tuple[str, ...]:
         if not self._groups:
             return ()

@@ -32,18 +32,26 @@ class Sessions:
 
     def identify(self, request: web.Request) -> Identity | None:
         """Return the user of a request; None without a session."""
+        if not self.is_known(request):
+            return None
+        key = request.cookies[self._name]
+        identity, begun, _ = self._sessions[key]
+        self._sessions[key] = (identity, begun, self._now())
+        self._sessions.move_to_end(key)
+        return identity
+
+    def is_known(self, request: web.Request) -> bool:
+        """Return whether the session of a request has not ended, without prolonging it."""
         key = request.cookies.get(self._name, "")
         found = self._sessions.get(key)
         if found is None:
-            return None
-        identity, begun, used = found
+            return False
+        _, begun, used = found
         now = self._now()
         if now - begun > _SECONDS or now - used > _IDLE_SECONDS:
             del self._sessions[key]
-            return None
-        self._sessions[key] = (identity, begun, now)
-        self._sessions.move_to_end(key)
-        return identity
+            return False
+        return True
 
     def open(self, response: web.StreamResponse, identity: Identity) -> None:
         """Begin a session; beyond the limit the one that was used least recently ends."""

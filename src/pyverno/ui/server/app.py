@@ -14,7 +14,7 @@ from aiohttp.typedefs import Middleware
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.ui.access.login import is_admitted, known_user
+from pyverno.ui.access.login import is_admitted, is_logged_in, known_user
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.errors import errors_as_json
 from pyverno.ui.server.logo import Logo
@@ -165,6 +165,10 @@ class _OwnRoutes:
                 async with asyncio.timeout(self._live.heartbeat_seconds):
                     message = await queue.get()
             except TimeoutError:
+                message = None
+            if not is_logged_in():
+                return
+            if message is None:
                 await response.write(b": still here\n\n")
                 continue
             # counts are those of all namespaces

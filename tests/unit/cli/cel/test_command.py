@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -454,3 +455,14 @@ def test_policies_of_kubernetes_may_ask_the_authorizer(cli: Run) -> None:
     assert (0, [True]) == (ran.code, _values(ran.out)), ran.err
     refused = cli("cel", "check", "authorizer.path('/x')", "-e", "kubernetes")
     assert (1, True) == (refused.code, "undeclared reference to 'authorizer'" in refused.err)
+
+
+@pytest.mark.parametrize("command", ["check", "eval"])
+def test_a_file_name_in_place_of_an_expression_has_a_hint(cli: Run, command: str) -> None:
+    """The error is that of the expression; the hint names the flag that reads files."""
+    Path("rule.cel").write_text("object.spec.replicas > 1")
+    run = cli("cel", command, "rule.cel")
+    assert (1, True) == (
+        run.code,
+        "  hint: `rule.cel` is a file: `-q rule.cel` reads the expression in it\n" in run.err,
+    )

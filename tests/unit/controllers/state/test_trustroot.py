@@ -78,6 +78,33 @@ def test_a_repository_that_fails_leaves_the_last_root(repository: Repository, ca
     assert {"the trusted root cannot be fetched"} == {each.getMessage() for each in caplog.records}
 
 
+def test_an_unexpected_exception_of_the_library_is_a_problem_of_the_repository() -> None:
+    """It would end the task that follows the repository, and with it the process."""
+    answers = [KeyError("signed"), RecursionError(), ROOT]
+    problems: list[str] = []
+
+    def fetch(_mirror: str, _name: str, _root: bytes, _folder: Path) -> bytes:
+        with pytest.raises(HostUnavailableError) as caught:
+            followed.current()
+        problems.append(caught.value.message)
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def play() -> TrustRoot | None:
+        task = asyncio.create_task(followed.run())
+        await _until(lambda: task.done() or _now(followed) is not None)
+        task.cancel()
+        return _now(followed)
+
+    followed = FollowedRoot(TufRepository("https://tuf.example.com", b""), refresh=60, retry=0.01, fetch=fetch)
+    assert read_trust_root(ROOT) == asyncio.run(play())
+    failed = "the TUF library fails on what https://tuf.example.com serves"
+    reasons = ["the first answer is awaited", failed, failed]
+    assert [f"no trusted root was fetched from https://tuf.example.com yet: {each}" for each in reasons] == problems
+
+
 def test_a_repository_that_never_answers_is_given_up(caplog: pytest.LogCaptureFixture, repository: Repository) -> None:
     """One fetch at a time, so that a silent repository holds one thread."""
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from pyverno.cli.ui.access import LoginOptions
 from pyverno.cli.ui.run import UiOptions, serving
 from pyverno.errors import UsageError
+from pyverno.ui.access.identity import Admission, Identity
+from pyverno.ui.access.login import admit
+from pyverno.ui.access.sessions import Sessions
+from pyverno.ui.live import LiveUpdates
 from tests.support.issuer import CLIENT, SECRET, Issuer, serve_issuer
+from tests.support.uiserver import serve_ui
 from tests.unit.report.test_collected import report
 
 PUBLIC = "http://localhost"
@@ -88,6 +95,36 @@ def test_a_login_opens_the_pages_and_a_logout_closes_them(tmp_path: Path) -> Non
         200,
         401,
     ] == asyncio.run(play())
+
+
+@pytest.mark.parametrize("ends", ["logout", "time"])
+def test_an_open_stream_of_events_ends_with_its_session(tmp_path: Path, ends: str) -> None:
+    """Otherwise a page that was left open would go on learning of results after the logout."""
+
+    async def play() -> bytes:
+        clock = [0.0]
+        sessions, opened = Sessions(path="", is_secure=False, now=lambda: clock[0]), web.Response()
+        sessions.open(opened, Identity("ann"))
+        cookies = {name: morsel.value for name, morsel in opened.cookies.items()}
+        live, admission = LiveUpdates(heartbeat_seconds=0.01), admit(sessions, Admission(), None)
+        async with (
+            serve_ui(tmp_path, live=live, admission=admission) as ui,
+            ui.session.get(f"{ui.url}/api/v1/events", cookies=cookies) as response,
+        ):
+            first = await response.content.readline()
+            if ends == "time":
+                clock[0] = 3601.0
+            else:
+                sessions.close(make_mocked_request("POST", "/logout", {"Cookie": _as_header(cookies)}), web.Response())
+            async with asyncio.timeout(30):
+                await response.content.read()
+            return first
+
+    assert b": connected\n" == asyncio.run(play())
+
+
+def _as_header(cookies: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in cookies.items())
 
 
 def test_a_login_that_another_browser_began_is_refused(tmp_path: Path) -> None:
