@@ -48,7 +48,7 @@ from kubesandbox.privatefiles import make_private_folder, read_private, write_pr
 from kubesandbox.reviews import Reviews
 from kubesandbox.schema.schemas import ObjectSchemas
 from kubesandbox.storage.journal import SqliteJournal
-from kubesandbox.storage.memoryrelease import MemoryRelease
+from kubesandbox.storage.memoryrelease import MemoryRelease, trim_heap
 from kubesandbox.storage.store import Store
 from kubesandbox.view import StoreView
 from kubesandbox.writes import Write
@@ -129,7 +129,7 @@ class Sandbox:
         self._http: HttpServer | None = None
         self._controllers: ControllerSet | None = None
         self._journal: SqliteJournal | None = None
-        self._memory = MemoryRelease()
+        self._memory = MemoryRelease(self._give_memory_back)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -298,6 +298,10 @@ class Sandbox:
             work.close()
             raise UsageError("the sandbox does not run in a thread of its own")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _give_memory_back(self) -> None:
+        self.server.store.drop_bodies()
+        trim_heap()
 
     def _admission(self, authorizer: Authorizer) -> Callable[[StoreView], Admission]:
         settings = self.settings

@@ -25,14 +25,12 @@ class MemoryRelease:
     All methods belong to the event loop's thread.
     """
 
-    def __init__(
-        self, trim: Callable[[], None] | None = None, *, least_bytes: int = _LEAST_BYTES, pause: float = _PAUSE
-    ) -> None:
+    def __init__(self, trim: Callable[[], None], *, least_bytes: int = _LEAST_BYTES, pause: float = _PAUSE) -> None:
         """Take what trims the heap; it runs `pause` seconds after `least_bytes` of JSON or more were deleted.
 
         The second time comes five times as long after the first one: a slow client reads the answer until then.
         """
-        self._trim = trim or trim_heap
+        self._trim = trim
         self._least_bytes = least_bytes
         self._pause = pause
         self._bytes = self._awaited = 0

@@ -101,6 +101,11 @@ class _LatestBodies:
         while len(self._states) > self._most or (self._bytes > self._most_bytes and len(self._states) > 1):
             self.drop(next(iter(self._states)))
 
+    def clear(self) -> None:
+        """Drop all bodies."""
+        while self._states:
+            self.drop(next(reversed(self._states)))
+
     def drop(self, state: Stored) -> None:
         """Drop the body of a state that is one of these."""
         if state in self._states:
@@ -243,6 +248,10 @@ class Store:
         state = self._number(key, before.body if body is None else body)
         self._write(Change(ChangeKind.DELETED, state, before))
         return state
+
+    def drop_bodies(self) -> None:
+        """Keep the bytes of all objects only, until their values are read again."""
+        self._latest.clear()
 
     def changes_since(self, resource: str, revision: int) -> Sequence[Change]:
         """Return the changes of a resource after a version, oldest first; raises TooOldError."""

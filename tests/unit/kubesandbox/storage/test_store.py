@@ -191,6 +191,15 @@ def test_a_state_that_the_history_forgets_loses_its_body() -> None:
     assert [False, False, False, True] == [each.has_body for each in (first, second, last, kept)]
 
 
+def test_all_bodies_can_be_dropped_and_are_read_again() -> None:
+    """After a mass deletion the values of deleted objects would be kept as long as their history."""
+    store = Store()
+    states = [store.put(A, body("a")), store.put(B, body("b"))]
+    store.drop_bodies()
+    assert [False, False] == [each.has_body for each in states]
+    assert ["a", "b"] == [each.body["metadata"]["name"] for each in states]
+
+
 def test_the_size_of_each_deleted_object_is_passed_on() -> None:
     """That of its last state."""
     sizes: list[int] = []
