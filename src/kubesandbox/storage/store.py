@@ -25,7 +25,7 @@ KEPT_BYTES = 4 * 2**20
 """How much JSON these changes may hold; the newest one always stays."""
 LATEST_BODIES = 4096
 """How many objects are kept as values beside their JSON."""
-LATEST_BYTES = 8 * 2**20
+LATEST_BYTES = 2 * 2**20
 """How much JSON these objects may have: as values they take about five times as much memory."""
 
 
