@@ -141,7 +141,11 @@ def _expected_result(*, path: Path, **values: Any) -> ExpectedResult:
     resource = known.pop("resource", "")
     if resource and not known.get("resources"):
         known["resources"] = (resource,)
-    known.pop("namespace", None)
+    namespace = known.pop("namespace", "")
+    if namespace:  # of the schema before `ns/name`
+        known["resources"] = tuple(
+            name if "/" in name else f"{namespace}/{name}" for name in known.get("resources") or ()
+        )
     return ExpectedResult(path=path, **known)
 
 

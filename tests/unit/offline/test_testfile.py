@@ -40,6 +40,20 @@ def test_a_row_is_read_with_all_that_it_expects() -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "resources"),
+    [
+        ("{policy: p, resources: [a, two/b], namespace: one, result: pass}", ("one/a", "two/b")),
+        ("{policy: p, resource: a, namespace: one, result: pass}", ("one/a",)),
+        ("{policy: p, resources: [a], result: pass}", ("a",)),
+    ],
+)
+def test_the_namespace_of_a_row_is_that_of_its_names(row: str, resources: tuple[str, ...]) -> None:
+    """A field of the older schema: it was read and had no effect, so that objects of other namespaces were checked."""
+    (result,) = read(HEAD + f"results: [{row}]\n").results
+    assert resources == result.resources
+
+
+@pytest.mark.parametrize(
     ("text", "error"),
     [
         ("colour: red", "t.yaml:4:1: colour: unknown field `colour`"),
