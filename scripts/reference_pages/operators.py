@@ -20,7 +20,8 @@ order. The `In` family compares texts with wildcards on either side, and a value
 In the negated operators a wildcard excuses, and so it counts only where the policy wrote it: text that a variable
 yields is data. Where both sides are variables, one that reads `request`, `element`, `target`, `images`, or a variable
 that the context took from these, is data and the other one holds patterns; when that tells nothing, the value holds
-them.
+them. `request.namespace` and `request.operation` hold no wildcard: the one in `{{ request.namespace }}/*` is the
+policy's.
 A JSON list in a text is read on either side.
 
 | wildcard in | `AnyIn` `AllIn` `In` | `AnyNotIn` `AllNotIn` `NotIn` | `Equals` | `NotEquals` |

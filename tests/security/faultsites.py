@@ -74,7 +74,10 @@ _ELSEWHERE = (
     "pyverno.engine.match.IndexKey.is_short",
     "pyverno.engine.match._is_short",
     "pyverno.engine.redaction._texts",
-    *(f"pyverno.engine.rules.conditions.{name}" for name in ("_sides_of", "_reads_request", "_static_items")),
+    *(
+        f"pyverno.engine.rules.conditions.{name}"
+        for name in ("_sides_of", "_is_pattern", "_reads_request", "_static_items")
+    ),
     "pyverno.engine.faults.",
     "pyverno.engine.rules.conditions.compile_conditions",
     "pyverno.engine.rules.conditions.reads_data",

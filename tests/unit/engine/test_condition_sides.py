@@ -74,6 +74,25 @@ def test_items_that_the_policy_writes_are_patterns(operator: str) -> None:
     assert holds(operator, "SYS_ADMIN", value, "*")
 
 
+@pytest.mark.parametrize(
+    ("value", "holds_for_own", "holds_for_other"),
+    [
+        ("{{ request.namespace }}/*", False, True),
+        ("{{ request.namespace }}/{{ request.object.caps }}", True, True),
+        ("{{ request.object.caps }}/*", True, True),
+    ],
+)
+def test_a_wildcard_beside_the_namespace_is_the_policys(value: str, holds_for_own: bool, holds_for_other: bool) -> None:
+    """The name of a namespace has no wildcard; text of the object may have some, and makes the whole value data."""
+    conditions = compile_conditions({"all": [{"key": "{{ element.name }}", "operator": "NotEquals", "value": value}]})
+
+    def holds_for(name: str) -> bool:
+        scope: dict[str, JSON] = {"request": {"namespace": "a", "object": {"caps": "*"}}, "element": {"name": name}}
+        return conditions.check(scope, Runtime()).met
+
+    assert (holds_for_own, holds_for_other) == (holds_for("a/policy"), holds_for("b/policy"))
+
+
 def test_a_range_of_the_object_is_text() -> None:
     """A range in the object's data is compared as text on both sides."""
     assert holds("AnyNotIn", ["5"], OBJECT, "1-10")

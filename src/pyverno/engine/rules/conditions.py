@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 
 from pyverno.errors import EvaluationError, SubstitutionError
 from pyverno.kube.json import JSON
+from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.pattern.operators import Sides, compile_operator, operator
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.runtime import Runtime
@@ -29,6 +30,7 @@ __all__ = [
 
 _EXACT_FLOAT = 2**53
 _REQUEST = regex(r"\b(?:request|element[0-9]*|target|images)\b")
+_WITHOUT_WILDCARDS = frozenset({"request.namespace", "request.operation"})
 _ROOTS = regex(r"(?<![\w.-])[A-Za-z_][\w-]*")
 
 Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
@@ -267,7 +269,7 @@ def _sides_of(key: Template, value: Template, data: Set[str]) -> Sides:
     """
     if key.is_static or value.is_static:
         return Sides(key.is_static, value.is_static, _static_items(value))
-    if not _reads_request(value, data):
+    if _is_pattern(value) or not _reads_request(value, data):
         return Sides(key_is_pattern=False, written=_static_items(value))
     return Sides(not _reads_request(key, data), False, _static_items(value))
 
@@ -276,6 +278,14 @@ def _static_items(value: Template) -> frozenset[str]:
     """Return the literal texts of a list in a policy, without items that are variables."""
     items = value.document if isinstance(value.document, list) else ()
     return frozenset(item for item in items if isinstance(item, str) and "{{" not in item)
+
+
+def _is_pattern(value: Template) -> bool:
+    """Return whether the wildcards of a text are those of the policy, as in `{{ request.namespace }}/*`."""
+    document = value.document
+    if not isinstance(document, str) or not has_wildcard(document):
+        return False
+    return all(variable.text.strip() in _WITHOUT_WILDCARDS for variable in value.variables)
 
 
 def _reads_request(template: Template, data: Set[str]) -> bool:
