@@ -182,20 +182,27 @@ def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
 
 
 def _check(suite: Suite, row: ExpectedResult, policies: Sequence[CompiledPolicy], subject: Subject) -> list[Row]:
-    """Return the rows of one object; that no policy was evaluated for it fails."""
+    """Return the rows of one object; it fails if no policy was evaluated for it and the row expects no skip."""
     rows: list[Row] = []
     for policy in policies:
         rows += _compared(suite, row, policy, subject)
         is_payload = bool(subject.judged.payload)
-        if not rows and not subject.is_target and is_evaluated(suite.compilation, policy, is_payload=is_payload):
+        if rows or subject.is_target:
+            continue
+        if _expects_exclusion(row, subject) or is_evaluated(suite.compilation, policy, is_payload=is_payload):
             rows.append(_excluded(row, subject))
     return rows or ([] if subject.is_target else [_not_found(row, subject.text)])
 
 
+def _expects_exclusion(row: ExpectedResult, subject: Subject) -> bool:
+    """Return whether a row names the object and expects that the rule does not select it."""
+    return row.result is Outcome.SKIP and is_named(subject, row)
+
+
 def _excluded(row: ExpectedResult, subject: Subject) -> Row:
     vacuous = f"no rule `{row.rule}` of the policy judged it" if row.rule else "no rule judged it"
-    if row.result is Outcome.SKIP and is_named(subject, row):
-        vacuous = ""  # the row expects that the rule does not select the resource
+    if _expects_exclusion(row, subject):
+        vacuous = ""
     return Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
 
 

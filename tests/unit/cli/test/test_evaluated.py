@@ -91,14 +91,18 @@ def test_a_policy_without_a_result_is_evaluated_as_by_the_command_of_kyverno(
 
 
 @pytest.mark.parametrize(
-    ("policy", "expected"),
-    [(validating(), (1, "│ Fail   │ Not found │")), (rules({"mutate": PATCH}), (0, "│ Pass   │ Excluded │"))],
-    ids=["not-found", "excluded"],
+    ("policy", "result", "expected"),
+    [
+        (validating(), "fail", (1, "│ Fail   │ Not found │")),
+        (validating(), "skip", (0, "│ Pass   │ Excluded │")),
+        (rules({"mutate": PATCH}), "fail", (0, "│ Pass   │ Excluded │")),
+    ],
+    ids=["not-found", "expected", "excluded"],
 )
 def test_a_row_for_an_object_that_the_policy_is_not_evaluated_for_fails(
-    cli: Run, tmp_path: Path, policy: JSONObject, expected: tuple[int, str]
+    cli: Run, tmp_path: Path, policy: JSONObject, result: str, expected: tuple[int, str]
 ) -> None:
-    """A suite was green whose rows named objects that the policy never saw."""
+    """A suite was green whose rows named objects that the policy never saw; a row that expects a skip means it."""
     (tmp_path / "policy.yaml").write_text(dump_yaml(policy))
     (tmp_path / "pod.yaml").write_text(POD)
     suite = {
@@ -107,7 +111,7 @@ def test_a_row_for_an_object_that_the_policy_is_not_evaluated_for_fails(
         "metadata": {"name": "t"},
         "policies": ["policy.yaml"],
         "resources": ["pod.yaml"],
-        "results": [{"policy": "x", "kind": "Pod", "resources": ["p"], "result": "fail"}],
+        "results": [{"policy": "x", "kind": "Pod", "resources": ["p"], "result": result}],
     }
     (tmp_path / "kyverno-test.yaml").write_text(dump_yaml(suite))
     ran = cli("test", str(tmp_path))
