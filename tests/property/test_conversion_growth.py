@@ -1,4 +1,4 @@
-"""The doubling law of the converter: twice the policy is about twice the text and twice the work.
+"""A policy of twice the size converts to about twice the text, with about twice the work.
 
 An operand that a translation writes twice doubles the text at each level of nesting: a chain of forty alternatives
 would fill the memory.
