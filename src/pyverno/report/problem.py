@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyverno.errors import NOWHERE, CombinedError, Location, PyvernoError, UsageError
+from pyverno.errors import NOWHERE, CombinedError, Location, PolicyError, PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass
 
@@ -38,8 +38,10 @@ def located(location: Location) -> JSONObject:
 
 
 def problem_of(error: PyvernoError) -> Problem:
-    """Return the problem described by an error."""
+    """Return the problem described by an error; a hint is the last line of its message."""
     message = f"{error.path}: {error.message}" if error.path else error.message
+    if isinstance(error, PolicyError) and error.hint:
+        message = f"{message}\nhint: {error.hint}"
     file = error.file if isinstance(error, UsageError) else ""
     return Problem(message, error.code, error.location or (Location(file) if file else NOWHERE))
 

@@ -14,13 +14,14 @@ from pyverno.compiler.lints.fixes import fix_text
 from pyverno.compiler.lints.lint import Diagnostic, Severity
 from pyverno.compiler.lints.registry import INVALID, LINTS, UNREADABLE, find_lint
 from pyverno.compiler.lints.run import is_selected, lint_documents
-from pyverno.errors import NOWHERE, DocumentError, PolicyError, PyvernoError, UsageError, raise_all
+from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import STDIN, load_files
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.rewriting import encode_like, replace_file
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.schema import suggestion
+from pyverno.report.problem import problem_of
 from pyverno.value import dataclass
 
 __all__ = ["LintOptions", "run_lint"]
@@ -162,10 +163,7 @@ def _definitions(files: Sequence[str]) -> list[JSONObject]:
 
 
 def _of_error(error: PyvernoError, code: str, name: str) -> Diagnostic:
-    text = f"{error.path}: {error.message}" if error.path else error.message
-    if isinstance(error, PolicyError) and error.hint:
-        text = f"{text}\nhint: {error.hint}"
-    return Diagnostic(code, name, Severity.ERROR, text, error.location or NOWHERE)
+    return Diagnostic(code, name, Severity.ERROR, problem_of(error).message, error.location or NOWHERE)
 
 
 def _fix_files(found: Iterable[Diagnostic]) -> int:
