@@ -122,6 +122,15 @@ CLASSES: tuple[DifferenceClass, ...] = (
         have_texts(ours=_DESCRIBED, theirs="JMESPath query failed|JMESPath function|Invalid type for"),
     ),
     DifferenceClass(
+        "suggestions behind unknown functions",
+        "The error of an unknown function in `jp query` names what was probably meant",
+        lambda found: (
+            found.key.kind == "query"
+            and found.ours.status == "error" == found.theirs.status
+            and re.sub(r"(unknown function: \w+): did you mean `\w+`\?$", r"\1", found.ours.text) == found.theirs.text
+        ),
+    ),
+    DifferenceClass(
         "errors of patches describe values",
         "Errors of JMESPath functions, nested variables and patches name the function",
         have_texts(ours="failed to patch resource", theirs="failed to patch resource"),

@@ -44,6 +44,25 @@ def test_a_documented_text_is_explained_and_another_verdict_never_is() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ours", "theirs", "explained"),
+    [
+        ("unknown function: toupper: did you mean `to_upper`?", "unknown function: toupper", True),
+        ("unknown function: toupper: did you mean `to_upper`?", "unknown function: tolower", False),
+        ("unknown function: toupper: did you mean `to_upper`?", "unknown function: toupper: not here", False),
+        ("unknown function: toupper", "unknown function: toupper()", False),
+    ],
+)
+def test_a_suggestion_behind_an_unknown_function_is_explained(ours: str, theirs: str, explained: bool) -> None:
+    """Only the suggestion may be added; both answers are errors of a query."""
+    prefix = "Error: error evaluating JMESPath expression: "
+    batch = Batch(1, "queries", (), ({},), queries=("toupper(a)",))
+    key = Key("query", rule="toupper(a)")
+    found = Difference(batch, key, Answer("error", prefix + ours), Answer("error", prefix + theirs))
+    assert explained == (classify(found) is not None)
+    assert classify(Difference(batch, key, found.ours, Answer("value", prefix + theirs))) is None
+
+
+@pytest.mark.parametrize(
     ("ours", "theirs", "name"),
     [
         ({"a": 1}, {"a": 1, "(metadata)": {}}, "conditions written as fields"),
