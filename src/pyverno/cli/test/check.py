@@ -23,7 +23,6 @@ from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
 from pyverno.offline.resources import normalise
-from pyverno.offline.session import CLEANUP_KINDS
 from pyverno.offline.testfile import ExpectedResult, Outcome, ResourceSpec
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status
@@ -103,16 +102,16 @@ def check_rows(suite: Suite, judged: Sequence[ReviewedManifest], rows: Iterable[
         if refused is not None:
             yield from _refused(row, refused, [subject.text for subject in chosen])
             continue
-        policies = _policies(suite, row)
+        policies = suite.policies_named(row.policy_name)
         found = [each for subject in chosen for each in _check(suite, row, policies, subject)]
         yield from found or [_not_found(row, ", ".join(row.resources))]
 
 
 def covered_subjects(
     suite: Suite, judged: Sequence[ReviewedManifest], row: ExpectedResult
-) -> Iterator[tuple[CompiledPolicy, Subject]]:
+) -> Iterator[tuple[Compiled, Subject]]:
     """Yield the policies and objects that a row checks."""
-    policies = [] if row.policy_name in suite.invalid else _policies(suite, row)
+    policies = () if row.policy_name in suite.invalid else suite.policies_named(row.policy_name)
     for subject in _select(list(subjects_of(judged)), row) if policies else ():
         yield from ((policy, subject) for policy in policies)
 
@@ -133,12 +132,6 @@ def _refused(row: ExpectedResult, policy: Compiled, resources: Sequence[str]) ->
     message = "; ".join(str(error) for error in policy.errors)
     for name in resources or row.resources or ("",):
         yield Row(row.policy, row.rule, name, "Skip", "Invalid Policy", message, "the policy is not valid", row)
-
-
-def _policies(suite: Suite, row: ExpectedResult) -> list[CompiledPolicy]:
-    """Return the policies that a row names; `test` never runs cleanup policies."""
-    named = [policy for policy in suite.compilation.policies if policy.info.name == row.policy_name]
-    return [policy for policy in named if policy.info.kind not in CLEANUP_KINDS]
 
 
 def subjects_of(judged: Iterable[ReviewedManifest]) -> Iterator[Subject]:
@@ -181,15 +174,15 @@ def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
     return (api_version, spec.namespace, spec.name) == (ref.api_version, ref.namespace, ref.name)
 
 
-def _check(suite: Suite, row: ExpectedResult, policies: Sequence[CompiledPolicy], subject: Subject) -> list[Row]:
+def _check(suite: Suite, row: ExpectedResult, policies: Sequence[Compiled], subject: Subject) -> list[Row]:
     """Return the rows of one object; it fails if no policy was evaluated for it and the row expects no skip."""
     rows: list[Row] = []
     for policy in policies:
-        rows += _compared(suite, row, policy, subject)
+        rows += _compare_all(suite, row, policy, subject)
         is_payload = bool(subject.judged.payload)
         if rows or subject.is_target:
             continue
-        if _expects_exclusion(row, subject) or is_evaluated(suite.compilation, policy, is_payload=is_payload):
+        if _expects_exclusion(row, subject) or is_evaluated(policy, is_payload=is_payload):
             rows.append(_excluded(row, subject))
     return rows or ([] if subject.is_target else [_not_found(row, subject.text)])
 
@@ -206,8 +199,11 @@ def _excluded(row: ExpectedResult, subject: Subject) -> Row:
     return Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
 
 
-def _compared(suite: Suite, row: ExpectedResult, policy: CompiledPolicy, subject: Subject) -> Iterator[Row]:
+def _compare_all(suite: Suite, row: ExpectedResult, item: Compiled, subject: Subject) -> Iterator[Row]:
     """Yield the rows of the results that a policy has for an object."""
+    policy = item.policy
+    if policy is None:
+        return
     for result in subject.judged.review.results:
         if result.rule.policy is not policy.info or not rule_fits(row, result.rule):
             continue

@@ -122,11 +122,11 @@ def coverage_of(
             continue
         line = suite.test.document.location(expected.path).line
         where = f"{os.path.normpath(test_file)}:{line}"
-        for policy, subject in covered_subjects(suite, judged, expected):
-            item = items[id(policy.info)]
+        for item, subject in covered_subjects(suite, judged, expected):
+            info = None if item.policy is None else item.policy.info
             for trace in subject.judged.traces:
-                if trace.rule.policy is policy.info and rule_fits(expected, trace.rule):
-                    own = taken.setdefault(id(policy.info), {})
+                if trace.rule.policy is info and rule_fits(expected, trace.rule):
+                    own = taken.setdefault(id(info), {})
                     for key in taken_branches(trace, item.document.value):
                         own.setdefault(key, {})[where] = None
     return tuple(_coverage(item, taken.get(key, {})) for key, item in items.items() if not item.errors)

@@ -7,9 +7,8 @@ outside of their match constraints. (Kyverno: cmd/cli/kubectl-kyverno/processor)
 
 from __future__ import annotations
 
-from pyverno.compiler.compile import Compilation
+from pyverno.compiler.compile import Compiled
 from pyverno.engine.result import RuleType
-from pyverno.engine.rule import CompiledPolicy
 from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy
 from pyverno.policy.cel.blocks import EvaluationMode
 from pyverno.policy.cel.constraints import MatchConstraints
@@ -20,18 +19,18 @@ from pyverno.policy.clusterpolicy import ClusterPolicy
 __all__ = ["is_evaluated"]
 
 
-def is_evaluated(compilation: Compilation, policy: CompiledPolicy, *, is_payload: bool) -> bool:
+def is_evaluated(item: Compiled, *, is_payload: bool) -> bool:
     """Return whether a policy without a result counts as evaluated; `is_payload` tells a payload from a resource."""
-    written = next((item.written for item in compilation.items if item.policy is policy), None)
-    match written:
+    match item.written:
         case ClusterPolicy():
-            return any(rule.info.type is not RuleType.GENERATION for rule in policy.rules)
-        case ValidatingPolicy():
+            rules = item.policy.rules if item.policy is not None else ()
+            return any(rule.info.type is not RuleType.GENERATION for rule in rules)
+        case ValidatingPolicy() as written:
             mode = written.spec.evaluation.mode
             if mode is EvaluationMode.JSON:
                 return is_payload
             return mode is EvaluationMode.KUBERNETES and not is_payload and _restricts(written.spec.match_constraints)
-        case MutatingPolicy():
+        case MutatingPolicy() as written:
             return not is_payload and _restricts(written.spec.match_constraints)
         case ImageValidatingPolicy():
             return is_payload

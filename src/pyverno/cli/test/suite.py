@@ -79,6 +79,13 @@ class Suite:
     payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
     checks: list[tuple[str, str, JSONObject]] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
+    _by_name: dict[str, list[Compiled]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._by_name = {}
+        for item in self.compilation.items:
+            if item.policy is not None and not item.errors and item.policy.info.kind not in CLEANUP_KINDS:
+                self._by_name.setdefault(item.policy.info.name, []).append(item)
 
     @property
     def compilation(self) -> Compilation:
@@ -89,6 +96,10 @@ class Suite:
     def invalid(self) -> dict[str, Compiled]:
         """The policies that are not valid, by name."""
         return {item.written.name: item for item in self.compilation.items if item.errors and item.written is not None}
+
+    def policies_named(self, name: str) -> Sequence[Compiled]:
+        """Return the valid policies of a name; `test` never runs cleanup policies."""
+        return self._by_name.get(name, ())
 
     def judge(self) -> list[ReviewedManifest]:
         """Review every manifest, once with the operation of the values and once per operation that rows name."""

@@ -85,9 +85,9 @@ def test_a_policy_without_a_result_is_evaluated_as_by_the_command_of_kyverno(
     """Measured with that command, for a Pod and policies for Deployments."""
     compilation = compile_documents(load_documents(dump_yaml(policy).encode()))
     assert () == compilation.errors
-    (compiled,) = compilation.policies
-    assert for_resources is is_evaluated(compilation, compiled, is_payload=False)
-    assert for_payloads is is_evaluated(compilation, compiled, is_payload=True)
+    (compiled,) = compilation.items
+    assert for_resources is is_evaluated(compiled, is_payload=False)
+    assert for_payloads is is_evaluated(compiled, is_payload=True)
 
 
 @pytest.mark.parametrize(
