@@ -19,10 +19,10 @@ from pyverno.engine.request import Request
 from pyverno.engine.rule import CompiledPolicy
 from pyverno.kube.json import encode
 from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.kube.yaml.fieldpath import path_text
 from pyverno.offline.host import OfflineHost
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode
-from pyverno.policy.schema import path_text
 from tests.conformance.outcome import NotRun
 
 __all__ = ["as_document", "compiled_policy", "judge", "known_fields", "refusal", "written_policy"]

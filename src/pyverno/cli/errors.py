@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from pyverno.errors import CombinedError, PolicyError, PyvernoError, UsageError
+from pyverno.spelling import did_you_mean
 
 __all__ = [
     "Exit",
     "can_show",
     "closed_pipe",
-    "did_you_mean",
     "guarded",
     "report_error",
     "report_note",
@@ -50,19 +50,6 @@ def report_warning(text: str) -> None:
 def report_note(text: str) -> None:
     """Write one remark to stderr."""
     sys.stderr.write(f"note: {text}\n")
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return the end of a message that names the nearest known word, the empty text where none is near.
-
-    >>> did_you_mean("aply", ["apply", "test"])
-    ': did you mean `apply`?'
-    """
-    import difflib  # only for what is misspelt
-
-    names = {each.lstrip("-").casefold(): each for each in known}  # two dashes are no likeness
-    found = difflib.get_close_matches(word.lstrip("-").casefold(), names, n=1, cutoff=0.6)
-    return f": did you mean `{names[found[0]]}`?" if found else ""
 
 
 def unknown_command(name: str, path: str, known: Sequence[str] = ()) -> UsageError:

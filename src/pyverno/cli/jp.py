@@ -14,7 +14,7 @@ import click
 from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
-from pyverno.cli.errors import check_known, did_you_mean
+from pyverno.cli.errors import check_known
 from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.documents import load_documents
@@ -22,6 +22,7 @@ from pyverno.lang.jmespath import FUNCTIONS, compile_expression, dump, parse
 from pyverno.lang.runtime import Runtime
 from pyverno.offline.files import read_stdin
 from pyverno.offline.system import System
+from pyverno.spelling import did_you_mean
 
 __all__ = ["jp"]
 

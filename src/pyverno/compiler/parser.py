@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pyverno.errors import ExpressionError, ExpressionSyntaxError, Location, PolicyError
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import find_value
+from pyverno.kube.yaml.fieldpath import Path, Place, Source, locate, path_text
 from pyverno.lang.template import Template, compile_template
-from pyverno.policy.schema import Path, Place, Source, locate, path_text
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ enough. Names that begin with `cel/` give the same controls as CEL policies.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
+from pyverno.spelling import nearest
 from pyverno.value import dataclass
 
 __all__ = ["CEL_DIALECT", "LIBRARY_SIGN", "Control", "find_controls", "library_root", "list_controls"]
@@ -112,9 +112,8 @@ def _select(root: Path, name: str) -> list[tuple[str, Path]]:
 
 
 def _suggest(wanted: str, files: Sequence[tuple[str, Path]]) -> str:
-    names = {part: None for name, _ in files for part in _names(name)}
-    near = difflib.get_close_matches(wanted, names, n=1, cutoff=0.6)
-    return f": did you mean `{LIBRARY_SIGN}{near[0]}`?" if near else ""
+    near = nearest(wanted, {part for name, _ in files for part in _names(name)})
+    return f": did you mean `{LIBRARY_SIGN}{near}`?" if near else ""
 
 
 def _names(name: str) -> Iterator[str]:

@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import Any
 
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.failureaction import FAILURE_ACTION, OVERRIDE, FailureAction, FailureActionOverride
 from pyverno.policy.rule import RULE, RULE_V2BETA1, Rule
-from pyverno.policy.schema import Cursor, Field, Path, Problems, Record, boolean, choice, integer, list_of
+from pyverno.policy.schema import Cursor, Field, Problems, Record, boolean, choice, integer, list_of
 from pyverno.policy.validate import CEL_CONDITION, NamedExpression
 from pyverno.value import dataclass, field
 

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, list_of, text
+from pyverno.kube.yaml.fieldpath import Path
+from pyverno.policy.schema import Cursor, Field, Record, boolean, choice, free, list_of, text
 from pyverno.value import dataclass
 
 __all__ = [

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyverno.errors import PolicyError
+from pyverno.kube.yaml.fieldpath import Source
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
-from pyverno.policy.schema import Cursor, Problems, Shape, Source, suggestion, text
+from pyverno.policy.schema import Cursor, Problems, Shape, text
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def _shape_of(api_version: str, kind: str, cursor: Cursor) -> Shape | None:
     row = find_kind(group, kind)
     if row is None:
         known = tuple(sorted({each.kind for each in POLICY_KINDS if each.group == group}))
-        hint = suggestion(kind, known) if kind not in known else ""
+        hint = did_you_mean(kind, known) if kind not in known else ""
         cursor.child("kind").error("unknown-kind", f"`{api_version}` kind `{kind}` is not a policy kind{hint}")
         return None
     if version not in row.versions:

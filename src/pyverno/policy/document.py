@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.schema import Cursor, Field, Record, Shape, Source, free, map_of, text
+from pyverno.kube.yaml.fieldpath import Source
+from pyverno.policy.schema import Cursor, Field, Record, Shape, free, map_of, text
 from pyverno.value import dataclass, field
 
 __all__ = ["Metadata", "PolicyDocument", "policy_record"]

@@ -6,9 +6,10 @@ This module must not decide whether an exception applies.
 from __future__ import annotations
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.match import MATCH_WITHOUT_FLAT, MatchBlocks
-from pyverno.policy.schema import Field, Path, Record, boolean, free, list_of, text
+from pyverno.policy.schema import Field, Record, boolean, free, list_of, text
 from pyverno.policy.validate import POD_SECURITY_EXCLUDE, PodSecurityExclude
 from pyverno.value import dataclass, field
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.match import label_selector
-from pyverno.policy.schema import Field, Path, Record, choice, list_of, text
+from pyverno.policy.schema import Field, Record, choice, list_of, text
 from pyverno.value import dataclass
 
 __all__ = ["FAILURE_ACTION", "OVERRIDE", "FailureAction", "FailureActionOverride"]

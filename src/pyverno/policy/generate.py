@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.context import CONTEXT, ContextEntry
 from pyverno.policy.match import label_selector
-from pyverno.policy.schema import Field, Path, Record, boolean, free, list_of, text
+from pyverno.policy.schema import Field, Record, boolean, free, list_of, text
 from pyverno.value import dataclass, field
 
 __all__ = ["GENERATE", "Clone", "CloneList", "Generate", "GenerateForeach", "GeneratePattern"]

@@ -6,9 +6,10 @@ This module must not fetch or cache anything.
 from __future__ import annotations
 
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.context import API_CALL_FIELDS, Method, RequestData, ServiceCall
 from pyverno.policy.document import PolicyDocument, policy_record
-from pyverno.policy.schema import Field, Path, Record, integer, list_of, text
+from pyverno.policy.schema import Field, Record, integer, list_of, text
 from pyverno.value import dataclass, field
 
 __all__ = [

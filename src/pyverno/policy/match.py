@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.schema import Cursor, Field, Path, Record, Shape, choice, list_of, map_of, text
+from pyverno.kube.yaml.fieldpath import Path
+from pyverno.policy.schema import Cursor, Field, Record, Shape, choice, list_of, map_of, text
 from pyverno.value import dataclass, field
 
 __all__ = [

@@ -9,9 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.context import CONTEXT, ContextEntry
 from pyverno.policy.match import label_selector
-from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, list_of, text
+from pyverno.policy.schema import Cursor, Field, Record, boolean, choice, free, list_of, text
 from pyverno.value import dataclass, field
 
 __all__ = ["MUTATE", "ForeachOrder", "Mutate", "MutateForeach", "Target"]

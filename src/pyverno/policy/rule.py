@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.context import CONTEXT, ContextEntry
 from pyverno.policy.generate import GENERATE, Generate
 from pyverno.policy.match import MATCH, MATCH_WITHOUT_FLAT, MatchBlocks
 from pyverno.policy.mutate import MUTATE, Mutate
-from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, free, list_of, map_of, text
+from pyverno.policy.schema import Cursor, Field, Record, boolean, free, list_of, map_of, text
 from pyverno.policy.validate import CEL_CONDITION, VALIDATE, NamedExpression, Validate
 from pyverno.policy.verifyimages import VERIFY_IMAGES, VERIFY_IMAGES_WITHOUT_LEGACY, ImageVerification
 from pyverno.value import dataclass, field

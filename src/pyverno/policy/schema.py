@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, TypeAlias
 
-from pyverno.errors import Location, PolicyError
+from pyverno.errors import PolicyError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path, Source, locate, path_text
 from pyverno.kube.yaml.scalars import TYPE_REMEDIES
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass, field, is_dataclass
 from pyverno.value import fields as fields_of
 
@@ -23,136 +25,20 @@ __all__ = [
     "Field",
     "ListOf",
     "MapOf",
-    "Path",
-    "Place",
     "Problems",
     "Record",
     "SetOf",
     "Shape",
-    "Source",
     "boolean",
     "choice",
     "describe_type",
     "free",
     "integer",
     "list_of",
-    "locate",
     "map_of",
-    "path_text",
     "set_of",
-    "suggestion",
     "text",
 ]
-
-Path: TypeAlias = tuple[str | int, ...]
-"""The way from the root of a document to a value: keys and list indexes."""
-
-MAX_SUGGESTED_KEY = 80
-
-
-class Source(Protocol):
-    """A document with the positions of its values in a file."""
-
-    @property
-    def value(self) -> JSON:
-        """Return the whole document."""
-        ...
-
-    @property
-    def file(self) -> str:
-        """Return the name of the file, or `-`."""
-        ...
-
-    def location(self, path: Path, *, key: bool = False) -> Location:
-        """Return the location of the value at that path (or of its key)."""
-        ...
-
-
-def path_text(path: Path) -> str:
-    """Write a path as Kubernetes writes field paths.
-
-    >>> path_text(("spec", "rules", 0, "match"))
-    'spec.rules[0].match'
-    >>> path_text(("metadata", "annotations", "a.b/c"))
-    'metadata.annotations[a.b/c]'
-    """
-    parts: list[str] = []
-    for step in path:
-        if isinstance(step, int):
-            parts.append(f"[{step}]")
-        elif step.isidentifier():
-            parts.append(f".{step}" if parts else step)
-        else:
-            parts.append(f"[{step}]")
-    return "".join(parts)
-
-
-@runtime_checkable
-class HasCharacters(Protocol):
-    """A document with the positions of the characters of its texts."""
-
-    def character(self, path: Path, offset: int) -> Location:
-        """Return the place of a character."""
-        ...
-
-
-def locate(source: Source, path: Path, *, key: bool = False, offset: int | None = None) -> Location:
-    """Return the location of a path; for a path missing in the document, that of its nearest parent.
-
-    With `offset` it is the place of a character of the text at the path, where the source knows it.
-
-    Autogen copies of rules have values at paths that are not in the document; their problems point at the original.
-    """
-    known = _existing(source.value, path)
-    if offset is not None and known == path and isinstance(source, HasCharacters):
-        return source.character(path, offset)
-    return source.location(known, key=key and known == path)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A character of a text in a document; of the name of a field with `key`.
-
-    In a document whose text at the path is another one, as in those that autogen makes, it is the nearest place.
-    """
-
-    path: Path
-    text: str
-    offset: int | None = None
-    key: bool = False
-
-    def location(self, source: Source) -> Location:
-        """Return the location of the character in a source."""
-        value: JSON = source.value
-        known = _existing(value, self.path)
-        for step in known:
-            value = value[step]
-        is_written = known == self.path and not self.key and value == self.text
-        return locate(source, self.path, key=self.key, offset=self.offset if is_written else None)
-
-
-def _existing(value: JSON, path: Path) -> Path:
-    for index, step in enumerate(path):
-        try:
-            value = value[step]
-        except (LookupError, TypeError):
-            return path[:index]
-    return path
-
-
-def suggestion(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    """Return a ``: did you mean `x`?`` tail when a known name is near, else the empty text.
-
-    >>> suggestion("ruels", ("rules", "admission"))
-    ': did you mean `rules`?'
-    """
-    if len(name) > MAX_SUGGESTED_KEY:
-        return ""
-    import difflib  # only for what is misspelt
-
-    by_fold = {candidate.casefold(): candidate for candidate in known}
-    near = difflib.get_close_matches(name.casefold(), list(by_fold), n=1, cutoff=0.6)
-    return f": did you mean `{by_fold[near[0]]}`?" if near else ""
 
 
 @dataclass(slots=True)
@@ -316,7 +202,7 @@ class Choice:
         found = self.spellings.get(written)
         if found is None:
             listed = ", ".join(f"`{member}`" for member in self.members)
-            hint = suggestion(written, self.members)
+            hint = did_you_mean(written, self.members)
             cursor.error("unknown-value", f"unknown value `{written}`, expected one of {listed}{hint}")
         return found
 
@@ -429,7 +315,7 @@ class Record:
             return
         for key in value:
             if key not in self.fields:
-                hint = suggestion(key, self.fields)
+                hint = did_you_mean(key, self.fields)
                 cursor.child(key).error("unknown-field", f"unknown field `{key}`{hint}", key=True)
 
     def _decode_fields(self, value: JSONObject, cursor: Cursor) -> dict[str, Any]:

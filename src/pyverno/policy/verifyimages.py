@@ -10,10 +10,11 @@ from enum import StrEnum
 from typing import Any
 
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.context import REGISTRY_CREDENTIALS, RegistryCredentials
 from pyverno.policy.deny import DENY, Deny
 from pyverno.policy.failureaction import FAILURE_ACTION, FailureAction
-from pyverno.policy.schema import Cursor, Field, Path, Record, boolean, choice, free, integer, list_of, map_of, text
+from pyverno.policy.schema import Cursor, Field, Record, boolean, choice, free, integer, list_of, map_of, text
 from pyverno.value import dataclass, field, replace
 
 __all__ = [

@@ -17,12 +17,12 @@ from pyverno.errors import PolicyError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
+from pyverno.kube.yaml.fieldpath import path_text
 from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.kinds import Family, find_kind
-from pyverno.policy.schema import path_text
 from pyverno.value import replace
 from pyverno.webhook.server import Special
 

@@ -4,8 +4,9 @@ import pytest
 
 from pyverno.install.structural import structural_schema
 from pyverno.kube.yaml.documents import Document
+from pyverno.kube.yaml.fieldpath import path_text
 from pyverno.policy.decode import decode
-from pyverno.policy.schema import Cursor, Problems, list_of, path_text, set_of, suggestion, text
+from pyverno.policy.schema import Cursor, Problems, list_of, set_of, text
 from tests.unit.policy.documents import POLICY, document, problems
 
 
@@ -113,11 +114,6 @@ def test_deep_nesting_is_an_error_and_no_crash():
 def test_paths_are_written_like_field_paths():
     """Keys that are no names are in brackets."""
     assert path_text(("a", 0, "b", "c.d/e")) == "a[0].b[c.d/e]"
-
-
-def test_a_far_name_is_not_suggested():
-    """Suggestions are limited to similar names."""
-    assert suggestion("zzz", ("rules",)) == ""
 
 
 def test_a_set_has_no_value_twice():

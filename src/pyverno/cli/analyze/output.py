@@ -15,7 +15,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject, encode, encode_indent
 from pyverno.kube.patch.jsondiff import create_patch
 from pyverno.kube.yaml.writer import dump_yaml
-from pyverno.policy.schema import suggestion
+from pyverno.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from pyverno.cli.analyze.run import AnalyzeOptions
@@ -97,5 +97,5 @@ def describe_check(word: str) -> str:
     check = find_check(word)
     if check is None:
         names = tuple(name for each in CHECKS for name in (each.code, each.name))
-        raise UsageError(f"there is no check `{word}`{suggestion(word, names)}")
+        raise UsageError(f"there is no check `{word}`{did_you_mean(word, names)}")
     return f"{check.code} {check.name} ({check.severity})\n\n{check.documentation}\n"

@@ -25,7 +25,7 @@ from pyverno.offline.manifests import load_manifests
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import read_objects
-from pyverno.policy.schema import suggestion
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
 __all__ = ["AnalyzeOptions", "run_analyze"]
@@ -89,7 +89,7 @@ def _check_options(options: AnalyzeOptions) -> None:
     known = tuple(check.code for check in CHECKS)
     for word in (*options.select, *options.ignore):
         if not any(code.startswith(word.upper()) for code in known):
-            raise UsageError(f"no check has a code that begins with `{word}`{suggestion(word, known)}")
+            raise UsageError(f"no check has a code that begins with `{word}`{did_you_mean(word, known)}")
 
 
 def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoError]]:

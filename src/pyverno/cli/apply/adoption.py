@@ -18,6 +18,7 @@ from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, Rule
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.offline.adoption.baseline import Baseline
 from pyverno.offline.adoption.suppressions import Suppression, SuppressionReader
 from pyverno.offline.session import Session
@@ -36,8 +37,6 @@ _POLICY: Final = PolicyInfo("ClusterPolicy", "kyverno.io/v1", "pyverno", Family.
 _SHOWN: Final = 20
 MOST_CUTS: Final = 100
 """The number of evaluations of a rule that look for failures beyond the suppressed ones of one object."""
-
-Path = tuple[str | int, ...]
 
 
 def own_result(rule: str, status: Status, message: str, path: Path = ()) -> RuleResult:

@@ -10,9 +10,10 @@ from typing import Any
 
 import click
 
-from pyverno.cli.errors import Exit, did_you_mean
+from pyverno.cli.errors import Exit
 from pyverno.errors import UsageError
 from pyverno.lazyregex import regex
+from pyverno.spelling import did_you_mean
 
 __all__ = ["argument_error", "run_command"]
 

@@ -8,8 +8,8 @@ import click
 
 from pyverno.cli.args.options import inherited_options, with_verbosity
 from pyverno.cli.args.sections import examples_text
-from pyverno.cli.errors import did_you_mean
 from pyverno.errors import UsageError
+from pyverno.spelling import did_you_mean
 
 __all__ = ["Group", "group"]
 

@@ -15,9 +15,9 @@ from typing import Any
 import click
 
 from pyverno.cli.args.flags import Flag, switch, value
-from pyverno.cli.errors import did_you_mean
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.lazyregex import regex
+from pyverno.spelling import did_you_mean
 
 __all__ = ["Command", "inherited_options", "option", "pflag_words", "split_list", "with_verbosity"]
 

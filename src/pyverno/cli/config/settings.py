@@ -17,7 +17,7 @@ from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.offline.files import read_file
-from pyverno.policy.schema import suggestion
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
 __all__ = ["SECTIONS", "Setting", "defaults_for", "read_settings", "section_flags"]
@@ -104,7 +104,7 @@ def _settings(path: str, body: JSON, document: Document | None) -> Iterator[Sett
         raise UsageError("the configuration must be a map of commands", location=place())
     for section, settings in body.items():
         if section not in SECTIONS:
-            hint = suggestion(section, SECTIONS) or f": expected {', '.join(SECTIONS)}"
+            hint = did_you_mean(section, SECTIONS) or f": expected {', '.join(SECTIONS)}"
             raise UsageError(f"unknown section `{section}`{hint}", location=place(section))
         if settings is None:
             continue
@@ -117,7 +117,7 @@ def _settings(path: str, body: JSON, document: Document | None) -> Iterator[Sett
                 raise UsageError(f"`{key}` {_REFUSED[key]}: it cannot be a setting", location=where)
             flag = known.get(key)
             if flag is None:
-                raise UsageError(f"unknown setting `{key}` of `{section}`{suggestion(key, known)}", location=where)
+                raise UsageError(f"unknown setting `{key}` of `{section}`{did_you_mean(key, known)}", location=where)
             yield Setting(section, key, flag, _value(flag, key, value, where, Path(path).parent), where)
 
 
@@ -142,7 +142,7 @@ def _value(flag: Flag, key: str, value: JSON, where: Location, folder: Path) -> 
         raise UsageError(f"`{key}` must be a text", location=where)
     text = str(value)
     if flag.choices and text not in flag.choices:
-        hint = suggestion(text, flag.choices) or f": expected {', '.join(flag.choices)}"
+        hint = did_you_mean(text, flag.choices) or f": expected {', '.join(flag.choices)}"
         raise UsageError(f"`{key}` cannot be `{text}`{hint}", location=where)
     return _from(folder, text) if flag.metavar in ("FILE", "PATH") else text
 

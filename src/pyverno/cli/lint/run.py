@@ -20,8 +20,8 @@ from pyverno.offline.files import STDIN, load_files
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.rewriting import encode_like, replace_file
 from pyverno.policy.kinds import KNOWN_KINDS
-from pyverno.policy.schema import suggestion
 from pyverno.report.problem import problem_of
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
 __all__ = ["LintOptions", "run_lint"]
@@ -77,7 +77,7 @@ def run_lint(options: LintOptions) -> int:
 def _lint_named(word: str) -> str:
     lint = find_lint(word)
     if lint is None:
-        raise UsageError(f"there is no check `{word}`{suggestion(word, _names())}")
+        raise UsageError(f"there is no check `{word}`{did_you_mean(word, _names())}")
     return lint.code
 
 
@@ -123,7 +123,7 @@ def _check_options(options: LintOptions) -> None:
     known = (UNREADABLE, INVALID, *(lint.code for lint in LINTS))
     for word in (*options.select, *options.ignore):
         if not any(code.startswith(word.upper()) for code in known):
-            raise UsageError(f"no check has a code that begins with `{word}`{suggestion(word, known)}")
+            raise UsageError(f"no check has a code that begins with `{word}`{did_you_mean(word, known)}")
     if not any(is_selected(code, options.select, options.ignore) for code in known):
         raise UsageError("--select and --ignore leave no check to run")
 

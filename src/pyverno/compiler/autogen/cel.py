@@ -14,13 +14,14 @@ from typing import Any, TypeVar, cast
 from pyverno.errors import PolicyError
 from pyverno.kube.gvk import join_api_version
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import locate
 from pyverno.lazyregex import regex
 from pyverno.policy.cel.blocks import Autogen
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.copies import AutogenConfig, Target
 from pyverno.policy.cel.imagepolicy import IMAGE_VALIDATING_SPEC, ImageValidatingPolicy
 from pyverno.policy.cel.policies import MUTATING_SPEC, CelPolicy, MutatingPolicy, ValidatingPolicy, ValidatingSpec
-from pyverno.policy.schema import Cursor, Problems, Record, locate
+from pyverno.policy.schema import Cursor, Problems, Record
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import replace
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import locate, path_text
 from pyverno.lazyregex import go_regex
 from pyverno.policy.clusterpolicy import ClusterPolicy, decode_rule
 from pyverno.policy.generate import Generate
 from pyverno.policy.match import ResourceFilter
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import locate, path_text
 
 __all__ = ["ANNOTATION", "POD_CONTROLLERS", "autogen_controllers", "expand", "is_autogen_name"]
 

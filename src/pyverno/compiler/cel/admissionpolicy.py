@@ -15,6 +15,7 @@ from pyverno.engine.result import FailureAction, RuleType
 from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Family, PolicyInfo, RuleInfo, Stage
 from pyverno.errors import PolicyError
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import locate
 from pyverno.lang.cel import types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.libraries.kyverno.data import OR_VALUE
@@ -30,7 +31,6 @@ from pyverno.policy.cel.admissionpolicy import (
 )
 from pyverno.policy.cel.blocks import ValidationAction
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import locate
 from pyverno.policy.validate import NamedExpression, Validate
 from pyverno.value import replace
 

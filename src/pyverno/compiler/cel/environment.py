@@ -13,6 +13,7 @@ from pyverno.compiler.cel.hints import compile_hint
 from pyverno.compiler.parser import Parser
 from pyverno.engine.cel.session import CelCondition, CelVariable
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.cel import Environment, Program, types
 from pyverno.lang.cel.checking.structs import SchemaTypes, StructTypes
 from pyverno.lang.cel.presets import kyverno_environment
@@ -22,7 +23,6 @@ from pyverno.lang.cel.types import Type, struct
 from pyverno.lang.cel.values import StructValue, Value
 from pyverno.lazyregex import regex
 from pyverno.policy.kinds import Family, find_kind
-from pyverno.policy.schema import Path
 from pyverno.policy.validate import NamedExpression
 from pyverno.value import dataclass, field
 

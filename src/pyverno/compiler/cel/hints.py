@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyverno.lang.cel.syntax.source import CompileError
-from pyverno.policy.schema import suggestion
+from pyverno.spelling import did_you_mean
 
 __all__ = ["compile_hint"]
 
@@ -30,6 +30,6 @@ def _hints(error: CompileError, variables: tuple[str, ...]) -> Iterator[str]:
         if not issue.unknown:
             continue
         # the only structs whose fields authors name are the variables of the policy
-        found = suggestion(issue.unknown, issue.known or variables)
+        found = did_you_mean(issue.unknown, issue.known or variables)
         if found:
             yield f"{issue.unknown}{found}"

@@ -9,10 +9,10 @@ from pyverno.engine.cel.constraints import NEVER_INTERCEPTED, ConstraintMatcher,
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.selector import compile_selector
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.cel.constraints import MatchConstraints, MatchPolicy
 from pyverno.policy.cel.constraints import ResourceRule as WrittenRule
 from pyverno.policy.kinds import KNOWN_KINDS
-from pyverno.policy.schema import Path
 
 __all__ = ["INVALID_SELECTOR", "lower_constraints", "selector_problems"]
 

@@ -39,6 +39,7 @@ from pyverno.engine.rule import (
     Stage,
 )
 from pyverno.errors import Location, PolicyError
+from pyverno.kube.yaml.fieldpath import locate
 from pyverno.lang.cel import Program, types
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
 from pyverno.lang.cel.types import Type, list_of, map_of, struct
@@ -53,7 +54,6 @@ from pyverno.policy.cel.policies import (
     ValidatingPolicy,
 )
 from pyverno.policy.kinds import find_kind
-from pyverno.policy.schema import locate
 from pyverno.policy.validate import AuditAnnotation, CelExpression
 from pyverno.value import replace
 

@@ -14,9 +14,9 @@ from pyverno.engine.cel.session import CelSession
 from pyverno.errors import DocumentError, EvaluationError
 from pyverno.kube.json import JSON, JSONObject, go_text
 from pyverno.kube.yaml.documents import expand_lists, load_documents
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.json_values import to_json
-from pyverno.policy.schema import Path
 
 __all__ = ["lower_template"]
 

@@ -18,6 +18,7 @@ from pyverno.kube.gvk import GVK, parse_api_version, parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.schemas import SchemaSet
+from pyverno.kube.yaml.fieldpath import locate, path_text
 from pyverno.lang.cel import Environment, types
 from pyverno.lang.cel.checking.structs import DeclaredTypes, SchemaTypes, StructTypes
 from pyverno.lang.cel.libraries.authorizer import AUTHORIZER_NAMES
@@ -33,7 +34,6 @@ from pyverno.policy.cel.policies import CelPolicy, MutatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import locate, path_text
 from pyverno.policy.validate import Cel, NamedExpression, Validate
 from pyverno.value import dataclass
 

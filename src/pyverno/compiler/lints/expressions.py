@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pyverno.compiler.lints.lint import Subject
 from pyverno.compiler.lints.walking import texts
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.template.syntax import VARIABLE
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.schema import Path
 from pyverno.value import dataclass
 
 __all__ = ["WrittenExpression", "blank_literals", "expressions", "template_texts"]

@@ -14,7 +14,7 @@ from pyverno.errors import Location
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
-from pyverno.policy.schema import Path, path_text
+from pyverno.kube.yaml.fieldpath import Path, path_text
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:

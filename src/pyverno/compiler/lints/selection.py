@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pyverno.compiler.lints.lint import Subject
 from pyverno.kube.json import JSONObject, encode
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.schema import Path
 from pyverno.value import dataclass
 
 __all__ = ["NamedRule", "cel_rules", "written_rules"]

@@ -9,9 +9,9 @@ from pyverno.compiler.lints.lint import Workspace
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 from pyverno.policy.validate import Validate, ValidateForeach
 
 __all__ = ["Types", "leaves", "maps", "overlays", "pattern_texts", "patterns", "texts", "typed_patterns"]

@@ -10,8 +10,8 @@ from pyverno.compiler.migration.patterns.wildcards import text_matches
 from pyverno.compiler.migration.text import FALSE, Cel, CelType, Reference, all_of, any_of, compare, literal
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.yaml.fieldpath import path_text
 from pyverno.policy.match import ResourceFilter, Subject
-from pyverno.policy.schema import path_text
 from pyverno.value import dataclass
 
 __all__ = ["EPHEMERAL", "Target", "object_tests", "one_of", "rule_path", "selector_test"]

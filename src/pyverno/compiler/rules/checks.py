@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyverno.compiler.parser import Parser
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.template import Template
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 from pyverno.policy.validate import Validate, ValidateForeach
 
 if TYPE_CHECKING:

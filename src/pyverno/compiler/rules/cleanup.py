@@ -10,8 +10,8 @@ from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import RuleType
 from pyverno.engine.rule import Action, CompiledPolicy, CompiledRule, Family, PolicyInfo, RuleInfo, Stage
 from pyverno.errors import PolicyError
+from pyverno.kube.yaml.fieldpath import locate
 from pyverno.policy.cleanup import CleanupPolicy
-from pyverno.policy.schema import locate
 
 __all__ = ["lower_cleanup_policy"]
 

@@ -32,12 +32,12 @@ from pyverno.engine.rule import (
 from pyverno.errors import PolicyError
 from pyverno.kube.json import encode
 from pyverno.kube.wildcard import compile_wildcard
+from pyverno.kube.yaml.fieldpath import locate
 from pyverno.policy.clusterpolicy import ApplyRules, ClusterPolicy
 from pyverno.policy.failureaction import FailureActionOverride
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
-from pyverno.policy.schema import locate
 from pyverno.policy.validate import NamedExpression, Validate
 from pyverno.value import replace
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyverno.compiler.parser import Parser, lower_conditions
 from pyverno.engine.actions.deny import DenyCheck
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.template import Template
 from pyverno.policy.deny import Deny
-from pyverno.policy.schema import Path
 
 __all__ = ["lower_deny"]
 

@@ -14,8 +14,8 @@ from pyverno.engine.actions.generate import (
 )
 from pyverno.engine.rule import Action
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.generate import Generate, GenerateForeach, GeneratePattern
-from pyverno.policy.schema import Path
 
 __all__ = ["lower_generate"]
 

@@ -16,10 +16,10 @@ from pyverno.images import Extractors, compile_extractors
 from pyverno.images.verification.stored import SignatureForm
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import compile_wildcard
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lazyregex import regex
 from pyverno.policy.rule import Rule
 from pyverno.policy.rule import VerifyImages as WrittenImages
-from pyverno.policy.schema import Path
 from pyverno.policy.verifyimages import ImageVerification, VerificationType
 
 __all__ = ["lower_verify_images"]

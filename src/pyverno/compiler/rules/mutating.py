@@ -17,10 +17,10 @@ from pyverno.engine.actions.mutate import (
 from pyverno.engine.actions.patches import JsonPatch, Patch, StrategicMergePatch
 from pyverno.engine.rule import Action
 from pyverno.errors import ExpressionError, ExpressionSyntaxError
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.mutate import compile_overlay
 from pyverno.lang.template.patchtext import PatchText, compile_patch_text
 from pyverno.policy.mutate import ForeachOrder, Mutate, MutateForeach, Target
-from pyverno.policy.schema import Path
 from pyverno.value import replace
 
 __all__ = ["lower_mutate"]

@@ -6,9 +6,9 @@ from pyverno.compiler.parser import Parser
 from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck
 from pyverno.errors import ExpressionError
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
-from pyverno.policy.schema import Path
 
 __all__ = ["lower_any_pattern", "lower_pattern"]
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import ExpressionSyntaxError, PyvernoError, SubstitutionError
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.fieldpath import Path, Place
 from pyverno.lang.pattern.anchors import Modifier, parse_anchor
 from pyverno.lang.template import split_variables
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path, Place, suggestion
 from pyverno.policy.validate import Cel, PodSecurity, Validate, ValidateForeach
+from pyverno.spelling import did_you_mean
 
 __all__ = ["check_anchors", "check_elements", "check_mutate", "check_text_values", "check_validate"]
 
@@ -204,7 +205,7 @@ def _check_json_patch(text: str, path: Path, findings: Findings) -> None:
                 "json-patch", path, f"path must begin with a forward slash: {target}", at=place(index, "path")
             )
         if kind not in _PATCH_OPERATIONS:
-            hint = suggestion(kind, _PATCH_OPERATIONS) if isinstance(kind, str) else ""
+            hint = did_you_mean(kind, _PATCH_OPERATIONS) if isinstance(kind, str) else ""
             findings.error("json-patch", path, f"unexpected kind: {kind}{hint}", at=place(index, "op"))
         elif kind in ("add", "replace", "test") and "value" not in operation:
             findings.error("json-patch", path, f"invalid value: operation {index} has no value", at=place(index))

@@ -15,6 +15,7 @@ from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import encode
 from pyverno.kube.selector import compile_selector
 from pyverno.kube.time.cronexpr import parse_cronexpr
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.cel.syntax.ast import Ident, walk
 from pyverno.lang.cel.syntax.macros import STANDARD_MACROS
 from pyverno.lang.cel.syntax.parser import parse
@@ -29,8 +30,8 @@ from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.exception import CelException
 from pyverno.policy.cel.imagepolicy import Attestor, Given, ImageReference, ImageValidatingPolicy
 from pyverno.policy.cel.policies import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy
-from pyverno.policy.schema import Path, suggestion
 from pyverno.policy.validate import NamedExpression
+from pyverno.spelling import did_you_mean
 
 if TYPE_CHECKING:
     from pyverno.policy.decode import AnyPolicy
@@ -155,7 +156,7 @@ def _warn_about_rules(constraints: MatchConstraints, findings: Findings) -> None
 def _warn_about_word(noun: str, word: str, known: tuple[str, ...], rule: ResourceRule, findings: Findings) -> None:
     if word not in known:
         where = findings.source.location(rule.path)
-        findings.warn(f"{where}: unknown {noun} `{word}` matches no request{suggestion(word, known)}")
+        findings.warn(f"{where}: unknown {noun} `{word}` matches no request{did_you_mean(word, known)}")
 
 
 def _check_names(policy: CelPolicy, findings: Findings) -> None:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 
 from pyverno.compiler.validation.findings import Findings
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule, VerifyImages
-from pyverno.policy.schema import Path, describe_type, suggestion
+from pyverno.policy.schema import describe_type
 from pyverno.policy.validate import Validate, ValidateForeach
+from pyverno.spelling import did_you_mean
 
 __all__ = [
     "DEPRECATED_OPERATORS",
@@ -150,7 +152,7 @@ def _check_condition(condition: JSONObject, path: Path, findings: Findings, *, c
     if operator and (not isinstance(operator, str) or operator not in OPERATORS):
         listed = " ".join(f'"{each}"' for each in OPERATORS)
         text = f"entered value of `operator` is invalid. valid values: [{listed}]"
-        text += suggestion(operator, OPERATORS) if isinstance(operator, str) else ""
+        text += did_you_mean(operator, OPERATORS) if isinstance(operator, str) else ""
         findings.error("condition-operator", (*path, "operator"), text)
     for field in condition:
         if field not in ("key", "operator", "value", "message"):
@@ -167,7 +169,7 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
             findings.error(
                 "condition-operation",
                 path,
-                f"unknown value '{value}' found under the 'value' field. {allowed}{suggestion(value, _OPERATIONS)}",
+                f"unknown value '{value}' found under the 'value' field. {allowed}{did_you_mean(value, _OPERATIONS)}",
             )
     elif isinstance(value, list):
         for index, each in enumerate(value):
@@ -178,7 +180,9 @@ def _check_operation(value: JSON, path: Path, findings: Findings) -> None:
                 )
                 findings.error("condition-operation", (*path, index), text)
             elif each not in _OPERATIONS:
-                text = f"unknown value '{each}' found under the 'value' field. {allowed}{suggestion(each, _OPERATIONS)}"
+                text = (
+                    f"unknown value '{each}' found under the 'value' field. {allowed}{did_you_mean(each, _OPERATIONS)}"
+                )
                 findings.error("condition-operation", (*path, index), text)
     else:
         text = (

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import ExpressionSyntaxError, ValueSyntaxError
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.template import has_variables
 from pyverno.policy.context import ApiCall, ConfigMap, ContextEntry, GlobalReference, ImageRegistry, Variable
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 from pyverno.policy.validate import Validate, ValidateForeach
 
 __all__ = ["check_context", "check_query", "context_entries"]

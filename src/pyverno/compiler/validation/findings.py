@@ -6,7 +6,7 @@ This module must not know any check.
 from __future__ import annotations
 
 from pyverno.errors import PolicyError
-from pyverno.policy.schema import Path, Place, Source, locate, path_text
+from pyverno.kube.yaml.fieldpath import Path, Place, Source, locate, path_text
 from pyverno.value import dataclass, field
 
 __all__ = ["Findings", "Problems"]

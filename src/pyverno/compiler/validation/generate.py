@@ -14,11 +14,11 @@ from pyverno.compiler.validation.match import scope_of
 from pyverno.kube.json import JSONObject, equal
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.template import has_variables
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.generate import Clone, Generate, GeneratePattern
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 
 __all__ = ["check_generate", "check_immutable"]
 

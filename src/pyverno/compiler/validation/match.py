@@ -15,9 +15,9 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.match import MatchBlocks, ResourceDescription, ResourceFilter, Subject, UserInfo
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 
 __all__ = ["check_match", "check_sections", "forbid_user_info", "scope_of"]
 

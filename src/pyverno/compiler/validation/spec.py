@@ -10,10 +10,10 @@ from pyverno.compiler.autogen.patterns import ANNOTATION
 from pyverno.compiler.validation.findings import Findings
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
+from pyverno.kube.yaml.fieldpath import Path, path_text
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.failureaction import FailureAction, FailureActionOverride
 from pyverno.policy.mutate import Mutate
-from pyverno.policy.schema import Path, path_text
 from pyverno.policy.validate import Validate
 
 __all__ = ["check_name", "check_spec"]

@@ -16,6 +16,7 @@ from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.kube.yaml.documents import find_value
+from pyverno.kube.yaml.fieldpath import Path, Place
 from pyverno.lang.template import Template, Variable, compile_template
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.lang.template.syntax import VARIABLE
@@ -25,7 +26,7 @@ from pyverno.policy.context import ConfigMap
 from pyverno.policy.match import MatchBlocks
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
-from pyverno.policy.schema import Path, Place
+from pyverno.spelling import nearest
 from pyverno.value import dataclass
 
 __all__ = ["check_variables"]
@@ -60,7 +61,6 @@ _NAME = regex(r"[A-Za-z_][\w-]*+")
 _OF_ADMISSION = ("serviceAccountName", "serviceAccountNamespace")
 _OF_FIELDS = {"request": "request.object", "image": "image.name", "images": "images.containers"}
 _NAMES = ("request", "element", "elementIndex", "images", "image", *_OF_ADMISSION)
-_NEAR = 0.7
 _PLAIN_VARIABLE = regex(r"\{\{[^{}]*+\}\}")
 _USER = regex(
     r"[^.](serviceAccountName|serviceAccountNamespace|request.userInfo|request.roles|request.clusterRoles)\b", re.ASCII
@@ -97,10 +97,8 @@ class _Allowed:
             return "only rules with `mutate.targets` have a `target`"
         if name in _OF_FIELDS:
             return f"expected a field of it, such as `{_OF_FIELDS[name]}`"
-        from difflib import get_close_matches  # only for what is refused
-
-        near = get_close_matches(name, [*entries, *_NAMES], n=1, cutoff=_NEAR)
-        return f"did you mean `{near[0]}{rest}`?" if near else f"no context entry is named `{name}`"
+        near = nearest(name, [*entries, *_NAMES])
+        return f"did you mean `{near}{rest}`?" if near else f"no context entry is named `{name}`"
 
 
 def _name_of(text: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lazyregex import regex
 
 __all__ = ["Path", "common", "deepest", "elements", "parse_dotted", "parse_slashed", "value_at"]
 
-Path = tuple[str | int, ...]
 
 _STEP = regex(r"([^.\[\]]+)|\[([^\]]*)\]")
 _ABSENT = object()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pyverno.errors import DocumentError, Location
 from pyverno.kube.json import JSON, decode, dump
 from pyverno.kube.yaml.blocks import BlockReader
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass, field, replace
 
@@ -29,7 +30,6 @@ MAX_BYTES: Final = 512 * 1024 * 1024
 """Size of the largest source that is read, in bytes."""
 
 DuplicateKeys = Literal["error", "last"]
-Path = tuple[str | int, ...]
 
 # A line that starts with `---` or `...` and a blank ends a document wherever it is (YAML 1.1, 9.1).
 _BOUNDARY: Final = regex(r"^(?:---|\.\.\.)(?=[ \t\r\n\x85\u2028\u2029]|\Z)", re.MULTILINE)

@@ -11,12 +11,12 @@ from typing import Final
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.schemas import SchemaSet, schema_set
-from pyverno.policy.schema import suggestion
+from pyverno.kube.yaml.fieldpath import Path
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
 __all__ = ["Mismatch", "SchemaCheck"]
 
-Path = tuple[str | int, ...]
 
 _TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 _QUANTITY: Final = "Quantity"
@@ -79,7 +79,7 @@ class SchemaCheck:
             return
         allowed = found.get("enum")
         if isinstance(allowed, list) and value not in allowed and isinstance(value, str):
-            hint = suggestion(value, tuple(each for each in allowed if isinstance(each, str)))
+            hint = did_you_mean(value, tuple(each for each in allowed if isinstance(each, str)))
             yield Mismatch("wrong-value", f"`{_last(path)}` cannot be `{value}`{hint}", path)
         if isinstance(value, dict):
             yield from self._object(value, found, path)
@@ -104,7 +104,7 @@ class SchemaCheck:
             if isinstance(inner, dict):
                 yield from self._value(item, inner, (*path, key))
             elif not is_open and not (embedded and key in ("apiVersion", "kind", "metadata")):
-                yield Mismatch("unknown-field", f"unknown field `{key}`{suggestion(key, properties)}", (*path, key))
+                yield Mismatch("unknown-field", f"unknown field `{key}`{did_you_mean(key, properties)}", (*path, key))
         for key in schema.get("required") or ():
             if value.get(key) is None and not (is_root and key in ("metadata", "status")):
                 where = f" in `{_last(path)}`" if path else ""

@@ -14,6 +14,7 @@ from pyverno.engine.rule import RuleInfo
 from pyverno.errors import Location
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import Document
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
@@ -26,8 +27,6 @@ _WRITTEN = regex(r"^\s*\[([^\]]*)\]\s*(.*?)\s*$")
 _UNTIL = regex(r"(?:^|[,;]?\s+)until\s+(\S+)$")
 _LINT_CODE = regex(r"^[A-Z]+[0-9]*$")
 _POLICY_GROUPS = ("kyverno.io", "policies.kyverno.io")
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)

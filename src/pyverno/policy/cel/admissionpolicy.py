@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.cel.blocks import (
     AUDIT_ANNOTATIONS,
     CONDITIONS,
@@ -29,7 +30,7 @@ from pyverno.policy.cel.constraints import CONSTRAINTS, MatchConstraints
 from pyverno.policy.clusterpolicy import FailurePolicy
 from pyverno.policy.document import PolicyDocument, policy_record
 from pyverno.policy.match import label_selector
-from pyverno.policy.schema import Field, Path, Record, choice, text
+from pyverno.policy.schema import Field, Record, choice, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any
 
-from pyverno.policy.schema import Field, Path, Record, Shape, boolean, choice, integer, list_of, set_of, text
+from pyverno.kube.yaml.fieldpath import Path
+from pyverno.policy.schema import Field, Record, Shape, boolean, choice, integer, list_of, set_of, text
 from pyverno.policy.validate import CEL_CONDITION, AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass
 

@@ -12,10 +12,11 @@ from enum import StrEnum
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.time.gotime import GoTime, parse_rfc3339
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lazyregex import regex
 from pyverno.policy.cel.blocks import CONDITIONS, EvaluationMode
 from pyverno.policy.document import PolicyDocument, policy_record
-from pyverno.policy.schema import Cursor, Field, Path, Record, choice, list_of, map_of, text
+from pyverno.policy.schema import Cursor, Field, Record, choice, list_of, map_of, text
 from pyverno.policy.validate import NamedExpression
 from pyverno.value import dataclass, field
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.cel.blocks import (
     CONDITIONS,
     VALIDATION_ACTIONS,
@@ -24,7 +25,7 @@ from pyverno.policy.cel.blocks import (
 )
 from pyverno.policy.cel.policies import COMMON_FIELDS, JUDGING_FIELDS, CelPolicy, CelSpec
 from pyverno.policy.document import policy_record
-from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, map_of, text
+from pyverno.policy.schema import Field, Record, boolean, choice, list_of, map_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.cel.blocks import (
     AUDIT_ANNOTATIONS,
     CONDITIONS,
@@ -35,7 +36,7 @@ from pyverno.policy.cel.constraints import CONSTRAINT_FIELDS, CONSTRAINTS, Match
 from pyverno.policy.cleanup import PropagationPolicy
 from pyverno.policy.clusterpolicy import FailurePolicy
 from pyverno.policy.document import PolicyDocument, policy_record
-from pyverno.policy.schema import Field, Path, Record, boolean, choice, list_of, text
+from pyverno.policy.schema import Field, Record, boolean, choice, list_of, text
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import dataclass, field
 

@@ -22,10 +22,10 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.schemas import schema_set
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import KNOWN_KINDS
-from pyverno.policy.schema import Path
 
 __all__ = ["ApiServer", "Warned", "api_server"]
 

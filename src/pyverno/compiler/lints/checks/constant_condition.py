@@ -31,11 +31,11 @@ from pyverno.compiler.validation.conditions import condition_blocks, conditions_
 from pyverno.engine.rules.conditions import compile_conditions
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.syntax import has_variables, is_reference
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.schema import Path
 
 __all__ = ["check"]
 

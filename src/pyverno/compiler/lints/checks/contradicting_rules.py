@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
 from pyverno.compiler.lints.selection import NamedRule, written_rules
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.lang.pattern.leaf import literal_texts
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass
 

@@ -31,11 +31,11 @@ from pyverno.compiler.lints.lint import Problem, Subject, Workspace
 from pyverno.compiler.lints.walking import pattern_texts
 from pyverno.compiler.validation.conditions import condition_blocks, conditions_of
 from pyverno.kube.json import JSON, is_number
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.leaf import split_operator
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 
 __all__ = ["check"]
 

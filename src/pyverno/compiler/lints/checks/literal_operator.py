@@ -24,11 +24,11 @@ from collections.abc import Iterator
 from pyverno.compiler.lints.lint import Edit, Problem, Subject, Workspace
 from pyverno.compiler.lints.walking import pattern_texts
 from pyverno.compiler.validation.conditions import condition_blocks, conditions_of
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.template.syntax import VARIABLE
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 
 __all__ = ["check"]
 

@@ -33,10 +33,10 @@ from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.match import MatchBlocks, ResourceFilter
 from pyverno.policy.rule import Rule
-from pyverno.policy.schema import Path
 
 if TYPE_CHECKING:
     from pyverno.policy.cel.constraints import ResourceRule

@@ -21,13 +21,13 @@ from collections.abc import Iterator
 
 from pyverno.compiler.lints.fieldaccess import Access, FieldReader, Types
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
-from pyverno.compiler.lints.spelling import did_you_mean
 from pyverno.kube.gvk import GVK
 from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicy, ValidatingAdmissionPolicy
 from pyverno.policy.cel.blocks import EvaluationMode, Expression, named_expressions, validation_expressions
 from pyverno.policy.cel.policies import CelPolicy, MutatingPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.validate import NamedExpression, Validate
+from pyverno.spelling import did_you_mean
 
 __all__ = ["check"]
 

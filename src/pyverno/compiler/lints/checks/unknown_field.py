@@ -26,12 +26,12 @@ from collections.abc import Iterator
 
 from pyverno.compiler.lints.fields import FieldTable
 from pyverno.compiler.lints.lint import Edit, Problem, Subject, Workspace
-from pyverno.compiler.lints.spelling import did_you_mean, same_but_for_case
 from pyverno.compiler.lints.walking import Types, typed_patterns
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.schema import Path
+from pyverno.spelling import did_you_mean, same_but_for_case
 
 __all__ = ["check"]
 

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 
 from pyverno.compiler.lints.expressions import blank_literals, expressions
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
-from pyverno.compiler.lints.spelling import did_you_mean
 from pyverno.lang.jmespath.functions import FUNCTIONS
 from pyverno.lazyregex import regex
+from pyverno.spelling import did_you_mean
 
 __all__ = ["check"]
 

@@ -25,13 +25,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pyverno.compiler.lints.lint import Edit, Problem, Subject, Workspace
-from pyverno.compiler.lints.spelling import near, same_but_for_case
 from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.match import MatchBlocks
-from pyverno.policy.schema import Path
+from pyverno.spelling import nearest, same_but_for_case
 
 __all__ = ["check"]
 
@@ -89,4 +89,4 @@ def _suggest_kind(kind: str, kinds: KindTable) -> str:
     named = kinds.named(kind)
     if named:
         return named[0].kind
-    return near(kind, {info.kind for info in kinds})
+    return nearest(kind, {info.kind for info in kinds}, is_certain=True)

@@ -19,12 +19,12 @@ from collections.abc import Iterable, Iterator
 
 from pyverno.compiler.autogen.patterns import expand
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
-from pyverno.compiler.lints.spelling import did_you_mean
 from pyverno.kube.wildcard import match as fits
 from pyverno.policy.cel.admissionpolicy import MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBinding
 from pyverno.policy.cel.exception import CelException
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
+from pyverno.spelling import did_you_mean
 
 __all__ = ["check"]
 

@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyverno.compiler.lints.lint import Edit, Problem, Subject, Workspace
-from pyverno.compiler.lints.spelling import near
 from pyverno.kube.kinds import KindInfo, KindTable
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.policy.cel.admissionpolicy import (
     MutatingAdmissionPolicy,
     MutatingAdmissionPolicyBinding,
@@ -36,7 +36,7 @@ from pyverno.policy.cel.admissionpolicy import (
 )
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.policies import CelPolicy, MutatingPolicy
-from pyverno.policy.schema import Path
+from pyverno.spelling import nearest
 
 __all__ = ["check", "constraints_of"]
 
@@ -82,7 +82,7 @@ def _problems(rule: ResourceRule, kinds: KindTable) -> Iterator[Problem]:
 
 def _unknown(name: str, path: Path, kinds: KindTable) -> Problem | None:
     named = kinds.named(name)
-    plural = named[0].plural if named else near(name, {info.plural for info in kinds})
+    plural = named[0].plural if named else nearest(name, {info.plural for info in kinds}, is_certain=True)
     if not plural:
         return None
     text = f"no API has the resource `{name}`: did you mean `{plural}`?"

@@ -29,9 +29,9 @@ from pyverno.compiler.lints.fields import ANY, FieldTable
 from pyverno.compiler.lints.lint import Problem, Subject, Workspace
 from pyverno.compiler.lints.walking import Types, typed_patterns
 from pyverno.kube.json import JSON
+from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.policy.clusterpolicy import ClusterPolicy
-from pyverno.policy.schema import Path
 
 __all__ = ["check"]
 
