@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, Self
 
 from kubesandbox.sandbox import Sandbox
 from pyverno.cluster.access import Access, load_kubeconfig
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import discover
 from pyverno.controllers.admission.controller import AdmissionController, AdmissionSettings
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
@@ -27,6 +27,7 @@ from pyverno.install.component import Component, component_identity, role_bindin
 from pyverno.install.definitions import definitions
 from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.install.reports import REPORTS as REPORTS_COMPONENT
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -20,8 +20,9 @@ from functools import cache
 from typing import Any
 
 from pyverno.cluster.access import Access, load_kubeconfig
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.testing import install_definitions
 

@@ -25,6 +25,7 @@ from pyverno.cluster.servertime import ServerTime
 from pyverno.cluster.sockets import open_socket, set_keep_alive, tls_context
 from pyverno.connector import Connector
 from pyverno.errors import DocumentError, HostError
+from pyverno.kube.apipath import object_path, resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.status import StatusError
@@ -39,7 +40,6 @@ __all__ = [
     "METADATA_LIST",
     "STRATEGIC_PATCH",
     "Client",
-    "resource_path",
 ]
 
 _CHANCE: Final = random.SystemRandom()
@@ -61,21 +61,6 @@ _UNREAD_HEADERS: Final = {"Accept": METADATA, "Content-Type": JSON_TYPE}
 _STORED_HEADERS: Final = {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
-
-
-def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Write the path of a collection, an object or a subresource.
-
-    >>> resource_path(GVR("apps", "v1", "deployments"), "default", "web", "scale")
-    '/apis/apps/v1/namespaces/default/deployments/web/scale'
-    >>> resource_path(GVR("", "v1", "pods"))
-    '/api/v1/pods'
-    """
-    parts = ["/apis", gvr.group, gvr.version] if gvr.group else ["/api", gvr.version]
-    if namespace:
-        parts += ["namespaces", namespace]
-    parts += [gvr.resource, *(part for part in (name, subresource) if part)]
-    return "/".join(parts)
 
 
 class _Sent(NamedTuple):
@@ -138,7 +123,7 @@ class Client:
 
     async def get(self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "") -> JSONObject:
         """Return one object."""
-        return _object(await self.request("GET", resource_path(gvr, namespace, name, subresource)))
+        return _object(await self.request("GET", object_path(gvr, namespace, name, subresource)))
 
     async def list(
         self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
@@ -196,13 +181,13 @@ class Client:
 
     async def discard(self, gvr: GVR, name: str, namespace: str = "", *, options: JSONObject | None = None) -> None:
         """Delete an object whose last form does not matter, for a third of what `delete` costs."""
-        await self._send_unread("DELETE", resource_path(gvr, namespace, name), _delete_options(options))
+        await self._send_unread("DELETE", object_path(gvr, namespace, name), _delete_options(options))
 
     async def update(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, subresource: str = "", query: Query = ()
     ) -> JSONObject:
         """Replace an object; its `resourceVersion` decides whether it is still the one that was read."""
-        path = resource_path(gvr, namespace, body["metadata"]["name"], subresource)
+        path = object_path(gvr, namespace, body["metadata"]["name"], subresource)
         return _object(await self.request("PUT", path, body=body, query=query))
 
     async def patch(
@@ -217,14 +202,14 @@ class Client:
         query: Query = (),
     ) -> JSONObject:
         """Patch an object; `kind` is the media type of the patch."""
-        path = resource_path(gvr, namespace, name, subresource)
+        path = object_path(gvr, namespace, name, subresource)
         return _object(await self.request("PATCH", path, body=body, content_type=kind, query=query))
 
     async def delete(
         self, gvr: GVR, name: str, namespace: str = "", *, options: JSONObject | None = None
     ) -> JSONObject:
         """Delete an object; `options` are DeleteOptions."""
-        path = resource_path(gvr, namespace, name)
+        path = object_path(gvr, namespace, name)
         return _object(await self.request("DELETE", path, body=_delete_options(options)))
 
     # ---------------------------------------------------------------------------------------------------- requests

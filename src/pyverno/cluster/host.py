@@ -16,14 +16,14 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, runtime_checkable
 
 from pyverno.cluster.accessreviews import access_review, decision_of
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
 from pyverno.engine.imagesource import NO_IMAGES, ImageAccess, ImageSource
 from pyverno.engine.request import User
 from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError, PyvernoError
-from pyverno.kube.apipath import ApiPath
+from pyverno.kube.apipath import ApiPath, object_path
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
@@ -286,7 +286,7 @@ class ClusterHost:
         found = reads.at_hand(gvr, namespace, name)
         if found is None:
             try:
-                path = resource_path(gvr, namespace, name)
+                path = object_path(gvr, namespace, name)
                 asking = self._client.request("GET", path, max_bytes=_MAX_ANSWER_BYTES)
                 found = self._ask(asking, f"GET {path}")
             except NotFoundError:

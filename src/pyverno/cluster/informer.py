@@ -20,8 +20,9 @@ from typing import Final
 
 import orjson
 
-from pyverno.cluster.client import JSON_TYPE, METADATA, METADATA_LIST, Client, resource_path
+from pyverno.cluster.client import JSON_TYPE, METADATA, METADATA_LIST, Client
 from pyverno.errors import HostError
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

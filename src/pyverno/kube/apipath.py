@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl, quote, urlencode
 
-from pyverno.errors import ValueSyntaxError
+from pyverno.errors import HostError, ValueSyntaxError
 from pyverno.kube.gvk import GVR
 from pyverno.value import dataclass
 
-__all__ = ["ApiPath", "parse_api_path"]
+__all__ = ["ApiPath", "format_segment", "object_path", "parse_api_path", "resource_path"]
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:@+,=~")
+_NO_SEGMENTS = frozenset({"", ".", ".."})
+_FORBIDDEN = frozenset("/%\\\0\r\n")
 _QUERY_KEYS = frozenset(
     {
         "labelSelector",
@@ -75,6 +77,53 @@ class ApiPath:
 
     def __str__(self) -> str:
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
+
+
+def format_segment(text: str) -> str:
+    """Return a name as one segment of a path, escaped where necessary; raises ValueSyntaxError for other texts.
+
+    Kubernetes refuses the same names in paths: empty ones, `.` and `..`, and names with a slash or a percent sign.
+
+    >>> format_segment("system:node"), format_segment("what?")
+    ('system:node', 'what%3F')
+    >>> format_segment("../secrets")
+    Traceback (most recent call last):
+    pyverno.errors.ValueSyntaxError: a name that is not one segment of an API path
+    """
+    if text in _NO_SEGMENTS or not _FORBIDDEN.isdisjoint(text):
+        raise ValueSyntaxError("a name that is not one segment of an API path")
+    return text if _SAFE.issuperset(text) else quote(text, safe=":@+,=~")
+
+
+def resource_path(gvr: GVR, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Write the path of a collection, an object or a subresource; raises HostError for a part with a slash or dots.
+
+    Names may be data of a request (a target, the name of a ConfigMap): none may lead to another path.
+
+    >>> resource_path(GVR("apps", "v1", "deployments"), "default", "web", "scale")
+    '/apis/apps/v1/namespaces/default/deployments/web/scale'
+    >>> resource_path(GVR("", "v1", "pods"))
+    '/api/v1/pods'
+    """
+    parts = [gvr.group, gvr.version] if gvr.group else [gvr.version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    parts += [gvr.resource, *(part for part in (name, subresource) if part)]
+    try:
+        return "/".join(("/apis" if gvr.group else "/api", *map(format_segment, parts)))
+    except ValueSyntaxError:
+        raise HostError(f"invalid name or namespace of {gvr.resource}: it is not one segment of an API path") from None
+
+
+def object_path(gvr: GVR, namespace: str, name: str, subresource: str = "") -> str:
+    """Write the path of one object; raises HostError without a name: the path would be that of all objects.
+
+    >>> object_path(GVR("", "v1", "pods"), "team", "web")
+    '/api/v1/namespaces/team/pods/web'
+    """
+    if not name:
+        raise HostError(f"a request for an object of {gvr.resource} has no name")
+    return resource_path(gvr, namespace, name, subresource)
 
 
 def parse_api_path(text: str) -> ApiPath:

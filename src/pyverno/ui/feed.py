@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer, Notice
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -21,9 +21,10 @@ import pytest
 
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
 from pyverno.errors import HostError
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.status import StatusError
 from pyverno.testing import install_definitions

@@ -42,6 +42,22 @@ CONFINEMENT: Final = (
         ("compiler/validation/spec.py", "if target.namespace and target.namespace != policy.namespace:", "if False:"),
     ),
     guard(
+        "I2", "a name or namespace is one segment of a path",
+        "path_segments::test_no_verb_sends_a_name_that_is_more_than_one_segment"
+        " path_segments::test_the_name_of_a_config_map_leads_a_namespaced_policy_nowhere_else",
+        (_APIPATH, "if text in _NO_SEGMENTS or not _FORBIDDEN.isdisjoint(text):", "if False:"),
+    ),
+    guard(
+        "I2", "what a name may contain is escaped in paths",
+        "path_segments::test_what_a_name_may_contain_arrives_as_the_name",
+        (_APIPATH, 'return text if _SAFE.issuperset(text) else quote(text, safe=":@+,=~")', "return text"),
+    ),
+    guard(
+        "I2", "a request for one object has a name",
+        "path_segments::test_a_request_for_one_object_is_never_one_for_all",
+        (_APIPATH, "    if not name:\n", "    if False:\n"),
+    ),
+    guard(
         "I1", "policies of a namespace read no cluster-scoped objects",
         "confinement::test_a_namespaced_policy_patches_no_cluster_scoped_target",
         (_BROKER,

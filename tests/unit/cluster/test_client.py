@@ -13,8 +13,9 @@ import pytest
 from aiohttp import web
 
 from pyverno.cluster.access import Access
-from pyverno.cluster.client import APPLY_PATCH, MERGE_PATCH, Client, resource_path
+from pyverno.cluster.client import APPLY_PATCH, MERGE_PATCH, Client
 from pyverno.errors import HostError
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.status import StatusError
 from tests.support.apiserver import Script, serving, status, watch

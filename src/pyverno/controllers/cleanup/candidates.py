@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Final
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.controllers.state.targets import targets_of
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable

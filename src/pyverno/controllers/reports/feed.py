@@ -9,8 +9,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -11,10 +11,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, ScanContext
 from pyverno.controllers.reports.objects import Bucket, Entry, ObjectStore, unpack_uid
 from pyverno.engine.host import Host
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.json import JSONObject
 
 __all__ = ["CHUNK", "Evaluated", "Piece", "Slices"]

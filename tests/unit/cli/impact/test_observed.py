@@ -15,7 +15,8 @@ from typing import Any
 
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pyverno.cluster.client import Client, resource_path
+from pyverno.cluster.client import Client
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
@@ -16,6 +16,7 @@ from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory, HostSettings
 from pyverno.engine.request import User
 from pyverno.errors import HostError
+from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS, WATCHED_POLICIES
