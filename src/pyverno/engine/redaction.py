@@ -26,6 +26,9 @@ _SHORT: Final = 4
 _START: Final = 16
 """Characters of a value that are enough to find it: some texts truncate what they quote."""
 
+_CHUNK: Final = 256
+"""Characters that are compared at a time."""
+
 
 def redact_values(message: str, template: Template, rendered: JSON) -> str:
     """Return an error text with variables in place of their values.
@@ -38,33 +41,48 @@ def redact_values(message: str, template: Template, rendered: JSON) -> str:
         return message
     found = sorted(set(_values(template.document, rendered)), key=lambda pair: len(pair[1]), reverse=True)
     for variable, value in found:
-        for form in _forms(value):
-            message = _without(message, form, variable)
+        message = _without(message, _forms(value), variable)
     return message
 
 
-def _forms(value: str) -> Iterator[str]:
-    """Yield a value as texts quote it: as it is, in JSON, and as part of a path or URL."""
-    yield from sorted({value, value.strip(), encode(value)[1:-1], quote(value), quote(value, safe="")}, key=len)[::-1]
+def _forms(value: str) -> list[str]:
+    """Return a value as texts quote it: as it is, in JSON, and as part of a path or URL."""
+    forms = {value, value.strip(), encode(value)[1:-1], quote(value), quote(value, safe="")}
+    return sorted(forms - {""})
 
 
-def _without(message: str, value: str, variable: str) -> str:
-    """Return a text with a variable in place of each occurrence of its value, in capitals or not, whole or cut off."""
-    if not value:
+def _without(message: str, forms: list[str], variable: str) -> str:
+    """Return a text with a variable in place of each occurrence of a value, in capitals or not, whole or cut off.
+
+    Where several forms begin, the one that is equal to the most of the text counts: nothing of the value stays.
+    """
+    if not forms:
         return message
-    start = re.escape(value[:_START])
-    if len(value) < _SHORT:
-        start = f"(?<![0-9A-Za-z]){start}(?![0-9A-Za-z])"
     pieces, position = [], 0
-    for found in re.finditer(start, message, re.IGNORECASE):
+    for found in re.finditer("|".join(_start(form) for form in forms), message, re.IGNORECASE):
         if found.start() < position:
             continue
-        end = found.end()
-        rest = zip(message[end:], value[_START:], strict=False)
-        end += sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), rest))
         pieces += [message[position : found.start()], variable]
-        position = end
+        position = max(found.end(), *(_end(message, found.start(), form) for form in forms))
     return "".join((*pieces, message[position:]))
+
+
+def _start(form: str) -> str:
+    """Return the expression that finds the first characters of a form."""
+    start = re.escape(form[:_START])
+    return start if len(form) >= _SHORT else f"(?<![0-9A-Za-z]){start}(?![0-9A-Za-z])"
+
+
+def _end(message: str, start: int, form: str) -> int:
+    """Return where a text that begins at `start` ceases to be equal to a form."""
+    length = 0
+    while length < len(form):
+        one, other = (text[at : at + _CHUNK] for text, at in ((message, start + length), (form, length)))
+        if len(one) != len(other) or one.lower() != other.lower():
+            pairs = zip(one, other, strict=False)
+            return start + length + sum(1 for _ in takewhile(lambda pair: pair[0].lower() == pair[1].lower(), pairs))
+        length += len(other)
+    return start + length
 
 
 def _values(written: JSON, rendered: JSON) -> Iterator[tuple[str, str]]:

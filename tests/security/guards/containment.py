@@ -49,7 +49,7 @@ CONTAINMENT: Final = (
     ),
     guard(
         "I4", "errors show variables as they are written", "canary::test_an_error_shows_nothing_that_a_rule_read",
-        ("engine/redaction.py", "            message = _without(message, form, variable)\n", "            pass\n"),
+        ("engine/redaction.py", "        message = _without(message, _forms(value), variable)\n", "        pass\n"),
     ),
     guard(
         "I11", "functions answer bad arguments with typed errors", "containment::test_no_expression_escapes_as_a_crash",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
+from hypothesis import given
+from hypothesis.strategies import integers, text
 
 from pyverno.engine.redaction import redact_values
+from pyverno.kube.json import encode
 from pyverno.lang.template import compile_template
 
 LONG = "s3cret-" * 30
@@ -22,8 +27,19 @@ LONG = "s3cret-" * 30
         ("pw", "ConfigMap `a/pw` in pwd", "ConfigMap `a/{{ x }}` in pwd"),
         ("", "nothing is said", "nothing is said"),
         ("s3cret", "s3crets3cret", "{{ x }}{{ x }}"),
+        ("registry.test/a/secret:v5", "cannot read `registry.test/a/secret:v5`", "cannot read `{{ x }}`"),
+        (f"{LONG}?{LONG}", f"`{LONG}?{LONG}` is not known", "`{{ x }}` is not known"),
+        (f"{LONG}?{LONG}", f"`{LONG}?{LONG[:40]}...` is not known", "`{{ x }}...` is not known"),
     ],
 )
 def test_a_value_is_shown_as_its_variable(value: str, message: str, expected: str) -> None:
     """As it is, in JSON, in a URL, in small letters, and cut off."""
     assert expected == redact_values(message, compile_template("/api/{{ x }}"), f"/api/{value}")
+
+
+@given(value=text(alphabet='aB1:/?% "\\\n-é', min_size=17, max_size=600), cut=integers(min_value=16))
+def test_nothing_of_a_value_stays(value: str, cut: int) -> None:
+    """Whatever form a text quotes, and wherever it ends."""
+    for form in (value, quote(value), quote(value, safe=""), encode(value)[1:-1]):
+        message = f"<{form[:cut]}>"
+        assert redact_values(message, compile_template("{{ x }}"), value) == "<{{ x }}>"
