@@ -89,7 +89,7 @@ def merge_results(
     `existing` are those of the present report, `scanned` those of a background scan and `others` those of ephemeral
     reports, oldest first. `is_scanned` returns whether only the scan may give a result: such results of other origins
     are dropped. `is_current` returns whether policy and rule still exist. The newest result wins; among equally old
-    ones the first.
+    ones the last, because timestamps are in seconds.
 
     >>> def item(result, seconds):
     ...     return {"source": "kyverno", "policy": "p", "result": result, "timestamp": {"seconds": seconds}}
@@ -106,7 +106,7 @@ def merge_results(
     for item in map(bounded_result, others):
         if is_current(item) and not is_scanned(item):
             known = found.get(_key(item))
-            if known is None or _seconds(item) > _seconds(known):
+            if known is None or _seconds(item) >= _seconds(known):
                 found[_key(item)] = item
     for item in map(bounded_result, scanned):
         found[_key(item)] = item

@@ -36,11 +36,11 @@ def test_the_newest_of_two_results_wins() -> None:
     assert [new] == merge_results([new], (), [old])
 
 
-def test_the_first_of_equally_old_results_stays() -> None:
-    """Results of the present report come before those of ephemeral ones."""
+def test_the_last_of_equally_old_results_wins() -> None:
+    """Two requests of one second have the same timestamp; those of ephemeral reports come last."""
     first, second = item(result="fail"), item(result="pass")
-    assert [first] == merge_results([first], (), [second])
-    assert [first] == merge_results((), (), [first, second])
+    assert [second] == merge_results([first], (), [second])
+    assert [second] == merge_results((), (), [first, second])
 
 
 def test_an_unchanged_result_keeps_its_time() -> None:

@@ -1,7 +1,12 @@
-"""The EphemeralReports that wait to be merged into reports, by their object."""
+"""The EphemeralReports that wait to be merged into reports, by their object.
+
+Those of one object are collected for a while from the first of them, so that a burst of requests is one write, and
+other readers see them. A later one does not prolong that time.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -25,13 +30,18 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Ephemeral:
-    """One ephemeral report: its place and uid, its object, when it was made, and its results."""
+    """One ephemeral report: the object that it waits for, its place and uid, when it was made, and its results.
 
+    Among those of one second, the resource version tells which was written first.
+    """
+
+    id: ObjectId
     namespace: str
     name: str
     uid: str
     ref: ResourceRef
     created: float
+    version: int
     results: tuple[JSONObject, ...]
 
     @property
@@ -44,13 +54,21 @@ class Ephemerals:
     """Follows ephemeral reports; `on_change` is called with the object of each new one."""
 
     def __init__(
-        self, client: Client, kinds: Callable[[], KindTable], *, on_change: Callable[[ObjectId], None]
+        self,
+        client: Client,
+        kinds: Callable[[], KindTable],
+        *,
+        collect_seconds: float,
+        on_change: Callable[[ObjectId], None],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the client, the kinds that the cluster serves, and a receiver of changes."""
+        """Take the client, the kinds that the cluster serves, for how long reports are collected, and a receiver."""
         self.informers = tuple(Informer(client, gvr) for gvr in EPHEMERAL_REPORTS)
         self._kinds = kinds
+        self._collect_seconds = collect_seconds
         self._on_change = on_change
-        self._places: dict[ObjectId, dict[Place, None]] = {}
+        self._now = now
+        self._places: dict[ObjectId, dict[Place, float]] = {}
         for informer in self.informers:
             informer.listen(self._take)
 
@@ -68,21 +86,34 @@ class Ephemerals:
 
     def find(self, id: ObjectId) -> tuple[Ephemeral, ...]:
         """Return the reports about an object, oldest first."""
-        found = (self._read(*place) for place in self._places.get(id, ()))
-        return tuple(sorted((each for each in found if each is not None), key=lambda each: (each.created, each.name)))
+        found = (self._read(id, *place) for place in self._places.get(id, ()))
+        return tuple(
+            sorted((each for each in found if each is not None), key=lambda each: (each.created, each.version))
+        )
 
-    def _read(self, namespace: str, name: str) -> Ephemeral | None:
+    def seconds_left(self, id: ObjectId) -> float:
+        """Return for how many seconds the reports about an object are still collected."""
+        first = next(iter(self._places.get(id, {}).values()), None)
+        return 0.0 if first is None else max(first + self._collect_seconds - self._now(), 0.0)
+
+    def forget(self, report: Ephemeral) -> None:
+        """Leave out a report that is merged and deleted, without waiting for the watch."""
+        self._leave_out(report.id, (report.namespace, report.name))
+
+    def _read(self, id: ObjectId, namespace: str, name: str) -> Ephemeral | None:
         body = self.informers[0 if namespace else 1].get(name, namespace)
         if body is None:
             return None
         metadata = body["metadata"]
         results = (body.get("spec") or {}).get("results") or ()
         return Ephemeral(
+            id,
             namespace,
             name,
             str(metadata.get("uid") or ""),
             _subject(body),
             _time(str(metadata.get("creationTimestamp") or "")),
+            _number(str(metadata.get("resourceVersion") or "")),
             tuple(item for item in results if isinstance(item, dict)),
         )
 
@@ -94,14 +125,17 @@ class Ephemerals:
         id = ObjectId(group, resource, ref.namespace, uid)
         place = metadata.get("namespace") or "", metadata["name"]
         if notice is Notice.DELETED:
-            places = self._places.get(id)
-            if places is not None:
-                places.pop(place, None)
-                if not places:
-                    del self._places[id]
+            self._leave_out(id, place)
             return
-        self._places.setdefault(id, {})[place] = None
+        self._places.setdefault(id, {}).setdefault(place, self._now())
         self._on_change(id)
+
+    def _leave_out(self, id: ObjectId, place: Place) -> None:
+        places = self._places.get(id)
+        if places is not None:
+            places.pop(place, None)
+            if not places:
+                del self._places[id]
 
 
 def _subject(body: JSONObject) -> ResourceRef:
@@ -118,6 +152,10 @@ def _subject(body: JSONObject) -> ResourceRef:
     )
     name = annotations.get(f"{_PREFIX}resource.name") or ""
     return ResourceRef(api_version, labels.get(f"{_PREFIX}resource.kind") or "", namespace, name)
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0
 
 
 def _time(text: str) -> float:

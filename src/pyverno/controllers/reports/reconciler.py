@@ -104,7 +104,13 @@ class ReportReconciler:
         self._now = now
 
     async def reconcile(self, id: ObjectId) -> Again | None:
-        """Write what the reports of an object should hold; raises HostError and StatusError."""
+        """Write what the reports of an object should hold; raises HostError and StatusError.
+
+        While ephemeral reports about it are collected, the object waits, so that all of them are one write.
+        """
+        seconds = self._ephemerals.seconds_left(id)
+        if seconds:
+            return Again(seconds, is_pending=True)
         try:
             if id.uid.startswith(_NAMELESS):
                 return await self._find_subject(id)
@@ -289,6 +295,7 @@ class ReportReconciler:
         except StatusError as error:
             if error.status not in (_NOT_FOUND, _CONFLICT):
                 raise
+        self._ephemerals.forget(each)
 
 
 def _is_settled(evaluated: Sequence[tuple[Entry, Evaluation]]) -> bool:

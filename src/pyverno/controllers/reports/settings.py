@@ -40,6 +40,7 @@ class ReportsSettings(ControllerSettings):
     `scans` turns background scans on, `aggregates` the use of ephemeral reports, `stores` the writing of reports.
     `uses_openreports` writes Reports of openreports.io. `skips_filters` scans objects that resourceFilters exclude.
     `validating` and `mutating` scan with admission policies of Kubernetes that are labelled for it.
+    Ephemeral reports of one object are collected for `collect_seconds` before they are merged.
     """
 
     qps: float = 300
@@ -55,4 +56,5 @@ class ReportsSettings(ControllerSettings):
     mutating: bool = False
     workers: int = 10
     settle_seconds: float = 0.5
+    collect_seconds: float = 1.0
     backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, longest=60.0))

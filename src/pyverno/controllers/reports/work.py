@@ -95,7 +95,9 @@ class ReportsWork:
             on_change=self._add,
             on_list=self.scanner.check_listed,
         )
-        self._ephemerals = Ephemerals(client, lambda: state.kinds, on_change=self._add)
+        self._ephemerals = Ephemerals(
+            client, lambda: state.kinds, collect_seconds=settings.collect_seconds, on_change=self._add_collected
+        )
         self._currency = Currency(state.store.compiled, self.admission)
         self._reconciler = ReportReconciler(
             client,
@@ -215,6 +217,10 @@ class ReportsWork:
     def _add_scanned(self, id: ObjectId, has_changed: bool) -> None:
         """Add an object; one that changed does not wait for those of a sweep."""
         self._controller.add(id, is_urgent=has_changed)
+
+    def _add_collected(self, id: ObjectId) -> None:
+        """Add an object when its ephemeral reports have been collected."""
+        self._controller.add(id, after=self._context.settings.collect_seconds)
 
     def _look_again(self, id: ObjectId) -> None:
         self._index.unsettle(id)

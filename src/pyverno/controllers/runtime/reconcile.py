@@ -51,8 +51,8 @@ class ObjectKey(NamedTuple):
 class Again:
     """Requests another reconcile of the key after `seconds`.
 
-    With `is_pending` work remains, and the controller is not idle until then; otherwise the key is only checked again,
-    as for a schedule or a time to live.
+    With `is_pending` work remains: the controller is not idle until then, and an urgent key stays urgent. Otherwise the
+    key is only checked again, as for a schedule or a time to live.
     """
 
     seconds: float
@@ -292,8 +292,10 @@ class Controller(Generic[Key]):
         else:
             queue.forget(key)
             self._failing.pop(key, None)
-            if again is not None:
-                queue.add_after(key, again.seconds, is_pending=again.is_pending)
+            if again is not None and again.is_pending:
+                queue.postpone(key, again.seconds)
+            elif again is not None:
+                queue.add_after(key, again.seconds)
 
     def _retry(self, queue: WorkQueue[Key], key: Key, message: str) -> None:
         times = queue.failures.get(key, 0) + 1

@@ -113,7 +113,7 @@ class WorkQueue(Generic[Key]):
         self._urgent: OrderedDict[Key, None] = OrderedDict()
         self._urgent_in_a_row = 0
         self._dirty: set[Key] = set()
-        self._in_work: set[Key] = set()
+        self._in_work: dict[Key, bool] = {}
         self._delayed: dict[Key, _Delayed] = {}
         self._failures: dict[Key, int] = {}
         self._filled = asyncio.Event()
@@ -160,11 +160,15 @@ class WorkQueue(Generic[Key]):
         return True
 
     def retry(self, key: Key) -> float:
-        """Count a failure of a key and add it again after the backoff's delay, which is returned."""
+        """Count a failure of a key in work and add it again after the backoff's delay, which is returned."""
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         seconds = self._backoff.delay(failures)
-        self.add_after(key, seconds, is_pending=True)
+        self.postpone(key, seconds)
         return seconds
+
+    def postpone(self, key: Key, seconds: float) -> None:
+        """Add a key in work again after a delay, as urgent as it was."""
+        self.add_after(key, seconds, is_pending=True, is_urgent=self._in_work.get(key, False))
 
     def forget(self, key: Key) -> None:
         """Reset the failures of a key."""
@@ -175,9 +179,9 @@ class WorkQueue(Generic[Key]):
         while (key := self._next()) is None:
             self._filled.clear()
             await self._filled.wait()
+        self._in_work[key] = key in self._urgent
         self._urgent.pop(key, None)
         self._dirty.discard(key)
-        self._in_work.add(key)
         delayed = self._delayed.pop(key, None)
         if delayed is not None:
             delayed.timer.cancel()
@@ -185,7 +189,7 @@ class WorkQueue(Generic[Key]):
 
     def done(self, key: Key) -> None:
         """Mark a taken key as done; it is queued again if it was added meanwhile."""
-        self._in_work.discard(key)
+        self._in_work.pop(key, None)
         if key in self._dirty:
             if key not in self._urgent:
                 self._ready.append(key)

@@ -13,6 +13,7 @@ import pytest
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.cluster.informer import Informer, Notice
 from pyverno.controllers.reports.controller import ReportsController, ReportsSettings
 from pyverno.controllers.reports.settings import ScanSettings
 from pyverno.install.component import component_identity
@@ -220,6 +221,42 @@ def test_ephemeral_reports_are_merged_and_deleted() -> None:
             await made.client.delete(CLUSTER_POLICIES, "requests")
             await made.settle()
             assert [("latest", "pass"), ("shell", "fail")] == results((await made.reports())["web"])
+
+    asyncio.run(check())
+
+
+def test_ephemeral_reports_of_a_burst_are_one_write() -> None:
+    """They are collected for a second from the first one, whose time is not prolonged, and visible until then."""
+
+    async def check() -> None:
+        times: list[float] = []
+        async with stage() as made:
+            await made.client.create(CLUSTER_POLICIES, policy("requests", background=False))
+            body = await made.client.create(PODS, pod("web"), "team")
+            await made.settle()
+
+            def note(_notice: Notice, _body: JSONObject) -> None:
+                times.append(asyncio.get_running_loop().time())
+
+            async def send(number: int) -> None:
+                found = {**item("requests"), "message": str(number)}
+                report = ephemeral(body, body["metadata"]["uid"], found)
+                await made.client.create(EPHEMERAL_REPORTS[0], report, "team")
+
+            reports = Informer(made.client, POLICY_REPORTS.namespaced)
+            reports.listen(note)
+            following = asyncio.create_task(reports.run())
+            await reports.synced.wait()
+            began = asyncio.get_running_loop().time()
+            for number in range(5):
+                await send(number)
+            assert 5 == len((await made.client.list(EPHEMERAL_REPORTS[0]))["items"])
+            await made.settle()
+            following.cancel()
+            assert 1 == len(times)
+            assert times[0] - began >= SETTINGS.collect_seconds
+            assert ["4"] == [each["message"] for each in (await made.reports())["web"]["results"]]
+            assert [] == (await made.client.list(EPHEMERAL_REPORTS[0]))["items"]
 
     asyncio.run(check())
 

@@ -65,6 +65,31 @@ def test_urgent_keys_come_first() -> None:
     asyncio.run(run())
 
 
+def test_an_urgent_key_stays_urgent_when_it_is_retried_or_postponed() -> None:
+    """Otherwise it would come back behind all keys that are not urgent."""
+
+    async def run() -> None:
+        clock = FakeClock()
+        queue: WorkQueue[str] = WorkQueue(backoff=STEADY, clock=clock)
+        for key in ("failed", "postponed"):
+            queue.add(key, is_urgent=True)
+            await queue.get()
+        queue.add("sweep")
+        queue.retry("failed")
+        queue.postpone("postponed", 1)
+        for key in ("failed", "postponed"):
+            queue.done(key)
+        await clock.advance(1)
+        assert ["failed", "postponed", "sweep"] == [await queue.get() for _ in range(3)]
+        queue.postpone("sweep", 1)
+        queue.done("sweep")
+        await clock.advance(1)
+        queue.add("urgent", is_urgent=True)
+        assert ["urgent", "sweep"] == [await queue.get() for _ in range(2)]
+
+    asyncio.run(run())
+
+
 def test_urgent_keys_do_not_starve_the_others() -> None:
     """Every fifth turn goes to the key that has waited longest."""
 
