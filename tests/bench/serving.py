@@ -32,6 +32,7 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.admission.reports import AdmissionReports, ReportSettings
 from pyverno.controllers.runtime.events import Events, EventSettings
 from pyverno.controllers.runtime.gctuning import keep_collections_short
+from pyverno.controllers.runtime.mallocarenas import limit_arenas
 from pyverno.controllers.runtime.metricslifecycle import count_queries
 from pyverno.controllers.runtime.process import loop_factory
 from pyverno.controllers.state.policystore import PolicyStore
@@ -240,6 +241,7 @@ def _compiled(options: argparse.Namespace) -> tuple[CompiledPolicy, ...]:
 
 
 async def _run(options: argparse.Namespace) -> None:
+    limit_arenas()
     certificate = make_certificate()
     tls = ServerTls(certificate.certificate, certificate.key)
     start: Awaitable[int]

@@ -124,6 +124,17 @@ def test_a_passed_check_means_that_the_pattern_passes(case: tuple[JSON, list[JSO
             assert compiled.match(resource).status is Status.PASS
 
 
+@law(CASES, st.booleans(), few=200, each=EACH)
+def test_what_generated_functions_decide_is_what_closures_decide(case: tuple[JSON, list[JSON]], floats: bool) -> None:
+    """Status and path are equal, and the message of what is no FAIL."""
+    pattern, resources = case
+    compiled = compile_pattern(pattern, float_numbers=floats)
+    for resource in resources:
+        exact, decided = compiled.match(resource), compiled.decide(resource)
+        assert (decided.status, decided.path) == (exact.status, exact.path)
+        assert decided.message == exact.message or decided.status is Status.FAIL
+
+
 def _several(draw: Draw) -> tuple[list[JSON], list[JSON]]:
     """Draw patterns with resources that have something of each of them."""
     patterns = draw(st.lists(PATTERNS, min_size=1, max_size=3))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from functools import partial
+from types import FunctionType
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
@@ -157,6 +159,49 @@ def test_a_plan_is_remembered_once_its_fast_tiers_are_compiled():
     plans = [policies.plan(VALIDATING, key("Pod"), float("inf")) for _ in range(20)]
     assert plans[-1] is plans[-2]
     assert [type(step) for step in plans[-1]] == [type(step) for step in policies.plan(VALIDATING, key("Pod"))]
+
+
+def patterned(name, labels):
+    """Compile a ClusterPolicy that requires labels of pods."""
+    rule = {
+        "name": "labelled",
+        "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+        "validate": {"message": "no", "pattern": {"metadata": {"labels": labels}}},
+    }
+    document = {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name, "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"}},
+        "spec": {"rules": [rule]},
+    }
+    [policy] = compile_documents(load_documents(encode(document))).policies
+    return policy
+
+
+def generated_functions():
+    """Return how many generated functions are alive."""
+    gc.collect()
+    return sum(
+        each.__code__.co_filename == "<generated>" for each in gc.get_objects() if isinstance(each, FunctionType)
+    )
+
+
+def test_rules_that_wait_for_their_fast_tier_compile_nothing_besides_it(monkeypatch):
+    """Each pattern keeps the one function that finds the path, and all of them share one pass-check."""
+    monkeypatch.setattr("pyverno.engine.policyset.CompileSlice", partial(CompileSlice, seconds=0))
+    before = generated_functions()
+    policies = PolicySet([patterned(f"p{number}", {f"k{number}": "?*"}) for number in range(9)])
+    request = Request.from_manifest({**POD, "metadata": {**POD["metadata"], "labels": {"k0": "x"}}})
+    results = [review_at_once(policies, request) for _ in range(20)]
+    assert policies.plan(VALIDATING, key("Pod"), float("inf")) is policies.plan(VALIDATING, key("Pod"))
+    assert [results[0]] * 20 == results
+    assert 9 + 1 == generated_functions() - before
+
+
+def review_at_once(policies, request):
+    """Review with a deadline; return name of policy, status and message of each result."""
+    found = Engine(policies).review(request, VALIDATING, deadline=float("inf")).results
+    return sorted((result.rule.policy.name, result.status, result.message) for result in found)
 
 
 def exceptions_for(names):

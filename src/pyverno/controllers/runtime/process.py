@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 from aiohttp import web
 
 from pyverno.controllers.runtime.gctuning import keep_collections_short
+from pyverno.controllers.runtime.mallocarenas import limit_arenas
 from pyverno.errors import HostError
 from pyverno.telemetry.throttle import Throttle
 from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
@@ -41,6 +42,7 @@ def run_process(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], serv
     Exceptions of the work are raised.
     """
     sys.setswitchinterval(_SWITCH_SECONDS)
+    limit_arenas()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run(work, services))
 

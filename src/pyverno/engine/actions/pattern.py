@@ -26,7 +26,7 @@ from pyverno.lang.pattern.validate import Pattern, compile_pattern
 from pyverno.lang.template import Template
 from pyverno.value import dataclass
 
-__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "subject_name", "subject_of", "surely_passes"]
+__all__ = ["AnyPatternCheck", "PatternCheck", "any_passed_message", "subject_name", "subject_of"]
 
 
 _BYTES_PER_STEP = 2
@@ -40,11 +40,6 @@ def any_passed_message(rule: str, index: int) -> str:
     "validation rule 'check' anyPattern[1] passed."
     """
     return f"validation rule '{rule}' anyPattern[{index}] passed."
-
-
-def surely_passes(pattern: Pattern, subject: JSON) -> bool:
-    """Return whether the generated pass-check of a pattern proves that it passes."""
-    return pattern.passes is not None and pattern.passes(subject) is True
 
 
 def subject_name(run: Run, scoped: bool, outer: Sequence[int]) -> str:
@@ -87,9 +82,9 @@ class PatternCheck(SkippedByException):
                 pattern = self.make(document, run)
             except ExpressionError as error:
                 return (Verdict(Status.ERROR, f"variable substitution failed: {error.message}"),)
-        elif surely_passes(pattern, subject):
-            return (Verdict(Status.PASS, passed_message(self.rule)),)
-        outcome = pattern.match(subject, run.runtime.budget)
+            outcome = pattern.match(subject, run.runtime.budget)
+        else:
+            outcome = pattern.decide(subject, run.runtime.budget)
         if outcome.status in _UNHAPPY and not self.message.is_static:
             return (self._failure(run, outcome),)
         return (self._verdict(outcome, self.message.document),)
@@ -114,8 +109,9 @@ class PatternCheck(SkippedByException):
         if pattern is None or self.scoped or self.outer:
             return None
         message, is_static = self.message.document, self.message.is_static
-        passed, failing_path, passes = (self.passed(info, action),), pattern.failing_path, pattern.passes
+        passed, failing_path = (self.passed(info, action),), pattern.failing_path
         if failing_path is None:
+            passes = pattern.passes
 
             def by_match(subject: JSON) -> Sequence[RuleResult] | None:
                 if passes is not None and passes(subject) is True:
@@ -232,12 +228,11 @@ class AnyPatternCheck(SkippedByException):
     def _judge(self, patterns: Sequence[Pattern], subject: JSON, run: Run) -> Sequence[Verdict]:
         if not patterns:
             return (Verdict(Status.PASS, self._message_or_empty(run)),)
-        uses_checks = patterns is self.compiled
+        is_kept = patterns is self.compiled
         pieces, failed = [], []
         for index, pattern in enumerate(patterns):
-            if uses_checks and surely_passes(pattern, subject):
-                return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
-            outcome = pattern.match(subject, run.runtime.budget)
+            match = pattern.decide if is_kept else pattern.match
+            outcome = match(subject, run.runtime.budget)
             if outcome.status is Match.PASS:
                 return (Verdict(Status.PASS, any_passed_message(self.rule, index)),)
             if outcome.status is Match.SKIP:

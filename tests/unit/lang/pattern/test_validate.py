@@ -85,6 +85,8 @@ def test_a_pattern_gives_status_and_path(pattern: JSON, resource: JSON, status: 
     compiled = compile_pattern(pattern)
     outcome = compiled.match(resource)
     assert (outcome.status.value, outcome.path) == (status, path)
+    decided = compiled.decide(resource)
+    assert (decided.status.value, decided.path) == (status, path)
     if compiled.passes is not None and compiled.passes(resource) is True:
         assert outcome.status is Status.PASS
 
