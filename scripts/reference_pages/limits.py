@@ -19,6 +19,8 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("size of one download", "offline.manifests", "MAX_DOWNLOAD_BYTES", "bytes"),
     ("redirects of one download", "offline.manifests", "MAX_REDIRECTS", ""),
     ("size of one YAML or JSON text", "kube.yaml.documents", "MAX_BYTES", "bytes"),
+    ("one page of a list of the API server", "cluster.answers.pages", "MAX_PAGE_BYTES", "bytes"),
+    ("any other answer of the API server", "cluster.answers.reading", "MAX_ANSWER_BYTES", "bytes"),
     ("depth of a document", "kube.yaml.events", "MAX_DEPTH", "levels"),
     ("depth of brackets and braces in YAML that is not JSON", "kube.yaml.events", "MAX_FLOW_DEPTH", "levels"),
     ("a JSON text of more than 1,024 levels", "kube.json", "MAX_SCANNED_BYTES", "bytes"),

@@ -17,6 +17,15 @@ import aiohttp
 import orjson
 
 from pyverno.cluster.access import Access
+from pyverno.cluster.answers.pages import METADATA_LIST, read_list, read_pages
+from pyverno.cluster.answers.reading import (
+    MAX_ANSWER_BYTES,
+    decode_answer,
+    expect_object,
+    read_body,
+    read_lines,
+    retry_seconds,
+)
 from pyverno.cluster.channels import Channels, request_head
 from pyverno.cluster.credentials import Credentials, Identity
 from pyverno.cluster.queries import WATCH
@@ -28,7 +37,6 @@ from pyverno.errors import DocumentError, HostError
 from pyverno.kube.apipath import object_path, resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
-from pyverno.kube.status import StatusError
 from pyverno.version import __version__
 
 __all__ = [
@@ -49,13 +57,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 JSON_TYPE: Final = "application/json"
-METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _ATTEMPTS: Final = 5
-_GONE: Final = 410
-_LONGEST_LINE: Final = 16 * 1024 * 1024
-MAX_ANSWER_BYTES: Final = 256 * 1024 * 1024
-"""Bytes of one answer, inflated: a page of 500 objects of half a megabyte each."""
 _SHORT: Final = 4 * 1024 * 1024
 _UNREAD_HEADERS: Final = {"Accept": METADATA, "Content-Type": JSON_TYPE}
 _STORED_HEADERS: Final = {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
@@ -123,57 +126,43 @@ class Client:
 
     async def get(self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "") -> JSONObject:
         """Return one object."""
-        return _object(await self.request("GET", object_path(gvr, namespace, name, subresource)))
+        return expect_object(await self.request("GET", object_path(gvr, namespace, name, subresource)))
 
     async def list(
         self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
     ) -> JSONObject:
         """Return a whole collection as one list object, read page by page, or at once if its pages expire."""
-        extra = [*(query.items() if isinstance(query, Mapping) else query)]
-        for limit in (page, 0):
-            items: list[JSON] = []
-            try:
-                paged = [*extra, ("limit", str(limit))] if limit else extra
-                async for found in self._pages(gvr, namespace, paged, accept):
-                    items.extend(found.get("items") or ())
-            except StatusError as error:
-                if error.status != _GONE or not items:
-                    raise
-            else:
-                break
-        return {**found, "items": items}
+        path = resource_path(gvr, namespace)
+        return await read_list(self.request, path, _pairs(query), limit=page, accept=accept)
+
+    def pages(
+        self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
+    ) -> AsyncIterator[JSONObject]:
+        """Yield the pages of a collection, with at most `page` objects in each; fewer where they are large."""
+        path = resource_path(gvr, namespace)
+        return read_pages(self.request, path, _pairs(query), limit=page, accept=accept)
 
     async def has_any(self, gvr: GVR, namespace: str = "", *, selector: str = "") -> bool:
         """Return whether a collection has an object with these labels, by lists of one object's metadata."""
-        query = [("limit", "1"), *([("labelSelector", selector)] if selector else [])]
-        async for found in self._pages(gvr, namespace, query, METADATA_LIST):
+        query = {"labelSelector": selector} if selector else {}
+        async for found in self.pages(gvr, namespace, query=query, page=1, accept=METADATA_LIST):
             if found.get("items"):
                 return True
         return False
-
-    async def _pages(
-        self, gvr: GVR, namespace: str, query: Sequence[tuple[str, str]], accept: str
-    ) -> AsyncIterator[JSONObject]:
-        following: str | None = ""
-        while following is not None:
-            pinned = [*query, ("continue", following)] if following else query
-            found = await self.request("GET", resource_path(gvr, namespace), query=pinned, accept=accept)
-            yield found
-            following = (found.get("metadata") or {}).get("continue") or None
 
     async def create(
         self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = (), accept: str = JSON_TYPE
     ) -> JSONObject:
         """Create an object and return it as it was stored, with `accept=METADATA` its metadata alone."""
         path = resource_path(gvr, namespace)
-        return _object(await self.request("POST", path, body=body, query=query, accept=accept))
+        return expect_object(await self.request("POST", path, body=body, query=query, accept=accept))
 
     async def store(self, gvr: GVR, body: JSONObject, namespace: str = "") -> JSONObject:
         """Create an object and return it as it was stored, at most 4 MiB, for half of what `create` costs."""
         path = resource_path(gvr, namespace)
         if self._channels is None:
             return await self.create(gvr, body, namespace)
-        return _object(_answer("POST", path, *await self._send_short("POST", path, body, _STORED_HEADERS)))
+        return expect_object(decode_answer("POST", path, *await self._send_short("POST", path, body, _STORED_HEADERS)))
 
     async def submit(self, gvr: GVR, body: JSONObject, namespace: str = "") -> None:
         """Create an object whose stored form does not matter, for a third of what `create` costs."""
@@ -188,7 +177,7 @@ class Client:
     ) -> JSONObject:
         """Replace an object; its `resourceVersion` decides whether it is still the one that was read."""
         path = object_path(gvr, namespace, body["metadata"]["name"], subresource)
-        return _object(await self.request("PUT", path, body=body, query=query))
+        return expect_object(await self.request("PUT", path, body=body, query=query))
 
     async def patch(
         self,
@@ -203,14 +192,14 @@ class Client:
     ) -> JSONObject:
         """Patch an object; `kind` is the media type of the patch."""
         path = object_path(gvr, namespace, name, subresource)
-        return _object(await self.request("PATCH", path, body=body, content_type=kind, query=query))
+        return expect_object(await self.request("PATCH", path, body=body, content_type=kind, query=query))
 
     async def delete(
         self, gvr: GVR, name: str, namespace: str = "", *, options: JSONObject | None = None
     ) -> JSONObject:
         """Delete an object; `options` are DeleteOptions."""
         path = object_path(gvr, namespace, name)
-        return _object(await self.request("DELETE", path, body=_delete_options(options)))
+        return expect_object(await self.request("DELETE", path, body=_delete_options(options)))
 
     # ---------------------------------------------------------------------------------------------------- requests
 
@@ -234,7 +223,7 @@ class Client:
         self._on_request(method, path)
         data = None if body is None else orjson.dumps(body)
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
-        return _answer(method, path, *await self._repeat(sent, self._send, seconds, max_bytes))
+        return decode_answer(method, path, *await self._repeat(sent, self._send, seconds, max_bytes))
 
     async def _send_unread(self, method: str, path: str, body: JSONObject) -> None:
         if self._channels is None:
@@ -242,7 +231,7 @@ class Client:
             return
         status, answer = await self._send_short(method, path, body, _UNREAD_HEADERS)
         if not 200 <= status < 300:
-            _answer(method, path, status, answer)
+            decode_answer(method, path, status, answer)
 
     async def _send_short(
         self, method: str, path: str, body: JSONObject, headers: Mapping[str, str]
@@ -277,8 +266,8 @@ class Client:
             sent.method, self.access.server + sent.path, params=sent.query, data=sent.data, **options
         ) as reply:
             self._note_time(reply.headers.get("Date", ""), began)
-            answer = await _body(reply, max_bytes, f"{sent.method} {sent.path}")
-            return reply.status, answer, _wait(reply.status, reply.headers.get("Retry-After", ""))
+            answer = await read_body(reply, max_bytes, f"{sent.method} {sent.path}")
+            return reply.status, answer, retry_seconds(reply.status, reply.headers.get("Retry-After", ""))
 
     async def _send_directly(self, sent: _Sent, max_bytes: int) -> tuple[int, bytes, float | None]:
         if self._is_closed or self._channels is None:
@@ -292,7 +281,7 @@ class Client:
         message = b"%bContent-Length: %d\r\n\r\n%b" % (head, len(data), data)
         reply = await self._channels.exchange(message, context, max_bytes)
         self._note_time(reply.fields.get("date", ""), began)
-        return reply.status, reply.body, _wait(reply.status, reply.fields.get("retry-after", ""))
+        return reply.status, reply.body, retry_seconds(reply.status, reply.fields.get("retry-after", ""))
 
     async def stream(
         self,
@@ -317,9 +306,9 @@ class Client:
             async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
                 self._note_time(reply.headers.get("Date", ""), began)
                 if reply.status != 200:
-                    _answer("GET", path, reply.status, await _body(reply, MAX_ANSWER_BYTES, f"GET {path}"))
+                    decode_answer("GET", path, reply.status, await read_body(reply, MAX_ANSWER_BYTES, f"GET {path}"))
                 opened()
-                async for line in _lines(reply.content):
+                async for line in read_lines(reply.content):
                     yield decode(line)
         except DocumentError as error:
             raise HostError(f"the watch of `{path}` sent something that is no JSON: {error.message}") from None
@@ -369,58 +358,12 @@ class Client:
         return self._tls[1]
 
 
-async def _body(reply: aiohttp.ClientResponse, max_bytes: int, what: str) -> bytes:
-    """Return the body of an answer; its bytes are counted as they are inflated, piece by piece."""
-    found = bytearray()
-    async for part in reply.content.iter_any():
-        if len(found) + len(part) > max_bytes:
-            raise HostError(f"the API server answered `{what}` with more than {max_bytes} bytes")
-        found += part
-    return bytes(found)
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    rest = b""
-    async for part in content.iter_any():
-        rest += part
-        *lines, rest = rest.split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield line
-        if len(rest) > _LONGEST_LINE:
-            raise OSError("a line of the watch is longer than 16 MiB")
+def _pairs(query: Query) -> Sequence[tuple[str, str]]:
+    return [*query.items()] if isinstance(query, Mapping) else query
 
 
 def _delete_options(options: JSONObject | None) -> JSONObject:
     return {"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})}
-
-
-def _object(answer: JSON) -> JSONObject:
-    if not isinstance(answer, dict):
-        raise HostError("the API server answered with something that is no object")
-    return answer
-
-
-def _wait(status: int, text: str) -> float | None:
-    """Return the delay in seconds that the server requests by Retry-After, None without one."""
-    if status == 429 or (status == 503 and text):
-        return min(float(text), 30.0) if text.isdecimal() else 1.0
-    return None
-
-
-def _answer(method: str, path: str, status: int, answer: bytes) -> Any:
-    try:
-        body = decode(answer) if answer else {}
-    except DocumentError:
-        body = None
-    if 200 <= status < 300:
-        if body is None:
-            raise HostError(f"the API server answered `{method} {path}` with something that is no JSON")
-        return body
-    if isinstance(body, dict) and body.get("kind") == "Status":
-        raise StatusError.from_json(body, status=status)
-    # the answer of a proxy in between is not repeated: it may hold anything
-    raise StatusError(status, "", f"the server answered `{method} {path}` with status {status}")
 
 
 def _why(error: BaseException) -> str:

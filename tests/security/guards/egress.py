@@ -120,7 +120,7 @@ EGRESS: Final = (
     guard(
         "I4", "what a broken API server says stays out of errors",
         "admission::test_the_answer_of_a_broken_api_server_is_not_shown",
-        ("cluster/client.py",
+        ("cluster/answers/reading.py",
          'raise StatusError(status, "", f"the server answered `{method} {path}` with status {status}")',
          'raise StatusError(status, "", answer.decode())'),
     ),

@@ -7,7 +7,6 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.state.targets import targets_of
-from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
@@ -127,17 +126,11 @@ def _selector_text(selector: JSONObject | None) -> str:
 async def list_pages(client: Client, found: Candidates, *, name: str = "") -> AsyncIterator[list[JSONObject]]:
     """Yield the objects page by page; with a name that one alone. Raises StatusError and HostError."""
     info = found.info
-    query = [("limit", str(_PAGE))]
+    query = []
     if found.selector:
         query.append(("labelSelector", found.selector))
     if name or found.name:
         query.append(("fieldSelector", f"metadata.name={name or found.name}"))
-    path, following = resource_path(info.gvr, found.namespace), ""
-    while True:
-        pinned = [*query, ("continue", following)] if following else query
-        page = await client.request("GET", path, query=pinned)
+    async for page in client.pages(info.gvr, found.namespace, query=query, page=_PAGE):
         # items of a list leave out kind and version, which the list has
         yield [{"apiVersion": info.api_version, "kind": info.kind, **item} for item in page.get("items") or ()]
-        following = (page.get("metadata") or {}).get("continue") or ""
-        if not following:
-            return

@@ -11,7 +11,6 @@ from typing import Final, Protocol
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
-from pyverno.kube.apipath import resource_path
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -67,28 +66,20 @@ class Feed(Informer):
         self.refused = ""
 
     async def _list(self) -> None:
-        following, is_begun = "", False
-        while True:
-            query = {**self._query, "limit": str(_PAGE), **({"continue": following} if following else {})}
-            try:
-                found = await self._client.request("GET", resource_path(self.gvr), query=query)
-            except StatusError as error:
-                if error.status in _REFUSED or self.is_stale:
-                    self.refused = error.message
-                    self._on_refusal(self.gvr, error)
-                raise
-            if not is_begun:
-                self._sink.begin(self.gvr)
-                is_begun = True
-            kind = str(found.get("kind", "")).removesuffix("List")
-            for number, item in enumerate(found.get("items") or ()):
-                self._sink.put(self.gvr, {"apiVersion": found.get("apiVersion"), "kind": kind, **item})
-                if number % _SLICE == 0:
-                    await asyncio.sleep(0)
-            metadata = found.get("metadata") or {}
-            following = metadata.get("continue") or ""
-            if not following:
-                break
+        is_begun = False
+        metadata: JSONObject = {}
+        try:
+            async for found in self._client.pages(self.gvr, query=self._query, page=_PAGE):
+                if not is_begun:
+                    self._sink.begin(self.gvr)
+                    is_begun = True
+                await self._hand_on(found)
+                metadata = found.get("metadata") or {}
+        except StatusError as error:
+            if error.status in _REFUSED or self.is_stale:
+                self.refused = error.message
+                self._on_refusal(self.gvr, error)
+            raise
         self._sink.end(self.gvr)
         if self.refused:
             self.refused = ""
@@ -96,6 +87,13 @@ class Feed(Informer):
         self._version = str(metadata.get("resourceVersion") or "")
         self.synced.set()
         self._mend()
+
+    async def _hand_on(self, found: JSONObject) -> None:
+        kind = str(found.get("kind", "")).removesuffix("List")
+        for number, item in enumerate(found.get("items") or ()):
+            self._sink.put(self.gvr, {"apiVersion": found.get("apiVersion"), "kind": kind, **item})
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
 
     def _take(self, event: JSONObject) -> None:
         kind, body = event.get("type"), event.get("object") or {}

@@ -15,7 +15,6 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, ScanContext
 from pyverno.controllers.reports.objects import Bucket, Entry, ObjectStore, unpack_uid
 from pyverno.engine.host import Host
-from pyverno.kube.apipath import resource_path
 from pyverno.kube.json import JSONObject
 
 __all__ = ["CHUNK", "Evaluated", "Piece", "Slices"]
@@ -90,16 +89,9 @@ class Slices:
         return self._store.unpack(piece.bucket.key.gvr, one[2])
 
     async def _pages(self, bucket: Bucket) -> AsyncIterator[list[JSONObject]]:
-        query = {"limit": str(CHUNK)}
-        path = resource_path(bucket.key.gvr, bucket.key.namespace)
-        while True:
-            found = await self._client.request("GET", path, query=query)
+        async for found in self._client.pages(bucket.key.gvr, bucket.key.namespace, page=CHUNK):
             kind = {"apiVersion": found.get("apiVersion"), "kind": bucket.gvk.kind}
             yield [{**kind, **item} for item in found.get("items") or ()]
-            following = (found.get("metadata") or {}).get("continue")
-            if not following:
-                return
-            query = {"limit": str(CHUNK), "continue": following}
 
     async def _in_slices(self, pieces: Sequence[Piece], body: Body) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
         loop, host, rest = asyncio.get_running_loop(), self._host(), pieces
