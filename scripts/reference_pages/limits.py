@@ -48,6 +48,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("values of one AdmissionReview", "kube.admissionreview", "MAX_VALUES", ""),
     ("bytes of an image's configuration", "registry.documents", "MAX_CONFIGURATION", "bytes"),
     ("values of one document of a registry", "registry.documents", "MAX_VALUES", ""),
+    ("values of one signed document or attestation", "images.verification.strictjson", "MAX_VALUES", ""),
     ("text of a denial in an answer of the webhook", "kube.admissionreview", "MAX_MESSAGE_BYTES", "bytes"),
     ("plans that a policy set remembers", "engine.policyset", "MEMO_LIMIT", ""),
 )

@@ -22,8 +22,10 @@ from pyverno.images.verification.notary.verify import NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
 from pyverno.images.verification.signature import Signature, read_stored
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
+from pyverno.images.verification.strictjson import MAX_VALUES
 from pyverno.images.verification.verify import Expected, SetFinding, verify, verify_set
 from pyverno.kube.json import JSON, decode
+from pyverno.kube.jsonscan import has_more_values
 from pyverno.lang.runtime import Runtime
 from pyverno.value import dataclass, replace
 
@@ -137,14 +139,11 @@ class ImageAtWork:
 
     def artifact_json(self, artifact: StoredArtifact) -> JSON:
         """Return the JSON in an artifact; raises HostError, and EvaluationError for something else."""
+        place = (self.repository, artifact.digest, self.broker.namespace, repr(self.access))
         content = self._once(
-            ("artifact", self.repository, artifact.digest, self.broker.namespace, repr(self.access)),
-            lambda: self.broker.artifact_content(self.repository, artifact, self.access),
+            ("artifact", *place), lambda: self.broker.artifact_content(self.repository, artifact, self.access)
         )
-        try:
-            return decode(content)
-        except DocumentError:
-            raise EvaluationError(f"the attestation {artifact.digest} holds no JSON") from None
+        return self._once(("artifact as JSON", *place), lambda: (_decode_artifact(content, artifact.digest),))[0]
 
     def _check_notary(self, attestors: AttestorSet, target: ResolvedImage) -> SetFinding:
         described = NotaryTarget(target.digest, target.size, self.now(), target.media_type)
@@ -280,3 +279,13 @@ def _attestors_in(attestors: AttestorSet) -> Sequence[Attestor]:
     for entry in attestors.entries:
         found.extend(_attestors_in(entry) if isinstance(entry, AttestorSet) else (entry,))
     return found
+
+
+def _decode_artifact(content: bytes, digest: str) -> JSON:
+    """Parse the content of an artifact, which whoever pushes to the repository writes; raises EvaluationError."""
+    if has_more_values(content, MAX_VALUES):
+        raise EvaluationError(f"the attestation {digest} has more than {MAX_VALUES} values")
+    try:
+        return decode(content)
+    except DocumentError:
+        raise EvaluationError(f"the attestation {digest} holds no JSON") from None

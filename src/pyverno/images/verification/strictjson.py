@@ -16,12 +16,12 @@ from pyverno.errors import VerificationError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.jsonscan import has_more_values
 
-__all__ = ["MAX_DOCUMENT", "decode_base64", "encode_text", "read_json", "read_object", "text_of"]
+__all__ = ["MAX_DOCUMENT", "MAX_VALUES", "decode_base64", "encode_text", "read_json", "read_object", "text_of"]
 
 MAX_DOCUMENT: Final = 16 * 1024 * 1024
 """The largest signed document, in bytes."""
 
-_MAX_VALUES: Final = 1_000_000
+MAX_VALUES: Final = 1_000_000
 """The most values in one document, as many as 20 MiB of usual lists have: an empty list takes 64 bytes of memory."""
 
 _MAX_SHOWN: Final = 64
@@ -35,8 +35,8 @@ def read_json(data: bytes, what: str) -> JSON:
     """
     if len(data) > MAX_DOCUMENT:
         raise VerificationError(f"{what} is larger than {MAX_DOCUMENT} bytes")
-    if has_more_values(data, _MAX_VALUES):
-        raise VerificationError(f"{what} has more than {_MAX_VALUES} values")
+    if has_more_values(data, MAX_VALUES):
+        raise VerificationError(f"{what} has more than {MAX_VALUES} values")
     try:
         found = _DECODER.decode(data.decode("utf-8"))
         if b"\\ud" in data or b"\\uD" in data:

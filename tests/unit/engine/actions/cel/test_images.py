@@ -12,6 +12,7 @@ from aiohttp import web
 
 from pyverno.engine.engine import Review
 from pyverno.engine.phases import VALIDATING
+from pyverno.images.verification.strictjson import MAX_VALUES
 from pyverno.kube.json import JSONObject
 from tests.authority.notary import COSE, JWS, NotarySigner
 from tests.support.images import SIMPLE, ImageStage, image_stage
@@ -283,6 +284,24 @@ def test_the_payload_of_a_referrer_is_that_of_the_signed_one(stage: ImageStage) 
         signed,
         unread,
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b'{"bomFormat": "CycloneDX", "a": [' + b"[]," * MAX_VALUES + b"0]}", f"has more than {MAX_VALUES} values"),
+        (b"<bom/>", "holds no JSON"),
+    ],
+    ids=["values", "xml"],
+)
+def test_a_referrer_that_cannot_be_read_is_an_error(stage: ImageStage, content: bytes, text: str) -> None:
+    """The number of values is limited before they are parsed: a list of three bytes takes 64 in memory."""
+    digest = stage.push()
+    image = f"{stage.image()}@{digest}"
+    referrer = stage.registry.attach("team/app", digest, content, SBOM)
+    _notarize(stage, referrer)
+    [(status, message)] = _outcomes(stage.review(_notary_policy(stage, ATTESTED, CYCLONE), image))
+    assert ("error", True) == (status, f"the attestation {referrer} {text}" in message), message
 
 
 def test_notary_signs_no_statements(stage: ImageStage) -> None:
