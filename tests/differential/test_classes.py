@@ -43,6 +43,17 @@ def test_a_documented_text_is_explained_and_another_verdict_never_is() -> None:
     assert classify(difference(ABSENT, Answer("fail", theirs.text))) is None
 
 
+@pytest.mark.parametrize("prefix", ["", "validation failure: "])
+def test_a_denial_without_a_message_is_explained_in_a_loop_as_well(prefix: str) -> None:
+    """Not a denial with another message, and not another verdict."""
+    ours = Answer("fail", f"{prefix}validation error: rule v0 failed")
+    found = classify(difference(ours, Answer("fail", prefix)))
+    assert found is not None
+    assert found.name == "denials without a message"
+    assert classify(difference(ours, Answer("fail", prefix + "bad"))) is None
+    assert classify(difference(ours, Answer("skip", prefix))) is None
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "explained"),
     [

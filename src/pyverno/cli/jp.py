@@ -15,7 +15,7 @@ from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import check_known
-from pyverno.errors import EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
+from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.jmespath import FUNCTIONS, compile_expression, dump, parse
@@ -64,7 +64,8 @@ def _query(words: tuple[str, ...], input: str, query: Sequence[str], compact: bo
     data = _document(_read(input) if input else _prompt("input object"), input or "-")
     for text in queries:
         result = _evaluate(text, data)
-        _print(f"# {text}", _render_result(result, compact=compact, unquoted=unquoted))
+        _print(f"# {text}")
+        _print(_render_result(result, compact=compact, unquoted=unquoted))
 
 
 def _evaluate(text: str, data: JSON) -> JSON:
@@ -86,7 +87,10 @@ def _evaluate(text: str, data: JSON) -> JSON:
 def _render_result(result: JSON, *, compact: bool, unquoted: bool) -> str:
     if unquoted and isinstance(result, str):
         return result
-    return encode(result) if compact else encode_indent(result)
+    try:
+        return encode(result) if compact else encode_indent(result)
+    except DocumentError as error:
+        raise UsageError(f"error marshalling result to JSON: {error}") from error
 
 
 def _parse(words: tuple[str, ...], file: Sequence[str]) -> None:

@@ -103,3 +103,13 @@ def test_an_unknown_function_has_a_suggestion(cli: Run) -> None:
     ran = cli("jp", "query", "truncat(@, `1`)", stdin="abc")
     text = "error evaluating JMESPath expression: unknown function: truncat: did you mean `truncate`?"
     assert (1, f"Error: {text}\n") == (ran.code, ran.err)
+
+
+@pytest.mark.parametrize("flags", [(), ("--compact",), ("--unquoted",)])
+@pytest.mark.parametrize("query", ["avg(`[]`)", "[a, avg(`[]`)]", "{b: divide(avg(`[]`), `2`)}"])
+def test_a_result_that_json_cannot_hold_is_an_error(cli: Run, query: str, flags: tuple[str, ...]) -> None:
+    """With Kyverno's text, after the line of the query."""
+    ran = cli("jp", "query", "kind", query, "apiVersion", *flags, "--input", "good.yaml")
+    assert ran.out.startswith("# kind\n")
+    assert ran.out.endswith(f"\n# {query}\n")
+    assert (1, "Error: error marshalling result to JSON: json: unsupported value: NaN\n") == (ran.code, ran.err)
