@@ -34,6 +34,7 @@ from tests.differential.conditions import (
     same_reasons,
 )
 from tests.differential.documents import (
+    drops_items,
     has_empty_process,
     is_unselected,
     keeps_anchors,
@@ -75,7 +76,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
             found.key.kind == "policy"
             and found.theirs == ABSENT
             and found.policy.get("kind") in ("CleanupPolicy", "ClusterCleanupPolicy")
-            and "not allowed in namespaced polic" in found.ours.text
+            and bool(re.search("not allowed in namespaced polic|matching an empty set", found.ours.text))
         ),
     ),
     DifferenceClass(
@@ -342,6 +343,11 @@ CLASSES: tuple[DifferenceClass, ...] = (
         "order of items of a strategic merge",
         "Items of lists that a strategic merge patch does not touch stay as they are, in their order",
         reorders,
+    ),
+    DifferenceClass(
+        "items that a strategic merge removes",
+        "Each element of a list in a strategic merge patch changes the items that its conditions select",
+        drops_items,
     ),
     DifferenceClass(
         "conditions written as fields",

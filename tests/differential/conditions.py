@@ -148,7 +148,13 @@ def has_values_of_others(found: Difference) -> bool:
 
 
 def names_a_field_twice(found: Difference) -> bool:
-    """Hold for an object changed by a patch with a field and a condition on it: `labels` beside `(labels)`."""
+    """Hold for an object changed by a patch with a field and a condition on it: `labels` beside `(labels)`.
+
+    Hold for a result as well, where Kyverno changes nothing, since the field is what it lost.
+    """
+    if found.key.kind == "result":
+        is_lost = (found.ours.status, found.theirs.text) == ("pass", "no patches applied")
+        return found.batch.family == "mutate" and is_lost and _has_twins(found.rule.get("mutate"))
     return found.batch.family == "mutate" and found.key.kind == "object" and _has_twins(found.policy.get("spec"))
 
 

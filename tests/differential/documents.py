@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 from pyverno.kube.json import JSON
 from tests.differential.compare import ABSENT, Difference
 
-__all__ = ["has_empty_process", "is_unselected", "keeps_anchors", "reorders", "replaces_lists"]
+__all__ = ["drops_items", "has_empty_process", "is_unselected", "keeps_anchors", "reorders", "replaces_lists"]
 
 
 def has_empty_process(found: Difference) -> bool:
@@ -22,12 +23,24 @@ def has_empty_process(found: Difference) -> bool:
 
 
 def keeps_anchors(found: Difference) -> bool:
-    """Hold where Kyverno's object is ours but for fields named like a condition, or holds the patterns of one."""
+    """Hold where Kyverno's object is ours but for fields named like a condition, its patterns, or its empty list."""
     if found.key.kind != "object" or found.key.resource == "generated" or ABSENT in (found.ours, found.theirs):
         return False
     mine, other = json.loads(found.ours.text), json.loads(found.theirs.text)
     without = {key: value for key, value in other.items() if not re.fullmatch(r"\(.+\)", key)}
-    return mine != other and _differs_by(mine, without, _conditional_values(found.policy.get("spec", {})))
+    spec = found.policy.get("spec", {})
+    lists = set(re.findall(r'"\((\w+)\)": \[', json.dumps(spec)))
+    return mine != other and _differs_by(_without_lists(mine, without, lists), without, _conditional_values(spec))
+
+
+def _without_lists(mine: JSON, other: JSON, names: set[str]) -> JSON:
+    """Return a value with those of the named lists empty that are empty in the other one."""
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return {
+            key: [] if key in names and other.get(key) == [] else _without_lists(each, other.get(key), names)
+            for key, each in mine.items()
+        }
+    return mine
 
 
 def _conditional_values(value: JSON, *, is_condition: bool = False) -> list[JSON]:
@@ -52,6 +65,42 @@ def _differs_by(mine: JSON, other: JSON, values: list[JSON]) -> bool:
     if isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
         return all(_differs_by(one, two, values) for one, two in zip(mine, other, strict=True))
     return mine == other or (not isinstance(other, dict | list) and other in values)
+
+
+def drops_items(found: Difference) -> bool:
+    """Hold where Kyverno's object lacks items of a list that a patch with several conditional elements changes."""
+    if found.key.kind != "object" or found.batch.family != "mutate" or ABSENT in (found.ours, found.theirs):
+        return False
+    lists = set(_lists_of_conditions(found.policy.get("spec", {})))
+    return bool(lists) and _lacks_items(json.loads(found.ours.text), json.loads(found.theirs.text), lists)
+
+
+def _lists_of_conditions(value: JSON, name: str = "") -> Iterator[str]:
+    """Yield the names of lists of several elements, one of which at least has conditions."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _lists_of_conditions(each, re.sub(r"^\+?\((.+)\)$", r"\1", key))
+    elif isinstance(value, list):
+        if len(value) > 1 and re.search(r'"\(\w+\)":', json.dumps(value)):
+            yield name
+        for each in value:
+            yield from _lists_of_conditions(each, name)
+
+
+def _lacks_items(mine: JSON, other: JSON, lists: set[str], name: str = "") -> bool:
+    """Hold where two values are equal but for the lists, of which the other one has parts."""
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return mine.keys() == other.keys() and all(_lacks_items(mine[key], other[key], lists, key) for key in mine)
+    if isinstance(mine, list) and isinstance(other, list) and name in lists:
+        return len(other) <= len(mine) and all(any(_is_part(each, item) for item in mine) for each in other)
+    return mine == other
+
+
+def _is_part(part: JSON, whole: JSON) -> bool:
+    """Hold where items of lists are equal but for fields that one of them lacks; names are equal."""
+    if not isinstance(part, dict) or not isinstance(whole, dict):
+        return part == whole
+    return part.keys() <= whole.keys() and part.get("name") == whole.get("name")
 
 
 def replaces_lists(found: Difference) -> bool:

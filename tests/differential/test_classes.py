@@ -92,6 +92,72 @@ def test_objects_of_strategic_merges_differ_only_as_documented(ours: JSON, their
     assert name == (found and found.name)
 
 
+def mutation(patch: JSON, ours: JSON, theirs: JSON) -> Difference:
+    """Return a difference of the objects that a strategic merge gives."""
+    rule = {"name": "m0", "mutate": {"patchStrategicMerge": patch}}
+    policy = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [rule]}}
+    batch = Batch(1, "mutate", (policy,), BATCH.resources)
+    key = Key("object", "p00", resource="Pod/r0")
+    return Difference(batch, key, *(Answer("changed", json.dumps(each)) for each in (ours, theirs)))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_explained"),
+    [
+        ({"a": 1, "items": []}, True),
+        ({"a": 1, "items": [{"name": "x"}]}, True),
+        ({"a": 2, "items": []}, False),
+        ({"items": []}, False),
+        ({"a": 1, "items": [{"name": "z"}]}, False),
+        ({"a": 1, "items": [{"name": "x", "more": 1}]}, False),
+        ({"a": 1, "items": [{"name": "x"}, {"name": "x"}, {"name": "x"}]}, False),
+    ],
+)
+def test_items_are_removed_by_patches_with_several_conditional_elements_only(theirs: JSON, is_explained: bool) -> None:
+    """Kyverno may lack items and fields of the list that the patch names; everything else is unexplained."""
+    ours = {"a": 1, "items": [{"name": "x", "image": "1"}, {"name": "y"}]}
+    several = {"items": [{"(name)": "x", "image": "1"}, {"(name)": "z", "image": "2"}]}
+    found = classify(mutation(several, ours, theirs))
+    assert ("items that a strategic merge removes" if is_explained else None) == (found and found.name)
+    assert classify(mutation({"items": several["items"][:1]}, ours, theirs)) is None
+    assert classify(mutation({"others": several["items"]}, ours, theirs)) is None
+
+
+def test_a_list_that_is_a_condition_may_end_empty() -> None:
+    """In Kyverno's object; not another list, and not a part of it."""
+    ours = {"items": [{"name": "x"}], "others": [1]}
+    patch = {"(items)": [{"name": "x"}], "added": 1}
+    found = classify(mutation(patch, ours, {**ours, "items": []}))
+    assert found is not None
+    assert found.name == "conditions written as fields"
+    assert classify(mutation(patch, ours, {**ours, "others": []})) is None
+    assert classify(mutation({"items": patch["(items)"]}, ours, {**ours, "items": []})) is None
+
+
+def test_a_change_that_kyverno_loses_with_its_field_is_explained() -> None:
+    """Where a patch has a field and a condition on it; not where it has one of them."""
+    patch = {"metadata": {"(labels)": {"a": "b"}, "labels": {"c": "d"}}}
+    rule = {"name": "m0", "mutate": {"patchStrategicMerge": patch}}
+    for changed, name in ((rule, "fields beside conditions on them"), ({**rule, "mutate": {"metadata": {}}}, None)):
+        policy = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [changed]}}
+        batch = Batch(1, "mutate", (policy,), BATCH.resources)
+        skipped = Answer("skip", "no patches applied")
+        found = classify(Difference(batch, Key("result", "p00", "m0", "Pod/r0"), Answer("pass", "mutated"), skipped))
+        assert name == (found and found.name)
+
+
+def test_a_cleanup_policy_that_matches_nothing_is_refused_as_in_a_cluster() -> None:
+    """Kyverno's command evaluates it; other refusals are not explained by this."""
+    policy = {"kind": "CleanupPolicy", "metadata": {"name": "p00"}, "spec": {}}
+    batch = Batch(1, "deletions", (policy,), BATCH.resources)
+    for text, name in (
+        ("CleanupPolicy is matching an empty set", "cleanup policies that a cluster refuses"),
+        ("bad", None),
+    ):
+        found = classify(Difference(batch, Key("policy", "p00"), Answer("refused", text), ABSENT))
+        assert name == (found and found.name)
+
+
 def test_results_of_a_policy_that_one_side_refuses_count_once() -> None:
     """The refusal is the difference, not each result that is missing."""
     ours = {Key("policy", "p00"): Answer("refused", "no such operator")}
