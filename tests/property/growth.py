@@ -27,6 +27,7 @@ __all__ = [
     "Shape",
     "Subject",
     "broken_laws",
+    "calls_of",
     "charged",
     "doubling",
     "lines_run",
@@ -201,6 +202,23 @@ def lines_run(shape: Shape, size: int) -> tuple[int, str]:
     finally:
         sys.settrace(before)
     return max(0, count - LINES_PER_STEP * (steps - budget.steps)), end
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """Return how many functions of Python some work calls: the same number on every machine."""
+    calls = 0
+
+    def note(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return calls
 
 
 def worst_shapes(shapes: Mapping[str, Shape], *, keep: int, tries: int = UNLIMITED, seed: int = 1) -> list[str]:

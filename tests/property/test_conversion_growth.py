@@ -7,7 +7,6 @@ would fill the memory.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyverno.compiler.migration.printer import print_policy
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from tests.property.growth import calls_of
 from tests.support.conversions import BOOK, convert, differences, policy, rule
 
 SMALL = 5
@@ -135,18 +135,8 @@ def _cost(written: JSONObject) -> tuple[int, int]:
     """Return the characters of a conversion without indentation, and in the nightly run the calls that it takes."""
     decoded = compile_documents(load_documents(print_policy(written))).items[0].written
     assert isinstance(decoded, ClusterPolicy)
-    calls = 0
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(note if NIGHTLY else before)
-    try:
-        made = convert_policy(decoded, BOOK)
-    finally:
-        sys.setprofile(before)
+    calls = calls_of(lambda: convert_policy(decoded, BOOK)) if NIGHTLY else 0
+    made = convert_policy(decoded, BOOK)
     return sum(len("".join(print_policy(each).split())) for each in made.documents), calls
 
 

@@ -28,6 +28,7 @@ def render(options: AnalyzeOptions, workspace: Workspace, found: Sequence[Findin
     if options.form == "text":
         lines = [line for each in found for line in _finding_lines(each, workspace, quiet=options.quiet)]
         lines += _cost_lines(costs)
+        lines += _left_out_lines(workspace)
         if not options.quiet:
             lines.append(_summary(workspace, len(found)))
         return "".join(f"{line}\n" for line in lines)
@@ -40,6 +41,7 @@ def render(options: AnalyzeOptions, workspace: Workspace, found: Sequence[Findin
             "objects": len(workspace.objects),
             "seed": options.seed,
             "kubeVersion": options.kube_version,
+            **({"leftOut": left_out} if (left_out := _left_out(workspace)) else {}),
         },
     }
     return encode_indent(listing, escape_html=False) + "\n" if options.form == "json" else dump_yaml(listing)
@@ -66,6 +68,21 @@ def _witness_lines(witness: Witness, workspace: Workspace) -> Iterator[str]:
             yield "  then"
             yield from _indent(dump_yaml(bare(workspace.population.admit, body)))
         before = body
+
+
+def _left_out(workspace: Workspace) -> list[JSONObject]:
+    """Return the checks that did not try everything they could, with the numbers."""
+    return [
+        {"code": code, "possible": sample.possible, "tried": sample.tried}
+        for code, sample in workspace.samples.items()
+        if sample.tried < sample.possible
+    ]
+
+
+def _left_out_lines(workspace: Workspace) -> Iterator[str]:
+    for each in _left_out(workspace):
+        numbers = f"tried {each['tried']} of {each['possible']} pairs of rules"
+        yield f"{each['code']}: {numbers}; analyze fewer policies at once to try all"
 
 
 def _indent(text: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pyverno.compiler.analysis.cost import rule_costs
 from pyverno.compiler.analysis.population import make_population
 from pyverno.compiler.analysis.registry import CHECKS
 from pyverno.compiler.analysis.run import analyze
+from pyverno.compiler.analysis.sampling import MOST_POLICIES
 from pyverno.compiler.analysis.workspace import Workspace
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.migration.inference import known_definitions
@@ -98,6 +99,11 @@ def _workspace(options: AnalyzeOptions) -> tuple[Workspace, Sequence[PyvernoErro
     compilation = compile_documents(loaded.documents)
     if not compilation.policies and not loaded.errors and not compilation.errors:
         raise UsageError("there is no policy to analyze in " + ", ".join(f"`{each}`" for each in options.policies))
+    if len(compilation.items) > MOST_POLICIES:
+        raise UsageError(
+            f"{len(compilation.items)} policies and exceptions are too many for one analysis, which compares them in "
+            f"pairs: at most {MOST_POLICIES}"
+        )
     given = _load_objects(options)
     valid = [item.document.value for item in compilation.items if item.written is not None and not item.errors]
     definitions = known_definitions(valid, examples=given)

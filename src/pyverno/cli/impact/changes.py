@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -121,40 +121,40 @@ def _changes(before: Review, after: Review) -> Iterator[_Found]:
     """Yield the policies that changed the object in one review only, if both allow it and leave different objects."""
     if not (before.decision.allowed and after.decision.allowed) or equal(before.resource, after.resource):
         return
-    first, second = _objects_after_policies(before), _objects_after_policies(after)
+    first, second = _patches(before), _patches(after)
     names = [*dict.fromkeys((*second, *first))]
     changed = [name for name in names if not equal(first.get(name), second.get(name))]
-    for name in changed or [_NO_POLICY]:
-        yield Category.CHANGED, name, _summary(before.resource, after.resource)
+    for name in changed:
+        yield Category.CHANGED, name, _paths(first.get(name, ()), second.get(name, ()))
+    if not changed:
+        yield Category.CHANGED, _NO_POLICY, _paths((), (_patch(before.resource, after.resource),))
 
 
-def _objects_after_policies(review: Review) -> dict[str, JSON]:
-    """Return the object as the last rule of each policy leaves it, with the patch alone."""
-    found: dict[str, JSON] = {}
+_Patch = list[JSONObject]
+
+
+def _patches(review: Review) -> dict[str, list[_Patch]]:
+    """Return the patches of the rules of each policy, in their order."""
+    found: dict[str, list[_Patch]] = {}
     current = review.request.object
     for result in review.results:
         if result.patched is not None and result.target is None and not equal(result.patched, current):
-            found[result.rule.policy.key] = [
-                *_as_list(found.get(result.rule.policy.key)),
-                _patch(current, result.patched),
-            ]
+            found.setdefault(result.rule.policy.key, []).append(_patch(current, result.patched))
             current = result.patched
     return found
 
 
-def _as_list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []
-
-
-def _patch(before: JSON, after: JSON) -> JSON:
+def _patch(before: JSON, after: JSON) -> _Patch:
     from pyverno.kube.patch.jsondiff import create_patch
 
     return [*create_patch(before, after)]
 
 
-def _summary(before: JSON, after: JSON) -> str:
-    steps = _patch(before, after)
-    return ", ".join(dict.fromkeys(str(step["path"]) for step in steps)) if isinstance(steps, list) else ""
+def _paths(first: Sequence[_Patch], second: Sequence[_Patch]) -> str:
+    """Return the paths of what a policy changes on one side only."""
+    sides = [{encode(step): str(step["path"]) for patch in side for step in patch} for side in (second, first)]
+    found = (path for own, other in (sides, sides[::-1]) for step, path in own.items() if step not in other)
+    return ", ".join(dict.fromkeys(found))
 
 
 def _effects(

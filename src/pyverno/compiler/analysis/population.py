@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle, product
 from typing import Final
 
+from pyverno.compiler.analysis.sampling import MOST_VERDICTS
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.shrinking import Admit, without_parts
 from pyverno.compiler.equivalence.supply import ObjectSupply
@@ -97,6 +98,7 @@ def make_population(
     policy has an equal share of the objects, within bounds.
     """
     share = min(max(count // max(len(documents), 1), min(_LEAST, count)), _MOST)
+    share = max(min(share, MOST_VERDICTS // max(len(documents) ** 2, 1)), min(1, count))
     found: dict[str, JSONObject] = {}
     for body in given:
         stored = admit(body) or body

@@ -13,6 +13,7 @@ from typing import Final
 
 from pyverno.compiler.analysis.finding import Witness
 from pyverno.compiler.analysis.population import Population
+from pyverno.compiler.analysis.sampling import Sample, spread
 from pyverno.compiler.compile import Compilation
 from pyverno.compiler.equivalence.case import Case
 from pyverno.compiler.equivalence.circumstances import circumstances_of
@@ -102,8 +103,14 @@ class Workspace:
         self.exceptions = compilation.exceptions
         self.population = population
         self.host_of = host_of
+        self.sample = Sample()
+        self.samples: dict[str, Sample] = {}
         self._engines: dict[RuleKey, Engine] = {}
         self._satisfied: dict[tuple[RuleKey, int], Sequence[JSONObject]] = {}
+
+    def begin(self, code: str) -> None:
+        """Begin a check: `sample` counts the pairs of rules that it tries."""
+        self.sample = self.samples[code] = Sample()
 
     @property
     def objects(self) -> tuple[JSONObject, ...]:
@@ -138,14 +145,18 @@ class Workspace:
     @cached_property
     def verdicts(self) -> Mapping[RuleKey, Verdicts]:
         """The verdicts of validating rules on the test objects; a rule has none for objects on which it errs."""
-        found: dict[RuleKey, Verdicts] = {}
+        size = len(self.objects) // 8 + 1
+        found: dict[RuleKey, tuple[bytearray, bytearray]] = {}
         for number, body in enumerate(self.objects):
+            byte, bit = number >> 3, 1 << (number & 7)
             for key, status in self.statuses(self.whole, body).items():
                 if status is not Status.ERROR:
-                    verdicts = found.setdefault(key, Verdicts())
-                    verdicts.judged |= 1 << number
-                    verdicts.failed |= (status is Status.FAIL) << number
-        return found
+                    # bytes, because an integer with one more bit is a copy of the whole
+                    judged, failed = found.get(key) or found.setdefault(key, (bytearray(size), bytearray(size)))
+                    judged[byte] |= bit
+                    if status is Status.FAIL:
+                        failed[byte] |= bit
+        return {key: Verdicts(*(int.from_bytes(each, "little") for each in both)) for key, both in found.items()}
 
     def statuses(self, engine: Engine, body: JSONObject, request: Request | None = None) -> Mapping[RuleKey, Status]:
         """Return the status of each validating rule on an object: the worst of its results."""
@@ -214,6 +225,11 @@ class Workspace:
                 yield admitted
 
     @cached_property
+    def some_numbers(self) -> Sequence[int]:
+        """The numbers of the objects on which a single rule is tried: all of them, or some of very many."""
+        return spread(range(len(self.objects)))
+
+    @cached_property
     def kinds(self) -> Mapping[str, int]:
         """The objects of each kind, those of Pods first."""
         found: dict[str, int] = {}
@@ -235,7 +251,8 @@ class Workspace:
         found: dict[RuleKey, tuple[int, ...]] = {}
         for rule in self.rules(Stage.MUTATE):
             engine, of_rule = self.engine_of(rule), []
-            for number, body in enumerate(self.objects):
+            for number in self.some_numbers:
+                body = self.objects[number]
                 if self.mutated(engine, body) is not body:
                     of_rule.append(number)
                     if len(of_rule) == _MOST_CHANGED:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyverno.compiler.analysis.sampling import Sample
 from tests.support.analysis import WITHOUT_LATEST, example_of, policy
 from tests.support.commandline import Run
 
@@ -57,6 +58,36 @@ def test_json_holds_witnesses_costs_and_the_seed(cli: Run) -> None:
     assert ["p/tier-gold", "p/tier-silver"] == sorted(each["rule"] for each in found["costs"])
     assert 3 == found["summary"]["seed"]
     assert "ConfigMap" != found["findings"][0]["witnesses"][0]["resource"]["kind"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_pairs_that_were_not_tried_are_counted(
+    folder: Path, cli: Run, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Of four rules that contradict each other there are six pairs; five are left out, not called good."""
+    monkeypatch.setattr(Sample.take, "__defaults__", (1,))
+    rules = "".join(
+        f"""
+    - name: r{number}
+      match: {{any: [{{resources: {{kinds: [ConfigMap]}}}}]}}
+      validate: {{message: m, pattern: {{metadata: {{labels: {{app: v{number}}}}}}}}}"""
+        for number in range(4)
+    )
+    (folder / "many.yaml").write_text(policy(rules))
+    ran = cli("analyze", "many.yaml", "-n", "300", "--select", "PA101", "-o", form)
+    if form == "text":
+        assert "PA101: tried 1 of 6 pairs of rules; analyze fewer policies at once to try all" in ran.out.splitlines()
+    else:
+        assert [{"code": "PA101", "possible": 6, "tried": 1}] == json.loads(ran.out)["summary"]["leftOut"]
+
+
+@pytest.mark.usefixtures("files")
+def test_too_many_policies_are_refused(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before objects are generated for them."""
+    monkeypatch.setattr("pyverno.cli.analyze.run.MOST_POLICIES", 1)
+    ran = cli("analyze", "bad.yaml", "good.yaml", *FEW)
+    text = "2 policies and exceptions are too many for one analysis, which compares them in pairs: at most 1"
+    assert (2, "", f"Error: {text}") == (ran.code, ran.out, ran.err.strip())
 
 
 @pytest.mark.usefixtures("files")

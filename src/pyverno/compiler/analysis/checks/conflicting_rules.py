@@ -37,7 +37,10 @@ def check(workspace: Workspace) -> Iterator[Observation]:
     seen: set[tuple[RuleKey, RuleKey]] = set()
     for kind, of_kind in workspace.kinds.items():
         choosy = [rule for rule in rules if _is_choosy(workspace, rule, of_kind)]
-        for one, other in combinations(choosy, 2):
+        passed = [workspace.verdicts[key_of(rule.info)].passed & of_kind for rule in choosy]
+        for (one, first), (other, second) in combinations(zip(choosy, passed, strict=True), 2):
+            if first & second:
+                continue  # said of most of n² pairs, before anything is called
             pair = origin_of(one.info), origin_of(other.info)
             if pair[0] != pair[1] and pair not in seen:
                 found = _conflict(workspace, kind, of_kind, one, other)
@@ -57,7 +60,9 @@ def _conflict(
     first, second = (workspace.verdicts[key_of(rule.info)] for rule in (one, other))
     common = first.judged & second.judged & of_kind
     only_first, only_second = common & first.passed, common & second.passed
-    if only_first & only_second or min(count(only_first), count(only_second)) < _FEWEST:
+    if min(count(only_first), count(only_second)) < _FEWEST:
+        return None
+    if not workspace.sample.take():
         return None
     both = (one, other)
 

@@ -18,7 +18,6 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Final
 
 from pyverno.compiler.analysis.finding import Observation
@@ -34,15 +33,23 @@ _FEW: Final = 4
 
 
 def check(workspace: Workspace) -> Iterator[Observation]:
-    """Yield pairs of rules with equal results for every tested object."""
-    verdicts = workspace.verdicts
-    rules = workspace.comparable(_FEWEST)
-    for one, other in combinations(rules, 2):
-        first, second = verdicts[key_of(one.info)], verdicts[key_of(other.info)]
-        if first.judged == second.judged and first.failed == second.failed:
-            found = _duplicate(workspace, one, other, first.failed, first.passed)
-            if found is not None:
-                yield found
+    """Yield rules with the first rule that has equal results for every tested object."""
+    alike: dict[tuple[int, int], list[CompiledRule]] = {}
+    for rule in workspace.comparable(_FEWEST):
+        verdicts = workspace.verdicts[key_of(rule.info)]
+        alike.setdefault((verdicts.failed, verdicts.passed), []).append(rule)
+    for (failed, passed), rules in alike.items():
+        firsts: list[CompiledRule] = []
+        for other in rules:
+            for one in firsts:
+                if not workspace.sample.take():
+                    break
+                found = _duplicate(workspace, one, other, failed, passed)
+                if found is not None:
+                    yield found
+                    break
+            else:
+                firsts.append(other)
 
 
 def _duplicate(

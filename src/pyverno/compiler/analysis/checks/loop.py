@@ -19,6 +19,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from pyverno.compiler.analysis.finding import Observation, Witness
@@ -39,6 +40,8 @@ __all__ = ["check"]
 _STAGES: Final = (Stage.GENERATE, Stage.MUTATE_EXISTING)
 _ROUNDS: Final = 5
 _MOST_STARTS: Final = 30
+_MOST_CHAINS: Final = 1000
+"""Objects that are followed for all rules together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,20 @@ def check(workspace: Workspace) -> Iterator[Observation]:
         if (rule.stage in _STAGES or rule.mutates_existing) and not rule.skips_background_requests
     ]
     seen: set[RuleKey] = set()
+    policies = PolicySet(
+        [CompiledPolicy(each.info.policy, (each,)) for each in rules], workspace.exceptions, asks_all=True
+    )
+    by_key = {key_of(rule.info): rule for rule in rules}
+    starts_each = max(1, min(_MOST_STARTS, _MOST_CHAINS // max(len(rules), 1)))
     for rule in rules:
         if origin_of(rule.info) in seen:
             continue
-        starts = [body for body in workspace.objects if rule.matcher.mismatch(_create(body), Resource(body)) is None]
-        for body in starts[:_MOST_STARTS]:
-            chain = _chain(workspace, rules, rule, body)
+        bodies = (workspace.objects[number] for number in workspace.some_numbers)
+        starts = (body for body in bodies if rule.matcher.mismatch(_create(body), Resource(body)) is None)
+        for body in islice(starts, starts_each):
+            if not workspace.sample.take(_MOST_CHAINS):
+                break
+            chain = _chain(workspace, policies, by_key, rule, body)
             if chain is not None:
                 seen |= {origin_of(step.rule.info) for step in chain if step.rule is not None}
                 yield _observation(chain, body)
@@ -72,22 +83,27 @@ def check(workspace: Workspace) -> Iterator[Observation]:
 
 
 def _chain(
-    workspace: Workspace, rules: Sequence[CompiledRule], rule: CompiledRule, body: JSONObject
+    workspace: Workspace,
+    policies: PolicySet,
+    by_key: Mapping[RuleKey, CompiledRule],
+    rule: CompiledRule,
+    body: JSONObject,
 ) -> list[_Step] | None:
     """Return the chain of objects that rules write from a trigger; None if the chain ends."""
-    policies = PolicySet(
-        [CompiledPolicy(each.info.policy, (each,)) for each in rules], workspace.exceptions, asks_all=True
-    )
     chain = [_Step(None, body)]
     world = {ResourceRef.of(body): body}
+    own = workspace.engine_of(rule).policies
+    host = workspace.host
     for number in range(_ROUNDS):
-        engine = Engine(policies, workspace.host_of([*world.values(), *workspace.objects]))
-        own = rule if number == 0 else None
-        step = next((step for step in _steps(engine, rules, chain[-1], own) if _is_new(step, world)), None)
+        # the rule itself first: most loops are of one rule, and all rules together cost as much as there are
+        sets = (own, policies) if number else (own,)
+        steps = (step for each in sets for step in _steps(Engine(each, host), by_key, chain[-1]))
+        step = next((step for step in steps if _is_new(step, world)), None)
         if step is None:
             return None
         chain.append(step)
         world[ResourceRef.of(step.body)] = step.body
+        host = workspace.host_of([*world.values(), *workspace.objects])
     return chain
 
 
@@ -96,13 +112,12 @@ def _is_new(step: _Step, world: Mapping[ResourceRef, JSONObject]) -> bool:
     return before is None or (step.old is not None and not equal(before, step.body))
 
 
-def _steps(engine: Engine, rules: Sequence[CompiledRule], last: _Step, own: CompiledRule | None) -> Iterator[_Step]:
-    """Yield the objects that rules write for a trigger; `own` restricts them to one rule."""
-    by_key = {key_of(rule.info): rule for rule in rules}
+def _steps(engine: Engine, by_key: Mapping[RuleKey, CompiledRule], last: _Step) -> Iterator[_Step]:
+    """Yield the objects that rules write for a trigger."""
     request = _create(last.body) if last.old is None else _update(last.body, last.old)
     for result in engine.review(request, (*MUTATING_EXISTING, *GENERATING)).results:
         rule = by_key[key_of(result.rule)]
-        if result.status is Status.PASS and (own is None or rule is own):
+        if result.status is Status.PASS:
             for effect in result.effects:
                 match effect:
                     case CreateEffect():

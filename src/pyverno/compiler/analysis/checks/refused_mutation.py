@@ -15,7 +15,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyverno.compiler.analysis.finding import Observation, Witness
 from pyverno.compiler.analysis.workspace import RuleKey, Workspace, key_of, origin_of, title_of
@@ -30,8 +30,9 @@ def check(workspace: Workspace) -> Iterator[Observation]:
     """Yield pairs of a mutation and a rule that refuses its result; a pair is reported once, not for each copy."""
     validations = {key_of(rule.info): rule for rule in workspace.rules(Stage.VALIDATE)}
     seen: set[tuple[RuleKey, RuleKey]] = set()
+    newly = _NewlyFailed(workspace)
     for mutation in workspace.rules(Stage.MUTATE):
-        refused, changed = _refused(workspace, mutation)
+        refused, changed = _refused(workspace, mutation, newly, validations)
         for key, numbers in refused.items():
             rule = validations[key]
             pair = origin_of(mutation.info), origin_of(rule.info)
@@ -40,18 +41,39 @@ def check(workspace: Workspace) -> Iterator[Observation]:
                 yield _observation(workspace, mutation, rule, numbers, changed)
 
 
-def _refused(workspace: Workspace, mutation: CompiledRule) -> tuple[dict[RuleKey, list[int]], int]:
+class _NewlyFailed:
+    """The rules that accept an object, and fail it as all mutations together leave it; found once for each object."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._found: dict[int, tuple[RuleKey, ...]] = {}
+
+    def of(self, number: int) -> tuple[RuleKey, ...]:
+        """Return the rules for the object of a number."""
+        found = self._found.get(number)
+        if found is None:
+            workspace = self._workspace
+            before, body = workspace.verdicts, workspace.objects[number]
+            after = workspace.statuses(workspace.whole, workspace.mutated(workspace.whole, body))
+            failed = (key for key, status in after.items() if status is Status.FAIL and key in before)
+            found = self._found[number] = tuple(key for key in failed if before[key].passed >> number & 1)
+        return found
+
+
+def _refused(
+    workspace: Workspace, mutation: CompiledRule, newly: _NewlyFailed, validations: Mapping[RuleKey, CompiledRule]
+) -> tuple[dict[RuleKey, list[int]], int]:
     """Return the objects that each rule accepts before the mutation only, and how many the mutation changes."""
     found: dict[RuleKey, list[int]] = {}
+    tried: dict[RuleKey, bool] = {}
     numbers = workspace.changed[key_of(mutation.info)]
     for number in numbers:
-        body = workspace.objects[number]
-        before = workspace.verdicts
-        after = workspace.statuses(workspace.whole, workspace.mutated(workspace.whole, body))
-        alone = workspace.statuses(workspace.whole, workspace.mutated(workspace.engine_of(mutation), body))
-        for key, status in after.items():
-            accepted = key in before and before[key].passed >> number & 1
-            if accepted and status is Status.FAIL and alone.get(key) is Status.FAIL:
+        keys = newly.of(number)
+        alone = workspace.mutated(workspace.engine_of(mutation), workspace.objects[number]) if keys else None
+        for key in keys:
+            if key not in tried:
+                tried[key] = workspace.sample.take()
+            if tried[key] and alone is not None and workspace.status(validations[key], alone) is Status.FAIL:
                 found.setdefault(key, []).append(number)
     return found, len(numbers)
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pyverno.compiler.analysis.finding import Observation, Witness
+from pyverno.compiler.analysis.sampling import spread
 from pyverno.compiler.analysis.workspace import USER, Workspace, title_of
 from pyverno.compiler.equivalence.vocabulary import vocabulary_of
 from pyverno.engine.request import Operation, Request
@@ -33,14 +34,17 @@ def check(workspace: Workspace) -> Iterator[Observation]:
     """Yield policies of which no rule matches an object: given ones, or generated ones of the kinds that it names."""
     population = workspace.population
     given = population.objects[: population.given]
+    by_kind: dict[str, list[JSONObject]] = {}
+    for body in population.objects:
+        by_kind.setdefault(str(body.get("kind")), []).append(body)
     for item in workspace.compilation.items:
         policy = item.policy
         if policy is None or item.errors or any(_is_for_some(rule) for rule in policy.rules):
             continue
         objects, what = given, "given objects"
         if not given:
-            kinds = {info.kind for info in vocabulary_of([item.document.value]).kinds}
-            named = [body for body in population.objects if body.get("kind") in kinds]
+            kinds = {info.kind: None for info in vocabulary_of([item.document.value]).kinds}
+            named = spread([body for kind in kinds for body in by_kind.get(kind, ())])
             objects = (*named, *population.renamed(item.document.value, named))
             what = "objects of its kinds"
         found = _unmatched(policy, objects, what) if len(objects) >= (1 if given else _FEWEST) else None

@@ -50,7 +50,8 @@ def _unused(
 ) -> Observation | None:
     with_it = _engine(workspace, rules, (exception,))
     without = _engine(workspace, rules, ())
-    refused = [body for body in workspace.objects if _fails(workspace, without, body)]
+    bodies = (workspace.objects[number] for number in workspace.some_numbers)
+    refused = [body for body in bodies if _fails(workspace, without, body)]
     tried = 0
     for body in (*refused, *workspace.population.renamed(item.document.value, refused)):
         tried += 1
