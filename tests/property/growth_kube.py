@@ -57,7 +57,7 @@ VALUE_READERS = (
 PAIRS = (
     "kube.json.equal", "kube.patch.jsondiff.create_patch", "kube.patch.mergepatch.apply_merge_patch",
     "kube.patch.mergepatch.create_merge_patch", "kube.patch.strategicmerge.strategic_merge", "kube.wildcard.match",
-    "kube.wildcard.match_either", "kube.wildcard.match_price", "lang.pattern.price.condition_price",
+    "kube.wildcard.match_price", "lang.pattern.price.condition_price",
     "lang.pattern.operators_values.pair_durations",
 )  # fmt: skip
 
@@ -68,8 +68,6 @@ PAIRED: Mapping[str, frozenset[str]] = {
         for found in ("texts", "long texts", "one long text")
     ),
     "kube.selector.compile_selector": frozenset({"wildcards"}),
-    "kube.selector.expand_labels": frozenset({"wildcards"}),
-    "lang.pattern.metadata.expand_keys": frozenset({"wildcards"}),
 }
 """Shapes in which the wildcards of a policy grow as well as the texts of an object: each may match each."""
 
@@ -126,7 +124,7 @@ EXEMPT: Mapping[str, str] = {
             "kube.time.civil.days_in_month", "kube.time.civil.is_leap", "kube.time.civil.weekday", "kube.time.civil.year_day",
             "kube.time.duration.duration_from_seconds", "kube.time.duration.duration_seconds", "kube.time.duration.format_duration",
             "kube.gofloat.float_text", "kube.gofloat.float_verb_text", "kube.json.float_text", "kube.json.is_number",
-            "kube.time.gotime.civil_time", "kube.time.gotime.unix_time", "lang.pattern.leaf.as_float",
+            "kube.time.gotime.unix_time", "lang.pattern.leaf.as_float",
             "lang.pattern.operators_values.seconds_of", "podsecurity.versions.since",
         ),
         "takes numbers of bounded size",
@@ -135,7 +133,7 @@ EXEMPT: Mapping[str, str] = {
         f"kube.status.{name}": "writes an answer of the sandbox's API server"
         for name in (
             "already_exists", "bad_request", "conflict", "expired", "forbidden", "internal_error", "invalid",
-            "method_not_supported", "not_acceptable", "not_allowed", "not_found", "path_not_found",
+            "not_acceptable", "not_allowed", "not_found", "path_not_found",
             "request_too_large", "resource_name", "server_timeout", "service_unavailable", "too_many_requests",
             "unauthorized", "unsupported_media_type",
         )
@@ -151,7 +149,7 @@ EXEMPT: Mapping[str, str] = {
     **dict.fromkeys(
         ("kube.patch.mergedlists.merge_lists", "kube.patch.mergedlists.merge_text", "kube.patch.mergedrows.complete_rows", "lang.pattern.steps.condition_step", "lang.pattern.steps.equality_step", "lang.pattern.steps.existence_step",
          "lang.pattern.steps.global_step", "lang.pattern.steps.negation_step", "lang.pattern.steps.plain_step",
-         "lang.pattern.steps.presence_step", "lang.pattern.fast.passcheck.compile_any", "lang.pattern.fast.passcheck.compile_passes",
+         "lang.pattern.steps.presence_step", "lang.pattern.fast.passcheck.compile_passes",
          "lang.pattern.fast.passcheck.fuse", "lang.pattern.checks.compile_labels", "lang.pattern.operators_equality.compile_equals",
          "lang.pattern.operators_equality.compile_not_equals", "lang.pattern.operators_equality.is_mere_text",
          "lang.pattern.operators_membership.compile_in",
@@ -394,11 +392,11 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.gvk import GVK
     from pyverno.kube.jsonscan import has_more_values, scan, with_valid_escapes
     from pyverno.kube.schemas import schema_set
-    from pyverno.kube.selector import compile_selector, expand_labels, format_selector
+    from pyverno.kube.selector import compile_selector, format_selector
     from pyverno.kube.time.gotime import parse_time
     from pyverno.kube.time.ttl import parse_ttl
     from pyverno.kube.wildcard import first_match, separate_wildcards
-    from pyverno.lang.pattern.metadata import expand_keys, find_tag, text_entries
+    from pyverno.lang.pattern.metadata import find_tag, text_entries
     from pyverno.lang.pattern.operators import OPERATORS, compile_operator
     from pyverno.podsecurity.evaluate import evaluate
 
@@ -529,12 +527,6 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
                 )(_labels(size // 2))
             ),
         },
-        "kube.selector.expand_labels": {
-            "wildcard": lambda size: call(expand_labels, {"z*": "*"}, _labels(size)),
-            "wildcards": lambda size: call(
-                expand_labels, {f"*{k}*": "*" for k in _labels(size // 2)}, _labels(size // 2)
-            ),
-        },
         "kube.time.ttl.parse_ttl": {
             each: (lambda size, each=each: call(parse_ttl, text(each, size), created)) for each in text_names()
         },
@@ -549,12 +541,6 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
             for right in ("texts", "long texts", "one long text")
         },
         "kube.wildcard.separate_wildcards": {"stars": lambda size: call(separate_wildcards, VALUES["stars"](size))},
-        "lang.pattern.metadata.expand_keys": {
-            "wildcard": lambda size: call(expand_keys, {"z*": "*"}, _labels(size)),
-            "wildcards": lambda size: call(
-                expand_keys, {f"*{k}*": "*" for k in _labels(size // 2)}, _labels(size // 2)
-            ),
-        },
         "lang.pattern.metadata.find_tag": {"labels": lambda size: call(find_tag, _labels(size), "labels")},
         "lang.pattern.metadata.text_entries": {"labels": lambda size: call(text_entries, _labels(size))},
         "lang.pattern.operators.compile_operator": operator_shapes,

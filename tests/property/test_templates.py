@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 
 from pyverno.errors import PyvernoError
 from pyverno.lang.runtime import Runtime
-from pyverno.lang.template import compile_template, has_variables
+from pyverno.lang.template import compile_template
 from tests.property import inputs as st
 from tests.property.inputs import law
 
@@ -60,11 +61,8 @@ def test_compiling_and_rendering_raise_typed_errors_only(document, rescan, delet
     before = copy.deepcopy(document)
     template = compile_template(document, rescan=rescan)
     scope = {"a": "{{ a }}", "b": {"c": [1, "$(x)"]}, "x": None}
-    try:
+    with contextlib.suppress(PyvernoError):
         template.render(scope, Runtime(), delete_request=delete_request)
-        template.render_forced()
-    except PyvernoError:
-        pass
     assert before == document
 
 
@@ -106,17 +104,6 @@ def test_inner_values_are_never_syntax(value, name):
     scope = {"f": {value: "found"}, name: value}
     template = compile_template([f"{{{{ f.{{{{ {name} }}}} }}}}", f"{{{{ '{{{{ {name} }}}}' }}}}"])
     assert ["found", value] == template.render(scope, Runtime())
-
-
-@law(documents, few=200)
-def test_forced_rendering_leaves_no_variable(document):
-    """Stand-ins replace every variable."""
-    template = compile_template(document)
-    try:
-        forced = template.render_forced()
-    except PyvernoError:
-        return
-    assert not has_variables(forced)
 
 
 fragments = st.sampled_from(

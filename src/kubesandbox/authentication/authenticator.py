@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from hmac import compare_digest
@@ -28,7 +27,6 @@ __all__ = [
     "StaticToken",
     "authenticated",
     "impersonated",
-    "read_static_tokens",
     "service_account_user",
 ]
 
@@ -51,23 +49,6 @@ class StaticToken:
 
     token: str
     user: User
-
-
-def read_static_tokens(text: str) -> tuple[StaticToken, ...]:
-    """Read a token file: lines of `token,user,uid,"group1,group2"`; raises TokenError.
-
-    >>> read_static_tokens('t0,jane,7,"dev,ops"')[0].user.groups
-    ('dev', 'ops')
-    """
-    found: list[StaticToken] = []
-    for number, row in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), start=1):
-        if not row or row[0].startswith("#"):
-            continue
-        if len(row) < 3 or not (row[0] and row[1]):
-            raise TokenError(f"line {number} of the token file must be `token,user,uid` with optional groups")
-        groups = tuple(each.strip() for each in row[3].split(",")) if len(row) > 3 and row[3] else ()
-        found.append(StaticToken(row[0], User(row[1], groups, uid=row[2])))
-    return tuple(found)
 
 
 class Authenticator:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kubesandbox.objects.fielderrors import child, duplicate, forbidden, go_value, invalid, required, unsupported
+from kubesandbox.objects.fielderrors import child, forbidden, go_value, invalid, required, unsupported
 from kubesandbox.validation.names import Form
 from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
@@ -37,7 +37,6 @@ __all__ = [
     "port_number",
     "port_or_name",
     "struct",
-    "unique",
 ]
 
 Errors: TypeAlias = list[FieldError]
@@ -104,22 +103,6 @@ def all_of(*checks: Check) -> Check:
     def check(value: JSON, path: str, errors: Errors) -> None:
         for inner in checks:
             inner(value, path, errors)
-
-    return check
-
-
-def unique(key: str) -> Check:
-    """Return the check that no two elements of a list have the same value of a field."""
-
-    def check(value: JSON, path: str, errors: Errors) -> None:
-        seen: set[str] = set()
-        for index, item in enumerate(value if type(value) is list else ()):
-            name = item.get(key) if type(item) is dict else None
-            if not name:
-                continue
-            if name in seen:
-                errors.append(duplicate(f"{path}[{index}].{key}", name))
-            seen.add(name)
 
     return check
 
@@ -199,9 +182,6 @@ def labels(value: JSON, path: str, errors: Errors) -> None:
     for key, item in (value if type(value) is dict else {}).items():
         errors.extend(invalid(path, key, problem) for problem in label_key_problems(key))
         errors.extend(invalid(path, item, problem) for problem in label_value_problems(str(item)))
-
-
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def label_selector(value: JSON, path: str, errors: Errors) -> None:

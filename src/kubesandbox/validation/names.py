@@ -18,7 +18,6 @@ __all__ = [
     "dns_label_problems",
     "dns_subdomain_problems",
     "env_name_problems",
-    "network_problems",
     "path_segment_problems",
     "port_name_problems",
     "wildcard_subdomain_problems",
@@ -156,19 +155,6 @@ def port_name_problems(name: str) -> tuple[str, ...]:
     if name.startswith("-") or name.endswith("-"):
         problems.append("must not begin or end with a hyphen")
     return tuple(problems)
-
-
-def network_problems(text: str) -> tuple[str, ...]:
-    """Return the problems of a range of IP addresses.
-
-    >>> network_problems("10.0.0.0/8"), network_problems("10.0.0.1")
-    ((), ('must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',))
-    """
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        text = ""
-    return () if "/" in text else ("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",)
 
 
 def address_problems(text: str) -> tuple[str, ...]:

@@ -260,7 +260,6 @@ class Request:
         manifest: JSONObject,
         *,
         namespace_labels: Mapping[str, str] | None = None,
-        namespace_object: JSON = None,
         gvr: GVR | None = None,
     ) -> Request:
         """Return a request for an existing object after a policy change; it has neither operation nor user.
@@ -269,7 +268,7 @@ class Request:
         >>> Request.from_policy_event(pod).variables()["operation"]
         ''
         """
-        found = cls.from_live(manifest, namespace_labels=namespace_labels, namespace_object=namespace_object, gvr=gvr)
+        found = cls.from_live(manifest, namespace_labels=namespace_labels, gvr=gvr)
         return replace(found, is_background=False, is_policy_event=True)
 
     def for_existing(
@@ -279,7 +278,6 @@ class Request:
         gvr: GVR,
         subresource: str = "",
         namespace_labels: Mapping[str, str] | None = None,
-        namespace_object: JSON = None,
     ) -> Request:
         """Return the same question about an existing object: same operation and user, nothing has changed of it."""
         view = Resource(manifest)
@@ -293,7 +291,7 @@ class Request:
             name=view.name,
             namespace=view.namespace,
             namespace_labels=namespace_labels,
-            namespace_object=namespace_object,
+            namespace_object=None,
         )
 
     @classmethod

@@ -15,7 +15,7 @@ from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lazyregex import regex
 
-__all__ = ["LabelTest", "Labels", "compile_selector", "expand_labels", "format_selector", "parse_selector_text"]
+__all__ = ["LabelTest", "Labels", "compile_selector", "format_selector", "parse_selector_text"]
 
 Labels: TypeAlias = Mapping[str, str]
 LabelTest: TypeAlias = Callable[[Labels], bool]
@@ -80,23 +80,6 @@ def format_selector(selector: JSONObject | None) -> str:
             case operator:
                 parts.append(f"{key} {_OPERATORS[operator]} ({values})")
     return ",".join(parts)
-
-
-def expand_labels(wanted: Labels, labels: Labels) -> dict[str, str]:
-    """Replace wildcards in wanted labels by the first labels (in order of keys) that fit, what is left by `0`.
-
-    >>> expand_labels({"app*": "web-*"}, {"app.x": "web-1"}), expand_labels({"app*": "web-*"}, {})
-    ({'app.x': 'web-1'}, {'app0': 'web-0'})
-    """
-    expanded: dict[str, str] = {}
-    for key, value in wanted.items():
-        if not (has_wildcard(key) or has_wildcard(value)):
-            expanded[key] = value
-            continue
-        found = _first_fit(compile_wildcard(key), compile_wildcard(value), labels)
-        new_key, new_value = found or (_without_wildcards(key), _without_wildcards(value))
-        expanded[new_key] = new_value
-    return expanded
 
 
 def _all_of(tests: list[LabelTest]) -> LabelTest:

@@ -25,7 +25,6 @@ __all__ = [
     "forbidden",
     "internal_error",
     "invalid",
-    "method_not_supported",
     "not_acceptable",
     "not_allowed",
     "not_found",
@@ -236,12 +235,6 @@ def path_not_found() -> StatusError:
     """Return 404: there is nothing at this path."""
     message = "the server could not find the requested resource"
     return StatusError(HTTPStatus.NOT_FOUND, "NotFound", message, shows_details=True)
-
-
-def method_not_supported(group: str, plural: str, verb: str) -> StatusError:
-    """Return 405: the resource does not know this verb."""
-    message = f'{verb} is not supported on resources of kind "{resource_name(group, plural)}"'
-    return StatusError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", message, group=group, kind=plural)
 
 
 def not_acceptable(accepted: Iterable[str]) -> StatusError:

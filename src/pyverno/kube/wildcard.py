@@ -21,7 +21,6 @@ __all__ = [
     "first_match",
     "has_wildcard",
     "match",
-    "match_either",
     "match_price",
     "separate_wildcards",
 ]
@@ -69,15 +68,6 @@ def match_price(left: str, right: str) -> int:
     if len(left) < _PRICED_FROM or len(right) < _PRICED_FROM or not ("?" in left or "?" in right):
         return 0
     return len(left) * len(right) // _PRODUCT_PER_STEP
-
-
-def match_either(left: str, right: str) -> bool:
-    """Return whether one of two texts, taken as pattern, fits the other.
-
-    >>> match_either("a1", "a*")
-    True
-    """
-    return match(left, right) or match(right, left)
 
 
 def first_match(patterns: Iterable[str], texts: Iterable[str]) -> tuple[str, str] | None:

@@ -20,7 +20,6 @@ SEVERITIES: Final = ("critical", "high", "medium", "low", "info", "")
 
 _KINDS: Final = frozenset({"PolicyReport", "ClusterPolicyReport", "Report", "ClusterReport"})
 _GROUPS: Final = frozenset({"wgpolicyk8s.io", "openreports.io", "reports.x-k8s.io"})
-_NANOSECONDS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from pyverno.kube.status import (
     forbidden,
     internal_error,
     invalid,
-    method_not_supported,
     not_found,
     path_not_found,
     request_too_large,
@@ -33,12 +32,6 @@ TEXTS = [
     (forbidden("", "", "", "no"), 403, "Forbidden", "forbidden: no"),
     (not_found("apps", "deployments", "web"), 404, "NotFound", 'deployments.apps "web" not found'),
     (path_not_found(), 404, "NotFound", "the server could not find the requested resource"),
-    (
-        method_not_supported("", "pods", "patch"),
-        405,
-        "MethodNotAllowed",
-        'patch is not supported on resources of kind "pods"',
-    ),
     (already_exists("", "pods", "web"), 409, "AlreadyExists", 'pods "web" already exists'),
     (
         conflict("", "pods", "web"),

@@ -18,7 +18,6 @@ from pyverno.errors import UsageError, ValueSyntaxError
 
 __all__ = [
     "command_of",
-    "environment_of",
     "group_of",
     "ineffective",
     "listed",
@@ -105,11 +104,6 @@ def command_of(
         if parameter.name in unset:
             parameter.default = None  # not given: the environment variable decides
     return made
-
-
-def environment_of(record: type) -> Mapping[str, str]:
-    """Return the environment variables of flags: the name of the flag and that of its variable."""
-    return {flag.names[0]: flag.env for _, _, inner in _groups(record) for _, flag in inner if flag.env}
 
 
 def ineffective(flags: object) -> tuple[str, ...]:

@@ -198,7 +198,3 @@ def _text(documents: Sequence[JSONObject], found: PolicyConversion, comments: Co
     if found.remaining is not None:
         parts.append(print_policy(found.remaining))
     return "---\n".join(parts)
-
-
-def _name(document: Document) -> str:
-    return str((document.value.get("metadata") or {}).get("name", ""))

@@ -25,9 +25,8 @@ from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
 from pyverno.value import dataclass
 
-__all__ = ["FORMATS", "ReportOptions", "run_report"]
+__all__ = ["ReportOptions", "run_report"]
 
-FORMATS: Final = ("table", "json", "yaml", "markdown", "html", "csv", "sarif", "junit")
 _FOUND: Final = 1
 _HEADERS: Final = ("STATUS", "SEVERITY", "POLICY", "RULE", "NAMESPACE", "RESOURCE", "MESSAGE")
 _MAX_MESSAGE: Final = 120

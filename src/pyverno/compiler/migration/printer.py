@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from pyverno.compiler.migration.lexical import scan
@@ -16,16 +15,14 @@ _EXPRESSIONS: Final = frozenset({"expression", "messageExpression", "valueExpres
 _OPEN, _CLOSE = "([{", ")]}"
 
 
-def print_policy(document: JSONObject, comments: Sequence[str] = ()) -> str:
-    """Return a policy as YAML; `comments` are the lines that are above it.
+def print_policy(document: JSONObject) -> str:
+    """Return a policy as YAML, with long expressions on several lines.
 
-    >>> print(print_policy({"kind": "X", "expression": "a"}, ["# why"]), end="")
-    # why
+    >>> print(print_policy({"kind": "X", "expression": "a"}), end="")
     kind: X
     expression: a
     """
-    head = "".join(f"{line}\n" for line in comments)
-    return head + dump_yaml(_fold(document), sort_keys=False)
+    return dump_yaml(_fold(document), sort_keys=False)
 
 
 def _fold(value: JSON, key: str = "") -> JSON:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_binding", "check_cel_document", "check_cel_exception", "check_cel_policy", "uses_name"]
 
-_SPEC: Path = ("spec",)
 _OPERATIONS = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _NO_HTTP = "http.* is not allowed in namespaced policies; set --allowHTTPInNamespacedPolicies to enable"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from pyverno.cluster.client import Client
@@ -63,10 +63,6 @@ class AdmissionPolicies:
             kept = [Document(body, "") for body in bodies if _is_reported(body)]
             self._compiled = tuple(item.policy for item in compile_documents(kept).items if item.policy is not None)
         return self._compiled
-
-    def names(self) -> Iterable[tuple[str, str]]:
-        """Yield source and name of the policies."""
-        return ((policy.info.source, policy.info.key) for policy in self.policies())
 
     def decides(self, source: str) -> bool:
         """Return whether policies of a source are known here."""

@@ -27,8 +27,6 @@ __all__ = [
     "LoopSettings",
     "ObjectKey",
     "Watch",
-    "own_key",
-    "owner_keys",
 ]
 
 _DEPTH: Final = 100_000
@@ -122,34 +120,6 @@ class Watch(Generic[Key]):
     informer: Callable[[], Changes]
     keys: Callable[[Notice, JSONObject], Iterable[Key]]
     is_shared: bool = False
-
-
-def own_key(_notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
-    """Yield the key of the changed object itself.
-
-    >>> list(own_key(Notice.ADDED, {"metadata": {"name": "a", "namespace": "team"}}))[0]
-    ObjectKey(namespace='team', name='a')
-    """
-    metadata = body["metadata"]
-    yield ObjectKey(metadata.get("namespace") or "", metadata["name"])
-
-
-def owner_keys(kind: str, group: str = "") -> Callable[[Notice, JSONObject], Iterator[ObjectKey]]:
-    """Return what yields the keys of the changed object's owners of one kind.
-
-    >>> owners = [{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "name": "a"}]
-    >>> keys = owner_keys("ClusterPolicy", "kyverno.io")
-    >>> [str(each) for each in keys(Notice.ADDED, {"metadata": {"name": "copy", "ownerReferences": owners}})]
-    ['a']
-    """
-
-    def keys(_notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
-        metadata = body["metadata"]
-        for owner in metadata.get("ownerReferences") or ():
-            if owner.get("kind") == kind and str(owner.get("apiVersion", "")).rpartition("/")[0] == group:
-                yield ObjectKey(metadata.get("namespace") or "", owner["name"])
-
-    return keys
 
 
 class Controller(Generic[Key]):

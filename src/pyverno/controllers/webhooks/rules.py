@@ -29,7 +29,6 @@ __all__ = [
     "legacy_entries",
     "sorted_rules",
     "unite",
-    "unknown_kinds",
     "webhook_types",
     "write_rules",
 ]
@@ -81,8 +80,7 @@ def webhook_types(rule: Rule) -> tuple[WebhookType, ...]:
 def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: KindTable) -> frozenset[Entry]:
     """Return the entries of a ClusterPolicy or Policy for a type of webhook, copies for pod controllers included.
 
-    A kind without a version gives entries for every served version; kinds that the cluster does not serve give none
-    (see `unknown_kinds`).
+    A kind without a version gives entries for every served version; kinds that the cluster does not serve give none.
     """
     rules = expand(policy)
     if not any(webhook_type in webhook_types(rule) for rule in rules):
@@ -95,12 +93,6 @@ def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: Kind
         elif webhook_type in webhook_types(rule):
             found.update(_match_entries(policy, rule, kinds, _DEFAULT_OPERATIONS[webhook_type]))
     return _with_ephemeral_containers(found)
-
-
-def unknown_kinds(policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
-    """Return the kind selectors of a policy that no served kind fits."""
-    selectors = dict.fromkeys(kind for rule in expand(policy) for kind in rule.match.kinds())
-    return tuple(text for text in selectors if not served_targets(text, kinds))
 
 
 def _match_entries(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:

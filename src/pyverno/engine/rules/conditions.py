@@ -177,13 +177,11 @@ class Conditions:
         )
 
 
-def compile_conditions(
-    conditions: JSON, *, blocks: bool = False, rescan: bool = False, data: Set[str] = frozenset()
-) -> Conditions:
+def compile_conditions(conditions: JSON, *, blocks: bool = False, data: Set[str] = frozenset()) -> Conditions:
     """Compile the conditions of a policy; null is always met.
 
     With `blocks` a list holds maps of `any` and `all` (attestations, exceptions), otherwise it is taken for one only
-    when its entries have such a key. `rescan` is that of templates. `data` names the variables that the context took
+    when its entries have such a key. `data` names the variables that the context took
     from the request. Nothing is raised: what is malformed fails when checked.
 
     >>> compile_conditions({"any": [], "all": []}).check({}, Runtime()).met
@@ -192,29 +190,29 @@ def compile_conditions(
     if conditions is None:
         return Conditions()
     if isinstance(conditions, dict):
-        return Conditions(blocks=(_block(conditions, rescan, data),), is_single_block=True)
+        return Conditions(blocks=(_block(conditions, data),), is_single_block=True)
     if not isinstance(conditions, list):
         return Conditions(listed=(_malformed(),))
     if blocks or any(isinstance(item, dict) and ("any" in item or "all" in item) for item in conditions):
-        return Conditions(blocks=tuple(_block(item, rescan, data) for item in conditions))
-    return Conditions(listed=tuple(_condition(item, rescan, data) for item in conditions))
+        return Conditions(blocks=tuple(_block(item, data) for item in conditions))
+    return Conditions(listed=tuple(_condition(item, data) for item in conditions))
 
 
-def _block(block: JSON, rescan: bool, data: Set[str]) -> ConditionBlock:
+def _block(block: JSON, data: Set[str]) -> ConditionBlock:
     if not isinstance(block, dict):
         return ConditionBlock(None, (_malformed(),))
     any_of, all_of = block.get("any"), block.get("all")
     if not isinstance(any_of, list | None) or not isinstance(all_of, list | None):
         return ConditionBlock(None, (_malformed(),))
-    compiled = None if any_of is None else tuple(_condition(item, rescan, data) for item in any_of)
-    return ConditionBlock(compiled, tuple(_condition(item, rescan, data) for item in all_of or ()))
+    compiled = None if any_of is None else tuple(_condition(item, data) for item in any_of)
+    return ConditionBlock(compiled, tuple(_condition(item, data) for item in all_of or ()))
 
 
-def _condition(condition: JSON, rescan: bool, data: Set[str]) -> Condition:
+def _condition(condition: JSON, data: Set[str]) -> Condition:
     if not isinstance(condition, dict):
         return _malformed()
-    key = compile_template(condition.get("key"), rescan=rescan)
-    value = compile_template(condition.get("value"), rescan=rescan)
+    key = compile_template(condition.get("key"))
+    value = compile_template(condition.get("value"))
     name, message = condition.get("operator"), condition.get("message")
     name = name if isinstance(name, str) else ""
     sides = _sides_of(key, value, data)

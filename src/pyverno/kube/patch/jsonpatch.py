@@ -52,7 +52,6 @@ def apply_patch(
     document: JSON,
     operations: Sequence[JSONObject],
     *,
-    negative_index: bool = True,
     allow_missing_remove: bool = False,
     create_parents: bool = False,
     missing_is_null: bool = False,
@@ -60,11 +59,11 @@ def apply_patch(
 ) -> JSON:
     """Return the document after all operations, in order (`add`, `remove`, `replace`, `move`, `copy`, `test`).
 
-    `negative_index` lets `-1` name a list's last element (for `add`: the place behind it, like `-`);
-    `allow_missing_remove` ignores the removal of a missing value; `create_parents` lets `add` create missing
-    objects and lists on its way (Kyverno sets all three). `missing_is_null` lets `replace` and `copy` read a missing
-    key as null, as API servers do (evanphx v4). Raises PatchError with evanphx's text. Operations are charged to
-    `meter` with the lists and maps that they copy and move.
+    The index `-1` is a list's last element (for `add`: the place behind it, like `-`). `allow_missing_remove` ignores
+    the removal of a missing value; `create_parents` lets `add` create missing objects and lists on its way (Kyverno
+    sets both). `missing_is_null` lets `replace` and `copy` read a missing key as null, as API servers do (evanphx v4).
+    Raises PatchError with evanphx's text. Operations are charged to `meter` with the lists and maps that they copy and
+    move.
 
     >>> apply_patch({"a": [1, 2]}, [{"op": "add", "path": "/a/-", "value": 3}, {"op": "remove", "path": "/a/0"}])
     {'a': [2, 3]}
@@ -73,7 +72,7 @@ def apply_patch(
         raise PatchError("a JSON patch must be a list of operations")
     for operation in operations:
         _validate(operation)
-    run = _Run(document, _Options(negative_index, allow_missing_remove, create_parents, missing_is_null), meter)
+    run = _Run(document, _Options(allow_missing_remove, create_parents, missing_is_null), meter)
     for operation in operations:
         meter.charge_steps(4 + len(operation["path"]) // 16)
         _OPERATIONS[operation["op"]](run, operation)
@@ -82,7 +81,6 @@ def apply_patch(
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    negative_index: bool
     allow_missing_remove: bool
     create_parents: bool
     missing_is_null: bool
@@ -192,7 +190,7 @@ class _Run:
 
     def position(self, number: int, length: int, end: int) -> int:
         """Return `number` as an index below `end`; negative numbers count back from `length`."""
-        if number >= end or number < -length or (number < 0 and not self.options.negative_index):
+        if number >= end or number < -length:
             raise _Absent(f"Unable to access invalid index: {number}: {_BAD_INDEX}")
         return number if number >= 0 else number + length
 
@@ -221,9 +219,7 @@ class _Run:
         try:
             del node[self.index(node, key)]
         except _Absent:
-            number = _integer(key)
-            in_reach = number is not None and (number >= 0 or self.options.negative_index)
-            if not (in_reach and self.options.allow_missing_remove):
+            if _integer(key) is None or not self.options.allow_missing_remove:
                 raise
 
 
@@ -278,8 +274,6 @@ def _new_parent(run: _Run, following: str) -> JSON:
     number = 0 if following == "-" else _integer(following)
     if number is None:
         return {}
-    if number < 0 and not run.options.negative_index:
-        raise PatchError(f"Unable to ensure path for invalid index: {number}: {_BAD_INDEX}")
     if number < -1:
         raise PatchError(f"Unable to ensure path for negative index other than -1: {number}: {_BAD_INDEX}")
     return [None] * _padding(number)

@@ -9,13 +9,12 @@ from pyverno.kube.time.civil import civil_from_days, days_from_civil, weekday, y
 from pyverno.kube.time.golayout import DAYS, MONTHS, chunks, read_fields
 from pyverno.value import dataclass
 
-__all__ = ["RFC3339", "RFC3339_NANO", "GoTime", "civil_time", "parse_rfc3339", "parse_time", "unix_time"]
+__all__ = ["RFC3339", "RFC3339_NANO", "GoTime", "parse_rfc3339", "parse_time", "unix_time"]
 
 RFC3339 = "2006-01-02T15:04:05Z07:00"
 RFC3339_NANO = "2006-01-02T15:04:05.999999999Z07:00"
 
 _SECOND = 1_000_000_000
-_DAY = 86_400 * _SECOND
 _ZERO = -62_135_596_800 * _SECOND
 _INT64_MAX = 2**63 - 1
 
@@ -148,16 +147,6 @@ def unix_time(seconds: int) -> GoTime:
     '2023-11-14T22:13:20Z'
     """
     return GoTime(seconds * _SECOND)
-
-
-def civil_time(year: int, month: int, day: int, *, hour: int = 0, minute: int = 0, second: int = 0) -> GoTime:
-    """Return the UTC instant of a calendar date; parts beyond their range carry over.
-
-    >>> str(civil_time(2024, 2, 30))
-    '2024-03-01T00:00:00Z'
-    """
-    days = days_from_civil(year, month, day)
-    return GoTime((days * 86_400 + hour * 3600 + minute * 60 + second) * _SECOND)
 
 
 def _element(time: GoTime, element: str) -> str:  # one line per element of Go's layout language

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyverno.errors import ExpressionError
 from pyverno.lang.cel.checking.checked import Checked
 from pyverno.lang.cel.checking.checker import check
 from pyverno.lang.cel.checking.literals import literal_issues
@@ -174,11 +173,3 @@ class Environment:
         """
         checked = self.check(text, expected=expected, lenient=lenient)
         return Program(text, checked, self)
-
-    def is_valid(self, text: str) -> bool:
-        """Return whether an expression compiles."""
-        try:
-            self.check(text)
-        except ExpressionError:
-            return False
-        return True

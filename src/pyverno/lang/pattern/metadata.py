@@ -13,7 +13,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import Anchor, parse_anchor
 
-__all__ = ["TAGS", "compile_key", "expand_keys", "find_tag", "text_entries"]
+__all__ = ["TAGS", "compile_key", "find_tag", "text_entries"]
 
 TAGS = ("labels", "annotations")
 """The maps under `metadata` whose keys may hold wildcards."""
@@ -65,16 +65,3 @@ def compile_key(key: str) -> KeyResolver | None:
         return str(anchor if found is None else Anchor(anchor.modifier, found))
 
     return resolve
-
-
-def expand_keys(pattern: Mapping[str, JSON], labels: Mapping[str, JSON]) -> list[tuple[str, str]]:
-    """Return the entries that a labels pattern has for these labels: keys resolved, values that are no text dropped.
-
-    >>> expand_keys({"a*": "x", "b": None}, {"abc": "y"})
-    [('abc', 'x')]
-    """
-    expanded = []
-    for key, value in text_entries(pattern).items():
-        resolve = compile_key(key)
-        expanded.append((key if resolve is None else resolve(labels), value))
-    return expanded

@@ -16,8 +16,7 @@ from pyverno.lang.template.location import join_path
 from pyverno.lang.template.references import resolve_references
 from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
-from pyverno.lang.template.syntax import VARIABLE, Occurrence, parse_string
-from pyverno.lazyregex import regex
+from pyverno.lang.template.syntax import Occurrence, parse_string
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ __all__ = ["Template", "TemplateProblem", "Variable", "compile_template"]
 
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
 
-_ELEMENT_INDEX = regex(r"\{\{\s*+elementIndex[0-9]*+\s*+\}\}")
 _COPIED_PER_STEP = 8
 _MOST_PLACES = 20
 """How many problems of a document have exact places, each of which reads the document and a text again."""
@@ -104,22 +102,6 @@ class Template:
             runtime.budget.charge_steps(self._steps)
         try:
             return self._render(scope, runtime, delete_request, path)
-        except RecursionError as error:
-            raise SubstitutionError(_TOO_DEEP) from error
-
-    def render_forced(self) -> JSON:
-        """Return the document with stand-ins for values: `0` for elementIndex, `placeholderValue` for the rest.
-
-        This is what policy validation looks at when there is no request. Raises SubstitutionError for references that
-        cannot be resolved.
-
-        >>> compile_template({"a": "x-{{ b.{{c}} }}"}).render_forced()
-        {'a': 'x-placeholderValue'}
-        """
-        if self._failure:
-            raise SubstitutionError(self._failure)
-        try:
-            return _forced(self.document)
         except RecursionError as error:
             raise SubstitutionError(_TOO_DEEP) from error
 
@@ -301,22 +283,3 @@ def checked_key(key: str, name: JSON) -> str:
     if not isinstance(name, str):
         raise SubstitutionError(f'expected string after substituting variables in key "{key}"')
     return name
-
-
-def _forced(value: JSON) -> JSON:
-    if isinstance(value, str):
-        return _forced_text(value) if "{{" in value else value
-    if isinstance(value, dict):
-        return {_forced(key): _forced(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_forced(item) for item in value]
-    return value
-
-
-def _forced_text(text: str) -> str:
-    # Kyverno: replaceSubstituteVariables; every pass removes at least two braces, so both loops end
-    while _ELEMENT_INDEX.search(text):
-        text = _ELEMENT_INDEX.sub("0", text)
-    while VARIABLE.search(text):
-        text = VARIABLE.sub(r"\1placeholderValue", text)
-    return text

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["INTEGER", "SEQUENCE", "SET", "Element", "elements", "oid"]
+__all__ = ["INTEGER", "SEQUENCE", "Element", "elements", "oid"]
 
 INTEGER: Final = 0x02
 SEQUENCE: Final = 0x30
-SET: Final = 0x31
 
 
 class Element(NamedTuple):

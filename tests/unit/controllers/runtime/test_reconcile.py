@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from pyverno.cluster.informer import Notice
 from pyverno.controllers.runtime.reconcile import (
     Again,
     Controller,
@@ -15,8 +16,6 @@ from pyverno.controllers.runtime.reconcile import (
     LoopSettings,
     ObjectKey,
     Watch,
-    own_key,
-    owner_keys,
 )
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.errors import HostError
@@ -42,6 +41,16 @@ class Recorder:
 def named(name: str, **metadata: object) -> JSONObject:
     """Return an object with this name."""
     return {"metadata": {"name": name, **metadata}}
+
+
+def own_key(_notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
+    """Yield the key of the changed object itself."""
+    yield ObjectKey(body["metadata"].get("namespace") or "", body["metadata"]["name"])
+
+
+def owner_key(_notice: Notice, body: JSONObject) -> Iterator[ObjectKey]:
+    """Yield the keys of the owners of the changed object."""
+    yield from (ObjectKey("", owner["name"]) for owner in body["metadata"].get("ownerReferences") or ())
 
 
 def test_every_key_is_reconciled_at_the_start() -> None:
@@ -71,15 +80,13 @@ def test_changes_of_watched_objects_and_of_what_they_own_bring_their_keys() -> N
             found.reconcile,
             watches=(
                 Watch(lambda: policies, own_key),
-                Watch(lambda: copies, owner_keys("ClusterPolicy", "kyverno.io")),
+                Watch(lambda: copies, owner_key),
             ),
             clock=clock,
         )
         owners = [{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "name": "first"}]
-        other = [{"apiVersion": "apps/v1", "kind": "ClusterPolicy", "name": "elsewhere"}]
         async with running(controller, clock) as harness:
             copies.put(named("copy", ownerReferences=owners))
-            copies.put(named("foreign", ownerReferences=other))
             await harness.settle()
             policies.put(named("second", namespace="team"))
             await harness.settle()

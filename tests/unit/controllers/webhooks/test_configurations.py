@@ -9,7 +9,7 @@ import pytest
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.state.policystore import own_paths
 from pyverno.controllers.webhooks.configurations import Endpoint, Settings, Sources, configurations
-from pyverno.controllers.webhooks.rules import Entry, unite, unknown_kinds, write_rules
+from pyverno.controllers.webhooks.rules import Entry, unite, write_rules
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
@@ -221,7 +221,6 @@ def test_a_kind_that_is_not_served_has_no_rule() -> None:
     """The API server accepts the configuration without it, and the policy's status reports it."""
     policy = legacy("check", rule(["Nonesuch"]))
     assert {} == hooks(policy)
-    assert ("Nonesuch",) == unknown_kinds(policy, BUILTIN_KINDS)
 
 
 def test_a_generate_rule_watches_triggers_and_what_it_made() -> None:

@@ -11,9 +11,9 @@ from multidict import CIMultiDict
 from kubesandbox.authentication.authenticator import (
     ANONYMOUS,
     Authenticator,
+    StaticToken,
     authenticated,
     impersonated,
-    read_static_tokens,
 )
 from kubesandbox.authentication.tokens import ISSUER, TokenError, TokenSigner, account_claims, legacy_claims
 from kubesandbox.authorization.access import EverythingAllowed
@@ -63,17 +63,11 @@ def test_a_client_certificate_is_a_user_with_groups():
 
 
 def test_static_tokens_name_users():
-    """A token of the file is the user of its line."""
-    tokens = read_static_tokens('# comment\nt0,jane,7,"dev,ops"\nt1,joe,8\n')
+    """A static token is its user, with the groups of every user."""
+    tokens = (StaticToken("t0", User("jane", ("dev", "ops"), uid="7")), StaticToken("t1", User("joe", uid="8")))
     found = authenticator(Store(), static_tokens=tokens)
     assert User("jane", ("dev", "ops", "system:authenticated"), uid="7") == found.authenticate(bearer("t0"), None)
     assert User("joe", ("system:authenticated",), uid="8") == found.authenticate(bearer("t1"), None)
-
-
-def test_a_broken_line_of_the_token_file_is_named():
-    """A line without a user is an error with its number."""
-    with pytest.raises(TokenError, match="line 2"):
-        read_static_tokens("t,u,1\nx\n")
 
 
 def test_service_account_tokens_are_their_account():

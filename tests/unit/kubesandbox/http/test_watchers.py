@@ -11,12 +11,13 @@ import pytest
 from aiohttp import web
 
 from kubesandbox import Sandbox, Settings
-from kubesandbox.authentication.authenticator import read_static_tokens
+from kubesandbox.authentication.authenticator import StaticToken
 from kubesandbox.http.connections import Connections
 from kubesandbox.storage.store import Key
+from pyverno.engine.request import User
 
 WATCH = b"GET /api/v1/namespaces/default/configmaps?watch=true HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\n\r\n"
-TOKENS = read_static_tokens("t,jane,7")
+TOKENS = (StaticToken("t", User("jane")),)
 
 
 def test_an_event_for_a_closing_connection_is_no_error(

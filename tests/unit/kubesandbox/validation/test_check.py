@@ -20,7 +20,6 @@ from kubesandbox.validation.check import (
     port_number,
     port_or_name,
     struct,
-    unique,
 )
 from kubesandbox.validation.names import dns_label_problems
 from pyverno.kube.json import JSON
@@ -46,7 +45,6 @@ def said(check: Check, value: JSON) -> list[str]:
         (port_or_name, 0, ["x: Invalid value: 0: must be between 1 and 65535, inclusive"]),
         (form(dns_label_problems), "a.b", ['x: Invalid value: "a.b": must not contain dots']),
         (each(not_negative), [1, -1], ["x[1]: Invalid value: -1: must be greater than or equal to 0"]),
-        (unique("name"), [{"name": "a"}, {"name": "a"}], ['x[1].name: Duplicate value: "a"']),
         (
             all_of(not_negative, port_number),
             -1,

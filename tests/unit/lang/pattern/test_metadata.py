@@ -3,7 +3,7 @@
 import pytest
 
 from pyverno.kube.json import JSON
-from pyverno.lang.pattern.metadata import compile_key, expand_keys, find_tag, text_entries
+from pyverno.lang.pattern.metadata import compile_key, find_tag, text_entries
 from pyverno.lang.pattern.validate import compile_pattern
 
 
@@ -40,7 +40,6 @@ def test_tags_are_found_under_anchors() -> None:
 def test_values_that_are_no_text_are_dropped() -> None:
     """Null, numbers, bools and maps do not survive the expansion."""
     assert text_entries({"a": "b", "c": None, "d": 1, "e": True, "f": {}}) == {"a": "b"}
-    assert expand_keys({"a*": "x", "b": 1}, {"ab": "y"}) == [("ab", "x")]
 
 
 LABELS = "/metadata/labels/"

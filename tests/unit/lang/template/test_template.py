@@ -206,22 +206,6 @@ def test_variables_are_listed_with_their_paths():
     assert {"b"} == template.variables[1].expression.roots
 
 
-def test_forced_rendering_puts_stand_ins():
-    """Policy validation looks at documents without any scope."""
-    template = compile_template(
-        {
-            "a": "{{ x }}",
-            "b{{y}}": ["{{elementIndex}}", "{{ l[{{ elementIndex0 }}].{{z}} }}-{{q}}{{r}}"],
-            "c": "\\{{ k }}",
-        }
-    )
-    assert template.render_forced() == {
-        "a": "placeholderValue",
-        "bplaceholderValue": ["0", "placeholderValue-placeholderValueplaceholderValue"],
-        "c": "\\{{ k }}",
-    }
-
-
 def test_a_text_that_would_grow_too_large_is_not_made():
     """The size is looked at before the text is joined."""
     runtime = Runtime(budget=Budget(text_bytes=100))

@@ -32,7 +32,6 @@ __all__ = ["Downstream", "Downstreams", "identity_of_origin"]
 _SELECTOR: Final = f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}"
 _SYNC_SECONDS: Final = 10.0
 _GENERATED_LABELS: Final = "generate.kyverno.io/"
-_KEPT: Final = ("name", "namespace", "uid", "resourceVersion", "generation")
 _IDENTITY: Final = ("name", "namespace", "resourceVersion")
 _DIGEST: Final = "digest"
 """Annotation in which the informer keeps the digest of the annotations that it drops."""

@@ -80,14 +80,6 @@ class Sources(Generic[Key]):
         self._informers.add(source, informer)
         return True
 
-    async def keep(self, sources: Callable[[Source], bool]) -> None:
-        """Stop following objects that are not in use."""
-        for source in self._informers:
-            if not sources(source):
-                await self._informers.remove(source)
-                self._dependents.pop(source, None)
-                self._versions.pop(source, None)
-
     def dependents(self, source: Source) -> tuple[Key, ...]:
         """Return what depends on a source."""
         return tuple(self._dependents.get(source, ()))

@@ -197,7 +197,3 @@ def _less_specific(one: Type, two: Type) -> bool:
             and all(_less_specific(mine, other) for mine, other in zip(one.params, two.params, strict=True))
         )
     return one == two
-
-
-def _has_variable(type_: Type) -> bool:
-    return type_.kind == "param" or any(_has_variable(param) for param in type_.params)

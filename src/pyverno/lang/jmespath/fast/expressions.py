@@ -24,13 +24,11 @@ class NoFastFormError(Exception):
     """The expression has a form that there is no source for."""
 
 
-def write_expression(
-    source: Source, indent: int, expression: Expression, roots: Mapping[tuple[str, ...], int], *, swallows: bool = False
-) -> int:
+def write_expression(source: Source, indent: int, expression: Expression, roots: Mapping[tuple[str, ...], int]) -> int:
     """Write the lines that compute an expression; return the variable that then holds its value.
 
-    `roots` maps the chains of fields that the function is given (`request.object`) to their variables. With `swallows`
-    a missing key is null, else it raises KeyError. Raises NoFastFormError when the expression has another form.
+    `roots` maps the chains of fields that the function is given (`request.object`) to their variables. A
+    missing key raises KeyError in the function. Raises NoFastFormError when the expression has another form.
 
     >>> from pyverno.lang.jmespath import compile_expression
     >>> source = Source(arguments=1)
@@ -39,7 +37,7 @@ def write_expression(
     >>> source.build()({})
     []
     """
-    return _Writer(source, roots).value(expression.ast, indent, swallows)
+    return _Writer(source, roots).value(expression.ast, indent, swallows=False)
 
 
 def _chain(node: Node) -> tuple[str, ...] | None:

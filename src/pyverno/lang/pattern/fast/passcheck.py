@@ -24,7 +24,7 @@ from pyverno.lang.pattern.metadata import TAGS, compile_key, find_tag, text_entr
 from pyverno.lang.pattern.steps import Ledger
 from pyverno.value import dataclass, field
 
-__all__ = ["MatchedPattern", "PassCheck", "compile_any", "compile_passes", "fuse"]
+__all__ = ["MatchedPattern", "PassCheck", "compile_passes", "fuse"]
 
 PassCheck = Callable[[JSON], bool]
 
@@ -49,11 +49,6 @@ class MatchedPattern(Protocol):
 def compile_passes(pattern: MatchedPattern) -> PassCheck | None:
     """Generate the pass-check of one pattern; None when the pattern is too large or can never pass."""
     return fuse((pattern,))
-
-
-def compile_any(patterns: Sequence[MatchedPattern]) -> PassCheck | None:
-    """Generate the pass-check of alternatives, one of which must pass; None when they have no pass-check."""
-    return fuse((tuple(patterns),))
 
 
 def fuse(patterns: Iterable[MatchedPattern | Sequence[MatchedPattern]]) -> PassCheck | None:
