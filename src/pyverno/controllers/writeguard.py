@@ -2,8 +2,8 @@
 
 Two counts are kept. Writes of one rule to one object: more than a handful without a pause means that something else
 undoes them. The length of a chain, in which each write was triggered by the one before it: a chain that does not end is
-a loop of policies. A quarantine ends when nothing wanted to write for a while; then one write is let through, and
-another one soon after it doubles the quarantine.
+a loop of policies. A quarantine ends after a while without attempts to write; then one write is permitted, and another
+one soon after it doubles the quarantine.
 """
 
 from __future__ import annotations

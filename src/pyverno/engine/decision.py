@@ -30,8 +30,8 @@ class Decision:
     """The answer to an admission request.
 
     `message` is the text of a denial, word for word what a cluster shows behind the webhook's name. `warnings` go to
-    the user of an allowed request. `patch` is the RFC 6902 patch from the object that came to the object as it left.
-    `fault` is the bug that kept the answer from being worded or its patch from being made.
+    the user of an allowed request. `patch` is the RFC 6902 patch from the object of the request to the object after all
+    rules. `fault` is the bug that prevented the message or the patch.
     """
 
     allowed: bool

@@ -74,7 +74,7 @@ class Review:
     def locate(self, result: RuleResult, document: Document) -> Location:
         """Return file, line and column of the field that made a rule fail, in the document of the object.
 
-        The place of the object where the field is not known. `result.rule.location` is the place of the rule.
+        The location of the object when the field is not known. `result.rule.location` is the place of the rule.
         """
         path: tuple[str | int, ...] | None = ()
         if self._judges is not None:
@@ -138,8 +138,8 @@ class _Course:
 class Engine:
     """Judges requests by a set of compiled policies.
 
-    `policies` may be swapped for a new set at any time: a review keeps the set that it started with. A review asks the
-    world through `host` only. Policies of a namespace are confined to it.
+    `policies` may be swapped for a new set at any time: a review keeps the set that it started with. A review reads
+    data from outside through `host` only. Policies of a namespace are confined to it.
 
     >>> Engine(PolicySet()).review(Request.from_manifest({"kind": "Pod", "apiVersion": "v1"})).results
     ()
@@ -199,7 +199,7 @@ class Engine:
     def _has_no_supplied_variables(self) -> bool:
         try:
             return not self.host.supplies_variables
-        except Exception:  # every rule checks again, and ends with it
+        except Exception:  # every rule asks the host again, and ends with its error
             return False
 
     def explain(self, request: Request, phases: Sequence[Phase] = ADMISSION) -> Explanation:
@@ -219,7 +219,7 @@ class Engine:
     def blame(self, request: Request, result: RuleResult) -> tuple[str | int, ...] | None:
         """Return the path of the field that made a rule fail on the object of a request, None when it is not known.
 
-        On DELETE that is the object that goes. The rule is evaluated again, so that reviews pay nothing for it. Nothing
+        On DELETE that is the deleted object. The rule is evaluated again, so that reviews pay nothing for it. Nothing
         of this changes a verdict.
         """
         from pyverno.engine.blame.find import find_blame  # few front doors show places
@@ -237,7 +237,7 @@ class Engine:
             run = self._start(rule, request, base_scope(request, runtime), runtime)
             return find_blame(run, position, result.message)
         except (PyvernoError, RecursionError):
-            return None  # what failed for lack of facts or time has no field that is at fault
+            return None  # a failure for lack of data or time has no field at fault
 
     def _run_sequence(self, sequence: RuleSequence, course: _Course) -> None:
         """Run rules in order: by their fast verdict where the object alone decides, the others in full."""

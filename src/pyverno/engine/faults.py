@@ -1,4 +1,4 @@
-"""Faults: failures that no rule, policy or object should be able to cause, and what becomes of them.
+"""Faults: failures that no rule, policy or object should be able to cause, and how they are reported.
 
 A fault ends one rule with an ERROR that failurePolicy judges; its text names no value. What operators need to find the
 bug, the type of the exception and the functions and lines that it came through, travels beside the text as `Fault`.

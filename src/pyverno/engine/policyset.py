@@ -109,7 +109,7 @@ class PolicySet:
             if time.is_over:
                 return found
             if any(each.problem is not None for policies in selected for one in policies for each in one.candidates):
-                return found  # the next request finds out whether it was for once
+                return found  # the error may be temporary: the next request tries again
             if len(self._memo) >= MEMO_LIMIT:
                 # a fresh dict rather than clear(): other threads may be reading the old one
                 self._memo, self._checks = {}, {}

@@ -343,9 +343,9 @@ class CompiledRule:
     """One rule, ready to run.
 
     `failure_action` holds unless one of `overrides` fits. `checks_existing` allows updates of objects that failed
-    before (allowExistingViolations). `mutates_existing`: it changes objects that are there already, after the request
-    and on its account. `fast_tier` makes the fast tier of the action, when it may have one; it is called only
-    for rules that match requests, so that other rules cost nothing.
+    before (allowExistingViolations). `mutates_existing`: it changes existing objects, because of a request and after
+    it. `fast_tier` makes the fast tier of the action, when it may have one; it is called only for rules that match
+    requests, so that other rules cost nothing.
     """
 
     info: RuleInfo

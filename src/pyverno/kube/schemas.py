@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 VERSIONS: Final = tuple(f"1.{minor}" for minor in range(25, 38))
-"""Kubernetes versions whose schemas are on board, oldest first."""
+"""Kubernetes versions whose schemas the package contains, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Kyverno's wildcards: `*` is any run of characters, `?` exactly one; nothing else is special.
 
 A pattern is cut at its stars; the first and last piece are anchored and each piece between them is taken where it
-first fits, which is enough because a star may always swallow more. No recursion, no backtracking, no regular
-expression. Pieces without `?` are found in linear time. A piece with `?` is tried at the places of its longest literal
-part; where too many of them fail, all places of a block are tried at once by the bits of an integer, and a match that
-takes too long even so ends with an error.
+first fits, which is enough because a star can always match more. No recursion, no backtracking, no regular expression.
+Pieces without `?` are found in linear time. A piece with `?` is tried at the places of its longest literal part; where
+too many of them fail, all places of a block are tried at once by the bits of an integer, and a match that takes too
+long even so ends with an error.
 """
 
 from __future__ import annotations

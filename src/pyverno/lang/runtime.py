@@ -1,7 +1,7 @@
 """The runtime of expressions: limits, and the clock, randomness and name look-ups.
 
 Every evaluation gets one `Runtime`. Clock, randomness and name look-ups come through `ExpressionHost`, so that a run
-can be recorded and replayed; limits are counted in `Budget`, so that no policy can run or grow without end. This
+can be recorded and replayed; limits are counted in `Budget`, so that no policy can run or allocate without bound. This
 module must never read a clock for its own purposes nor look at a policy.
 """
 

@@ -156,8 +156,8 @@ class AdmissionReports:
     ) -> tuple[ReportParts, ...]:
         """Return the contents of the reports on the results of a response.
 
-        Rules that pass have the same results every time, whose reports are kept together with them: none of them is
-        another result of the same id.
+        Results of rules that pass are the same objects every time. Their reports are cached by the ids of the results,
+        which are kept with them, so that no other object can have such an id.
         """
         key = (has_uid, bool(admission_request.subresource), *map(id, results))
         known = self._known.get(key)

@@ -1,6 +1,6 @@
 """The status of policies, written by the leader once webhooks and admission policies are in place.
 
-What was put in place is remembered, so that a status that was changed, could not be written, or lacks a permission is
+The webhooks in place are remembered, so that a status that was changed, could not be written, or lacks a permission is
 written again without computing webhooks.
 """
 
@@ -87,7 +87,7 @@ class PolicyStatus:
     async def _reconcile(self, identity: Identity) -> Again | None:
         found = self._round
         compiled = None if found is None else found.placed.get(identity)
-        # one that has changed since is not in place yet, and has another round
+        # a policy that has changed since is not in place yet; the next round has it
         if found is None or compiled is None or self._state.store.compiled().get(identity) is not compiled:
             return None
         return await self._write(identity, compiled, found)
@@ -123,7 +123,7 @@ class PolicyStatus:
             try:
                 await self._client.patch(gvr, name, patch, namespace, subresource="status")
             except StatusError as error:
-                if error.status != _NOT_FOUND:  # the watch brings its end
+                if error.status != _NOT_FOUND:  # the watch delivers its deletion
                     raise
         return Again(_PERMISSION_SECONDS) if missing else None
 

@@ -182,7 +182,7 @@ class UpdateRequestWriter:
     def _triggers(self, path: str) -> Triggers | None:
         """Return the rules behind a path that work after a request, None when there are none."""
         route = read_route(path)
-        # what legacy policies have to do follows from the request as all mutations left it
+        # legacy policies are triggered by the object as all mutations left it
         if route is None or (route.webhook_type is WebhookType.MUTATE and route.kinds <= RULE_KINDS):
             return None
         try:

@@ -1,7 +1,7 @@
-"""Keeps the admission policies that policies ask for in the cluster, and takes them away again; the leader's work.
+"""Creates, updates and deletes the admission policies that policies ask for; the leader's work.
 
-Once the API server has a copy, it enforces the policy, and the webhook no longer does (`is_generated`). One that cannot
-be made leaves the policy with us and has the reason in its status.
+Once the API server has a copy, it enforces the policy, and the webhook no longer does (`is_generated`). A policy whose
+copy cannot be made stays with the webhook and has the reason in its status.
 """
 
 from __future__ import annotations

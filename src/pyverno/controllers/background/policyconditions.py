@@ -62,7 +62,8 @@ class PolicyConditions:
     ) -> None:
         """Take what is known of policies, and the UpdateRequests, which something else follows.
 
-        A request is `early_seconds` old before its trouble is one of its policy: many wait a moment for their trigger.
+        A request must be `early_seconds` old before its failure shows in the policy: many wait a moment for their
+        trigger.
         """
         self._client = client
         self._state = state
@@ -130,7 +131,7 @@ class PolicyConditions:
                     gvr, metadata["name"], patch, metadata.get("namespace") or "", subresource="status"
                 )
             except StatusError as error:
-                if error.status != _NOT_FOUND:  # the watch brings its end
+                if error.status != _NOT_FOUND:  # the watch delivers its deletion
                     raise
         return again
 

@@ -1,4 +1,4 @@
-"""Policies that act with the permissions of their requesters: what a user may not write, no rule writes for that user.
+"""Policies that act with the permissions of their requesters: no rule writes for a user what that user may not write.
 
 Without the annotation a rule does what the background controller may do. Work that no request caused (objects that
 exist already, synchronization) has no requester, and the controller's permissions alone decide.

@@ -222,7 +222,7 @@ class UpdateRequests:
             if error.status != _NOT_FOUND:  # else another replica has deleted it
                 raise
         if self.informer.has(key.name, key.namespace):
-            self._finished.add(uid)  # the watch has not brought its end yet
+            self._finished.add(uid)  # the watch has not delivered its deletion yet
 
     def _hold(self, key: ObjectKey, body: JSONObject, on: Iterable[Awaited], since: float) -> None:
         """Hold a request until its dependency or its policy changes."""

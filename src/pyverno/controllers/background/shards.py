@@ -1,8 +1,8 @@
 """Shares work between replicas: a lease for each shard, and replicas that have more shards than others give some away.
 
-A shard is worked on only while its lease is held here. A replica that sees another with two more shards requests
-for one of them by an annotation on its lease; the holder stops working on that shard and gives the lease back. A
-request that a new holder finds is dropped: the replica that made it may be gone, and repeats the request if it is not.
+A shard is worked on only while its lease is held here. A replica that sees another with two more shards requests one of
+them by an annotation on its lease; the holder stops working on that shard and gives the lease back. A request that a
+new holder finds is dropped: the replica that made it may be gone, and repeats the request if it is not.
 """
 
 from __future__ import annotations

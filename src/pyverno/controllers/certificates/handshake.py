@@ -65,5 +65,5 @@ class OwnHandshake:
             with suppress(OSError):
                 await writer.wait_closed()
         finally:
-            writer.transport.abort()  # whoever is cancelled here does not wait for the end of TLS
+            writer.transport.abort()  # a task that is cancelled here does not wait for the end of TLS
         return ""

@@ -24,7 +24,7 @@ __all__ = ["ScheduledPolicies"]
 
 _LEAST_SECONDS = 1.0
 _LONGEST_SECONDS = 3600.0
-"""How long a policy is left alone at most: a clock that was set shows by then at the latest."""
+"""The longest pause between two checks of a policy: a clock that was set is noticed by then."""
 _NOT_FOUND = 404
 
 log = logging.getLogger("pyverno.cleanup")
@@ -149,7 +149,7 @@ class ScheduledPolicies:
                 gvr, metadata["name"], patch, metadata.get("namespace") or "", subresource="status"
             )
         except StatusError as error:
-            if error.status != _NOT_FOUND:  # the watch brings its end
+            if error.status != _NOT_FOUND:  # the watch delivers its deletion
                 raise
 
     def _notify_error(self, body: JSONObject, text: str) -> None:

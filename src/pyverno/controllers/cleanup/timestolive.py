@@ -1,6 +1,6 @@
 """Deletes objects whose time to live is over, of every kind that the controller may list, watch and delete.
 
-Of each object the metadata alone are watched, and of these what decides its end is kept.
+Only the metadata of objects is watched, and only what decides their deletion is kept.
 """
 
 from __future__ import annotations

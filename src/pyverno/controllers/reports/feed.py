@@ -1,6 +1,7 @@
-"""Follows a resource without keeping it: what a list or watch brings goes to a sink, page by page.
+"""Follows a resource without storing its objects: lists and watch events go to a sink, page by page.
 
-A list of a hundred thousand objects is never in memory as a whole. What is missing in a new list is reported as gone.
+A list of a hundred thousand objects is never in memory as a whole. Objects that a new list lacks are reported as
+deleted.
 """
 
 from __future__ import annotations

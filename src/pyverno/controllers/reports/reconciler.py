@@ -1,4 +1,4 @@
-"""Brings the reports of one object to what they should hold: the results of the scan, and those of ephemeral reports.
+"""Writes the reports of one object: the results of the scan, and those of ephemeral reports.
 
 The reports are written before the ephemeral ones that went into them are deleted, so that nothing is lost when the
 process ends in between; doing it again changes nothing.

@@ -1,6 +1,6 @@
-"""Events about violations that a scan found: once when a result is new, and not more than a policy may have.
+"""Events about violations that a scan found: one for each new result, within a limit for each policy.
 
-A policy that errs on every object has one event about errors in ten minutes.
+A policy that fails with errors has one event about them in ten minutes, however many objects are concerned.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The work of the leader of the reports controllers in one term: scan, collect, write.
 
-A term begins with nothing and ends without a trace: what it would have to remember is in the cluster.
+A term begins with no state in memory and keeps none at its end: all of it is in the cluster.
 """
 
 from __future__ import annotations

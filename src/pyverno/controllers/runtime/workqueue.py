@@ -1,4 +1,4 @@
-"""A work queue of keys: equal keys are one, a key is never worked on twice at a time, failures back off.
+"""A work queue of keys: equal keys are merged, a key is never worked on twice at a time, failures back off.
 
 The queue has the semantics of client-go's `workqueue`: a key added while it is being worked on is handed out again
 afterwards. All methods belong to the event loop's thread.

@@ -104,7 +104,8 @@ class ReadPermissions:
     async def unreadable(self, policy: ClusterPolicy, kinds: KindTable) -> tuple[str, ...]:
         """Return warnings about kinds of a policy that the account may not read, in Kyverno's words.
 
-        Rules that match wildcards are left out from there on. (Kyverno: pkg/policy/validate, mutate and generate)
+        Of each rule the kinds before the first wildcard are checked. (Kyverno: pkg/policy/validate, mutate and
+        generate)
         """
         texts: dict[str, None] = {}
         for rule in expand(policy) if self._account else ():

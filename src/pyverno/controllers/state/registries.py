@@ -1,4 +1,4 @@
-"""Registries as the rules of a cluster read them: pull secrets, keys in Secrets, the trust root of the installation.
+"""Registries as rules in a cluster read them: pull secrets, keys in Secrets, the trust root of the installation.
 
 Calls go through the guard that decides where calls may go; a Secret is read with our own permissions, and only those
 that a policy, or a resource of that namespace, names.

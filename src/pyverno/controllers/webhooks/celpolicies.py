@@ -23,7 +23,7 @@ from pyverno.webhook.routes import CEL_ROUTES, Route
 __all__ = ["cel_hooks"]
 
 _MAX_CONDITIONS = 64
-"""Kubernetes takes no more for one webhook."""
+"""Kubernetes accepts no more for one webhook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _has_wishes(policy: CelPolicy) -> bool:
 def _conditions(policy: CelPolicy, sources: Sources) -> tuple[JSONObject, ...] | None:
     """Return the conditions for the API server; None when the engine has to judge them, or there are none.
 
-    What is left out here is judged by the engine all the same: conditions only spare questions.
+    The engine judges conditions that are left out here: in a configuration they only save calls.
     """
     spec = policy.spec
     if not spec.match_conditions or key_of(policy) in sources.unconditional:

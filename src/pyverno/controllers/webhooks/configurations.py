@@ -1,7 +1,6 @@
-"""The webhook configurations that make the API server ask us: whole objects, computed from policies and settings.
+"""The webhook configurations for the API server: whole objects, computed from policies and settings.
 
-A pure function of what is known: the same policies always give the same bytes, so that nothing is written that did not
-change.
+A pure function: the same policies always give the same bytes, so that unchanged configurations are not written.
 """
 
 from __future__ import annotations

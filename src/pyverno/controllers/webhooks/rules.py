@@ -1,7 +1,7 @@
 """The requests that the API server must send for a policy: the `rules` of webhook configurations.
 
 Rules are sets of single entries, one operation on one resource each, so that those of several policies can be united,
-thinned out and written again in one order. (Kyverno: pkg/controllers/webhook)
+reduced and written in one order. (Kyverno: pkg/controllers/webhook)
 """
 
 from __future__ import annotations

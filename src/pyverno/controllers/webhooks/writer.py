@@ -1,7 +1,7 @@
-"""Keeps the webhook configurations of the cluster equal to what policies and settings ask for; the leader's work.
+"""Keeps the webhook configurations of the cluster equal to those of policies and settings; the leader's work.
 
-An object is written only when it differs, compared without what the API server fills in, and taken away only when all
-of us go. A configuration is never emptied because something could not be read.
+An object is written only when it differs, compared without what the API server fills in, and deleted only when the
+installation is removed. A configuration is never emptied because something could not be read.
 
 Configurations belong to the ClusterRoleBinding of the admission controller: when an installation is deleted without
 its controllers and hooks having a chance to clean up, the garbage collector of the cluster deletes them.

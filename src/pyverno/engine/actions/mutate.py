@@ -216,7 +216,8 @@ class MutateExisting:
     def run(self, run: Run) -> Sequence[Verdict]:
         """Return one verdict per target; a target that fails does not stop the others.
 
-        An object that several entries select is changed by one after the other: the last effect on it holds them all.
+        When several entries select one object, each continues from the result of the one before: the last effect holds
+        all changes.
         """
         verdicts: list[Verdict] = []
         changed: dict[tuple[ResourceRef, str], JSON] = {}

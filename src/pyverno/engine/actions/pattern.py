@@ -45,7 +45,7 @@ def any_passed_message(rule: str, index: int) -> str:
 def subject_name(run: Run, scoped: bool, outer: Sequence[int]) -> str:
     """Return the variable that a pattern is matched on: an element of a foreach, or "" for the new object.
 
-    `outer` are the depths of the loops around that are scoped to elements which are maps, the innermost first.
+    `outer` holds the depths of the surrounding loops whose elements are maps, the innermost first.
     """
     if scoped:
         return "element"
@@ -148,7 +148,7 @@ class PatternCheck(SkippedByException):
         try:
             message = rendered_message(self.message, run)
         except ExpressionError as error:
-            # Kyverno shows the value of the object and what it does not fit: it may be a Secret's, or the cluster's
+            # Kyverno shows the value of the object and the expected one: either may come from a Secret or the cluster
             tail = f"variables substitution error in rule {self.rule} execution error: {error.message}"
             return Verdict(_status(outcome), f"validation error: {tail}", PatternDetail(outcome.path))
         return self._verdict(outcome, message)

@@ -1,8 +1,8 @@
 """`verifyImages`: signatures and attestations of the images of an object, and their digests.
 
 `VerifyImages` runs where objects are changed: it verifies, pins digests, and records what it found in an annotation.
-`ImagesCheck` runs where objects are validated, and demands digests and verified images: those of the same review, or
-else it verifies itself. An error of a registry is an ERROR, never a pass and never "no signature".
+`ImagesCheck` runs where objects are validated, and requires digests and verified images: it verifies those that the
+same review has not verified. An error of a registry is an ERROR, never a pass and never "no signature".
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ class ImagesCheck(_ImagesAction):
     def _statuses(self, run: Run, resource: JSONObject, images: Sequence[ImageInfo]) -> Mapping[str, ImageStatus]:
         """Return what is known of the images: found in this review, or else verified now.
 
-        The annotation of the object proves nothing, because a request may bring it along: it is read only where nothing
-        is admitted, in scans and for objects that go.
+        The annotation of the object proves nothing, because a requester can write it: it is read only where nothing is
+        admitted, in scans and for deletions.
         """
         if run.request.is_background or run.is_delete:
             return read_statuses(resource, _policy_key(run), self.rule)

@@ -184,7 +184,7 @@ def blamed_condition(conditions: Conditions, reader: Reader, run: Run) -> Path |
         try:
             holds = condition.holds(run.scope, run.runtime, delete_request=run.is_delete)
         except PyvernoError:
-            continue  # errors were results of the review
+            continue  # the review has reported these errors
         path = _field_of(condition, reader, run) if holds else None
         if path is not None:
             found.append(path)

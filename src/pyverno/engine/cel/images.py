@@ -1,7 +1,7 @@
 """Images as the CEL functions of an ImageValidatingPolicy verify them.
 
-What an expression learns is how many attestors verified; why others did not is kept for the texts of a denial. A
-registry that fails is an error of the expression, never a lower count.
+An expression receives the number of attestors that verified an image; the reasons of the others are kept for the texts
+of a denial. A registry that fails is an error of the expression, never a lower count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The session of a policy's CEL expressions: bindings, lazy variables, budgets.
 
 One `CelSession` serves one evaluation of a policy on a request: variables are computed on first use, once, in it.
-Errors are typed; what they mean for the request is the action's business.
+Errors are typed; the action decides what they mean for the request.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class CelSession:
     """Bindings, world and cost of one evaluation.
 
     Sessions with other bindings (`with_bindings`) compute their variables anew but draw on the same budget; match
-    conditions have a budget of their own (`for_conditions`). `names_variables`: an error of a variable names it
-    it is, as the API server's policies do and Kyverno's do not.
+    conditions have a budget of their own (`for_conditions`). `names_variables`: the error of a variable names the
+    variable, as in the API server's policies and not in Kyverno's.
     """
 
     __slots__ = ("__weakref__", "_variables", "bindings", "host", "meter", "names_variables", "run")
@@ -168,7 +168,7 @@ class CelSession:
 class _NoUserInfo(dict[str, Any]):
     """`request.userInfo` without a user: `has()` finds no field, and the name reads as an empty text.
 
-    Kyverno: reading the name is an error then, so that a policy that compares it errs on every scanned object.
+    Kyverno: reading the name is an error then, so a policy that compares it has an error for every scanned object.
     """
 
     def __missing__(self, name: str) -> str:
@@ -260,7 +260,7 @@ def _namespace_object(request: Request) -> JSON:
 def has_run_out(session: CelSession, error: PyvernoError) -> bool:
     """Return whether an error ends the evaluation of the policy.
 
-    Kubernetes: an expression that costs more than one may is an error like others while the policy's budget lasts.
+    Kubernetes: an expression above its own cost limit is an ordinary error while the policy's budget lasts.
     """
     return isinstance(error, BudgetExceededError) and (error.resource != "cost" or session.meter.left < 0)
 

@@ -1,8 +1,8 @@
-"""The smallest change of the object that turns the result of a rule.
+"""The smallest change of the object that flips the result of a rule.
 
 Candidates are edits of the fields that the trace blames, with values that the rule names. Each is tried by a review of
-the changed object by the whole set of policies; nothing is returned that the engine has not seen turn the result. One
-edit is tried first, then two, then as many as the failures that appear one after the other need.
+the changed object by the whole set of policies; only a change for which the engine gave the other result is returned.
+One edit is tried first, then two, then as many as the failures that appear one after the other need.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _DEEP = 6
 """How many edits of one field are tried together with others."""
 
 _Turned: TypeAlias = tuple[tuple[Edit, ...], Status]
-"""Edits that turn the rule, and its status then."""
+"""Edits that flip the rule, and its status with them."""
 
 Traced: TypeAlias = "Callable[[Request], Sequence[RuleTrace]]"
-"""Reviews a request and returns the traces of the rule that is to turn."""
+"""Reviews a request and returns the traces of the rule to flip."""
 
 
 @dataclass(frozen=True, slots=True)

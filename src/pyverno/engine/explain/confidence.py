@@ -1,4 +1,4 @@
-"""Values of a rule that are named and not held: those of the cluster, of registries, of services, and of Secrets.
+"""The values of a rule that explanations name and do not store: those of the cluster, registries, services and Secrets.
 
 The answer is found in the texts of the rule, before it runs: an expression that mentions the name of such an entry, or
 whose text does not show what it reads, is taken to hold its value. This module must never look at a value to decide.

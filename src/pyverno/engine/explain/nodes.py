@@ -1,7 +1,7 @@
 """The nodes of a trace: one type for each form of test in a rule, as values that are safe to print.
 
 `place` is the path inside the rule (`("validate", "pattern", "spec")`), or inside the document for policies in CEL;
-`path` is the path inside the object. A node holds what it decided; what it held against what is `Shown` or `Hidden`.
+`path` is the path inside the object. A node holds what it decided; the values that it compared are `Shown` or `Hidden`.
 """
 
 from __future__ import annotations

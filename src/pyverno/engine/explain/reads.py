@@ -1,7 +1,7 @@
 """The fields of the object that an expression names, where a change of the object could matter.
 
-The answer is a guess that the engine checks: a field too many costs a review, and one that is missed only makes an
-explanation poorer.
+The answer is a guess that the engine checks: a superfluous field costs a review, and a missing one makes an explanation
+less complete.
 """
 
 from __future__ import annotations

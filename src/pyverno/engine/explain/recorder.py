@@ -33,7 +33,7 @@ class _Open:
 class Recorder:
     """Collects what the parts of rules report.
 
-    `hides_object` means that values of the object are not to be held, because it is a Secret.
+    `hides_object` means that values of the object must not be stored, because it is a Secret.
     """
 
     def __init__(self, *, hides_object: bool = False, max_nodes: int = MAX_NODES) -> None:

@@ -114,7 +114,7 @@ class RecordedPolicies:
         # a new set, because matchers learn from each plan what the index decides
         review = review_by(PolicySet(chosen, self._exceptions, asks_all=self._asks_all), request)
         traces = tuple(_with_results(self._recorder.traces(), review.results))
-        self._recorder.clear()  # the copies stay, what they saw does not
+        self._recorder.clear()  # the copies are kept, the nodes that they recorded are not
         return review, traces
 
 

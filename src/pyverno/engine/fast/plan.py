@@ -123,7 +123,7 @@ def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) 
     """Put the policies that a fused pass-check can decide first, each group in the order of names.
 
     Only phases without changes have such policies, so that the order in which they run changes nothing but the order
-    of their results. Where `time` is over, rules run one after the other.
+    of their results. When `time` has run out, rules run one after the other.
     """
     policies = tuple(selected)
     fast = tuple(

@@ -341,7 +341,7 @@ class GlobalReferenceBinding:
 
     def _load(self, run: Run) -> JSON:
         name = _render_text(self.entry, run, self.name, "the name of the global reference")
-        # Kyverno calls it data of an APICall here too
+        # Kyverno's text names an APICall here, too
         with _prefix_errors(f"failed to marshal APICall data for context entry {self.name}"):
             found = redact_errors(lambda: run.broker.global_entry(name), (self.entry, name))
             if found is None:

@@ -145,7 +145,7 @@ class _Walk:
         if before is after:
             return
         if len(path) == 1 and equal(before, after):
-            # most writes leave most of an object alone, and to see that is quicker than to walk through it
+            # most writes change little of an object, and a comparison is quicker than a walk through equal parts
             return
         if before is _MISSING and after is not _MISSING:
             self.added.append(path)

@@ -115,7 +115,7 @@ def _merge_named(
 ) -> list[JSON] | None:
     """Merge lists whose elements all have names, each name once in either list; None for any other list.
 
-    What the patch does not name is not touched, which is what `_ListMerge` does with such lists.
+    Elements that the patch does not name stay as they are, which is the result of `_ListMerge` for such lists.
     """
     meter.charge_steps(1 + len(changes) // _NAMES_PER_STEP)
     names = _unique_names(changes, key)

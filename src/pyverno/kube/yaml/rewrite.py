@@ -1,8 +1,8 @@
 """Texts of documents changed to hold other values: what stays keeps its comments, quotes and order.
 
-Entries that go are cut out, new ones are put in, and maps and lists that moved are taken along with their text, at
-another indentation. None is returned for what this cannot do (aliases, entries of flow maps that change), and for a
-result that would not read as the new value: the caller then writes the document anew.
+Removed entries are cut out, new ones are inserted, and maps and lists that moved keep their text, at another
+indentation. None is returned for what is not supported (aliases, entries of flow maps that change), and for a result
+that would not read as the new value: the caller then writes the document anew.
 """
 
 from __future__ import annotations

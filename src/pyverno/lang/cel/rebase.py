@@ -1,4 +1,4 @@
-"""The checked tree of an expression that looks deeper into its object, out of that of the one that does not.
+"""Derive the checked tree of an expression from that of the same expression on a shorter path of the object.
 
 `object.spec.template.spec.x` is `object.spec.x` with `.spec.template` put in behind `object`. As the object is of no
 known type, the tree with its types is the same but for the selections put in; to move it costs a tenth of parsing and

@@ -1,4 +1,4 @@
-"""A compiled JMESPath expression: what callers hold, ask about and evaluate.
+"""A compiled JMESPath expression: the fields and functions that it names, and its evaluation.
 
 An expression is compiled once and is immutable and safe to share between threads.
 """

@@ -7,7 +7,7 @@
     <(k)  global condition   the rule applies only where k, when present, matches
     +(k)  add if absent      mutate only
 
-This module knows the grammar of keys. It must not know what an anchor does to a match (see `validate`, `mutate`).
+This module knows the grammar of keys. It must not know what an anchor does to a match (see `checks`, `mutate`).
 """
 
 from __future__ import annotations

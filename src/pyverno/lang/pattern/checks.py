@@ -2,7 +2,7 @@
 
 A check looks at one element of the resource and returns None or a `Problem`; a step looks at one key of a map. Order
 of keys, what skips what, and every text follow the upstream engine. This module must never import the generated tier
-(`passcheck`), which it is the judge of.
+(`fast.passcheck`), which is tested against it.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ class Problem(NamedTuple):
     """One reason not to pass; `path` is None where the upstream engine knows none.
 
     `is_skip` means "does not apply" rather than "violated". Kyverno finds this out by the type of an error or by a
-    phrase in its text, and that text may quote the resource. Here only the cause counts, so that a value cannot talk
-    its way out of a policy.
+    phrase in its text, and that text may quote the resource. Here only the cause counts, so that no value of a resource
+    can turn a violation into a skip.
     """
 
     cause: Cause
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
     @classmethod
     def skip(cls, cause: Cause, path: Path | None, describe: Callable[[], str]) -> Problem:
         """Make a problem that means "does not apply"."""
-        return cls(cause, path, describe, True)  # the one place that decides so
+        return cls(cause, path, describe, True)  # the only place that decides this
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One key of a map pattern: what each anchor requires of the key and its value.
 
-A step answers None or a `Problem`. The order of the steps, and what a skip means for the map, is for `checks`.
+A step returns None or a `Problem`. The order of the steps, and what a skip means for the map, is for `checks`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Does the work for one trigger: the engine evaluates the rules, and what they want is brought about.
+"""Does the work for one trigger: the engine evaluates the rules, and their effects are performed.
 
-The state of the cluster decides, never what was done before, so that the work may be done at any time and as often as
-wanted. A rule that fails does not stop the others.
+The state of the cluster decides, never earlier work, so that the work may be repeated at any time. A rule that fails
+does not stop the others.
 """
 
 from __future__ import annotations

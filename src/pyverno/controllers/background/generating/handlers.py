@@ -83,7 +83,7 @@ class GenerateHandler:
             return True
         if len(self._waiting) >= _MAX_KNOWN:
             self._waiting = {}
-        self._waiting[same] = first, request.name  # before anything is awaited: others wait with the same work
+        self._waiting[same] = first, request.name  # before the first await: others wait with the same work
         if known is not None and known[1] != request.name:
             try:
                 await self._client.discard(UPDATE_REQUESTS, known[1], self._namespace)

@@ -1,7 +1,7 @@
 """The part of the background controller that generates: its handlers, and the controllers that the leader runs.
 
 Every replica follows generated objects. The replica that holds the shard of a policy and trigger works on their
-requests and keeps in step what was generated for them; the leader follows policies.
+requests and keeps their generated objects up to date; the leader follows policies.
 """
 
 from __future__ import annotations

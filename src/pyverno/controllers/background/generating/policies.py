@@ -1,7 +1,7 @@
-"""Follows policies: what exists is generated for, and what was generated follows changes and the end of its rule.
+"""Follows policies: generates for existing triggers; generated objects follow changes and deletion of rules.
 
-Generated objects name their policy by labels and an annotation, so that what happened while no controller
-ran is made up for. An invalid policy changes nothing.
+Generated objects name their policy by labels and an annotation, so that changes made while no controller ran are
+handled as well. An invalid policy changes nothing.
 """
 
 from __future__ import annotations

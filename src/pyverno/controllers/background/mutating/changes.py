@@ -1,4 +1,4 @@
-"""Performs what rules want changed of existing objects: one evaluation after the other until no write conflicts.
+"""Performs the changes that rules request of existing objects: evaluates again until no write conflicts.
 
 Each object is written at most once for one request, and only when it changes. A target that fails does not stop the
 others; what failed is one error in the end, with an event for each target.

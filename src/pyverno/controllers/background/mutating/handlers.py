@@ -1,4 +1,4 @@
-"""Works on UpdateRequests of types `mutate` and `cel-mutate`: existing objects are brought to what rules want.
+"""Works on UpdateRequests of types `mutate` and `cel-mutate`: existing objects are changed as rules request.
 
 A request without a trigger stands for a policy that changed: it is done for every object that the policy may match.
 """
@@ -125,7 +125,7 @@ class CelMutateHandler(MutatingHandler):
                 return _as_update(subject)
             return trigger.for_existing(subject.document, gvr=subject.kind.gvr, subresource=subject.subresource)
 
-        # many requests for all objects of a policy are done by one pass that begins after they came
+        # one pass does all requests for the objects of a policy that were made before it began
         one, entered = self._pass(key), time.monotonic()
         async with one.lock:
             if one.began <= entered:

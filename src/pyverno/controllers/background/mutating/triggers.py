@@ -1,4 +1,4 @@
-"""The admission requests that UpdateRequests were created for, as the engine takes them, with what is true by now.
+"""The admission requests of UpdateRequests, as the engine takes them, with the present state of their objects.
 
 A created object is read again: its creation may have been refused after the webhooks allowed it.
 """

@@ -168,7 +168,7 @@ class AdmissionValidation(SkippedByException):
             return
         verdicts: Iterable[Verdict] = (self._judge(param, run) for param in params)
         if self.is_rule:
-            # Kyverno: a rule has one result, about the first of its parameters that does not simply pass
+            # Kyverno: a rule has one result, that of the first of its parameters that does not pass
             passed = Verdict(Status.PASS, self.passed)
             verdicts = (next((each for each in verdicts if each.status is not Status.PASS), passed),)
         for verdict in verdicts:
@@ -214,7 +214,7 @@ class AdmissionValidation(SkippedByException):
         # Kubernetes: messages have variables of their own, and what is left of the budget
         messages = session.with_bindings({})
         if self._may_run_out(messages) and not self._messages_fit(messages):
-            # every decision that is no error by itself becomes this one, those that passed too
+            # every other decision becomes this error, those that passed included
             errors = {position: text for position, text in found if text}
             text = f"failed messageExpression: {_OUT_OF_BUDGET}"
             found = [(position, errors.get(position, text)) for position in range(len(self.validations))]

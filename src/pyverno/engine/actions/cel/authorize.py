@@ -42,7 +42,8 @@ _VERDICTS: Final[Mapping[str, Callable[[StructValue], Verdict]]] = {"Envoy": _en
 class AuthorizingCheck:
     """The validations of a policy, in order; `mode` is Envoy or HTTP.
 
-    A policy that has no answer, or whose conditions do not hold, is a skip; so is an error under failurePolicy Ignore.
+    The result is a skip for a policy without an answer, for conditions that do not hold, and for an error under
+    failurePolicy Ignore.
     """
 
     mode: str

@@ -51,7 +51,7 @@ class GeneratingAction:
                     session.evaluate(entry)
                 else:
                     for document in entry(session):
-                        # Kyverno: what a template leaves open is the namespace of the policy, if it has one
+                        # Kyverno: a template without a namespace gets that of the policy, if the policy has one
                         session.host.generate(ResourceRef.of(document).namespace or None, [document])
             detail = annotation_detail(session, self.annotations)
             effects = tuple(self._effect(namespace, document, run) for namespace, document in session.host.generated)

@@ -1,7 +1,8 @@
 """ImageValidatingPolicies: digests are pinned where objects are changed, signatures are checked where they are judged.
 
-`PinDigests` verifies nothing and records nothing: the mutating webhook's word is not trusted. `ImageValidatingCheck`
-evaluates the validations; `RequiredImages` runs after all policies, because any of them may have verified an image.
+`PinDigests` verifies nothing and records nothing: the record of the mutating webhook is not trusted.
+`ImageValidatingCheck` evaluates the validations; `RequiredImages` runs after all policies, because any of them may have
+verified an image.
 """
 
 from __future__ import annotations

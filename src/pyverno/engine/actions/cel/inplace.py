@@ -19,8 +19,8 @@ __all__ = ["MutatingInPlace"]
 class MutatingInPlace:
     """Changes the object of the request as an existing one: the change is an effect.
 
-    `triggers` are match conditions on the requests that trigger a policy with its own targets. Here no request did: a
-    target for which one of them is false, or cannot be evaluated, is left as it is.
+    `triggers` are match conditions on the requests that trigger a policy with its own targets. Here there is no such
+    request: a target for which a condition is false, or cannot be evaluated, is not changed.
     """
 
     action: MutatingAction

@@ -88,7 +88,8 @@ class CelTargets:
     def _route(self, document: JSONObject, run: Run) -> ExistingObject:
         """Return the object that an expression names, with the subresource that the resource rules name for its kind.
 
-        What an expression made up, or took from elsewhere, is read again: only what is stored may be changed.
+        An object that an expression made, or took from elsewhere, is read again, because only stored objects may be
+        changed.
         """
         ref = ResourceRef.of(document)
         part = self._subresource(ref, run.broker.host.kinds)

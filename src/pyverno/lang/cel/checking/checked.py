@@ -39,8 +39,8 @@ class Checked:
     """A checked tree: types by node id, references of names, resolutions of calls, full names of struct literals.
 
     `collections` are the literals of lists and maps, `calls` those of functions that take a text with a syntax of its
-    own or format one (see `literal_checks`). `openings` are the ends of names of no known type that a field is selected
-    of (see `deeper`).
+    own or format one (see `literal_checks`). `openings` are the ends of names without a known type of which a field is
+    selected (see `cel.rebase`).
     """
 
     root: ast.Node

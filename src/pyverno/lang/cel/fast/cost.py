@@ -1,4 +1,4 @@
-"""The account of a pass-check: the most that the closures can have spent on what a generated function went through.
+"""The cost account of a pass-check: an upper bound of what the closures would have spent on the same evaluation.
 
 A unit is what the closures evaluate once: the expressions of a rule, or a variable that several rules share. Its cost
 is a number that is known when the function is written, plus the lengths of loops times what one visit can cost. Loops

@@ -6,11 +6,10 @@ Anything else, an exception inside included, means "ask the closures". A generat
 whatever is rare: numbers of mixed types, structs, long texts. Several expressions become one function that looks up
 each shared path once, and computes each shared variable once.
 
-The cost limit holds without counting: the function carries a bound of what the closures can have spent (`passcost`),
-which a loop raises before it runs by its length times the most that one visit can cost; above the limit of one
-expression the function gives up. So its own steps are bounded too, whatever the object. This module writes templates
-and integers only (see `codegen`); no text of an expression enters the source. It must never decide that an expression
-is false.
+The cost limit holds without counting: the function carries a bound of what the closures can have spent (`cost`), which
+a loop raises before it runs by its length times the most that one visit can cost; above the limit of one expression the
+function gives up. So its own steps are bounded too, whatever the object. This module writes templates and integers only
+(see `codegen`); no text of an expression enters the source. It must never decide that an expression is false.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from pyverno.value import dataclass
 __all__ = ["TOP", "Shared", "VariableWriter"]
 
 TOP: Final = 1
-"""The indentation of what surely runs: what is known there stays known in the rest of the function."""
+"""The indentation of code that always runs: what is known there stays known in the rest of the function."""
 
 _UNSET: Final = object()
 

@@ -1,6 +1,6 @@
 """Kubernetes' named formats: names, labels, and the text formats of CRDs.
 
-A format's `validate` answers the problems of a text, or nothing.
+`validate` of a format returns the problems of a text, none for a valid one.
 """
 
 from __future__ import annotations

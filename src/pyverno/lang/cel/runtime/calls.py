@@ -1,6 +1,6 @@
 """Closures of calls: choosing an overload by the values at run time, and charging what it costs.
 
-This is the one place that calls functions while an expression runs (`passvalues` has that of the fast tier).
+This is the one place that calls functions while an expression runs (`fast.values` has that of the fast tier).
 """
 
 from __future__ import annotations

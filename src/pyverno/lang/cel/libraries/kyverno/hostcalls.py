@@ -1,7 +1,7 @@
 """Kyverno's libraries that call the host: resource, http, globalContext, image metadata, generator, verification.
 
-Each call goes to the `CelHost` of the evaluation, which confines it; its errors become CEL errors with Kyverno's
-words in front. Functions exist in PascalCase and, since Kyverno 1.18, in camelCase. This module must never do I/O
+Each call goes to the `CelHost` of the evaluation, which confines it; its errors become CEL errors that begin with
+Kyverno's text. Functions exist in PascalCase and, since Kyverno 1.18, in camelCase. This module must never do I/O
 itself, and never put a response into an error.
 """
 
