@@ -184,7 +184,7 @@ def _alone(rule: CompiledRule) -> tuple[CompiledRule, ConstraintMatcher | None]:
     if isinstance(action, AdmissionMutation | AdmissionValidation):
         (binding,) = action.bindings
         matcher = binding.matcher
-        action = replace(action, bindings=(replace(binding, matcher=None),), tells_all=True)
+        action = replace(action, bindings=(replace(binding, matcher=None),), reports_all=True)
     if isinstance(action, AdmissionValidation):
         # the fast tier can only decide that everything passes
         fast_tier = cache(partial(action.fast_tier, rule.info, rule.failure_action))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyverno.engine.explain.confidence import Confidence, shortened
 from pyverno.engine.explain.nodes import ConditionNode, ConditionsNode, FieldPath, GroupNode, Held, Hidden, Node, Shown
 from pyverno.engine.explain.recorder import Recorder
+from pyverno.engine.explain.secrecy import Secrecy, shortened
 from pyverno.engine.rules.conditions import Condition, ConditionBlock, ConditionOutcome, Conditions, condition_test
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON
@@ -17,11 +17,9 @@ from pyverno.value import replace
 __all__ = ["recorded_conditions"]
 
 
-def recorded_conditions(
-    conditions: Conditions, recorder: Recorder, confidence: Confidence, place: FieldPath
-) -> Conditions:
+def recorded_conditions(conditions: Conditions, recorder: Recorder, secrecy: Secrecy, place: FieldPath) -> Conditions:
     """Return the same conditions, recorded."""
-    maker = _Maker(recorder, confidence)
+    maker = _Maker(recorder, secrecy)
     blocks = tuple(
         maker.block(block, place if conditions.is_single_block else (*place, index))
         for index, block in enumerate(conditions.blocks)
@@ -60,9 +58,9 @@ class _Side(Template):
 
 
 class _Maker:
-    def __init__(self, recorder: Recorder, confidence: Confidence) -> None:
+    def __init__(self, recorder: Recorder, secrecy: Secrecy) -> None:
         self._recorder = recorder
-        self._confidence = confidence
+        self._secrecy = secrecy
 
     def block(self, block: ConditionBlock, place: FieldPath) -> ConditionBlock:
         any_of = block.any
@@ -80,8 +78,8 @@ class _Maker:
     def condition(self, condition: Condition, place: FieldPath) -> Condition:
         key, value = _Side.of(condition.key), _Side.of(condition.value)
         test = condition_test(condition, key, value)
-        recorder, confidence = self._recorder, self._confidence
-        reads = confidence.reads(condition.key, condition.value)
+        recorder, secrecy = self._recorder, self._secrecy
+        reads = secrecy.reads(condition.key, condition.value)
 
         def recorded(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool) -> bool:
             holds: bool | None = None
@@ -96,7 +94,10 @@ class _Maker:
             finally:
                 for child in children:  # context entries that the condition was the first to read
                     recorder.add(child)
-                sides = (_record_side(key, condition.key, confidence), _record_side(value, condition.value, confidence))
+                sides = (
+                    _record_side(key, condition.key, secrecy),
+                    _record_side(value, condition.value, secrecy),
+                )
                 texts = (shortened(key.document), condition.operator, shortened(value.document))
                 recorder.add(ConditionNode(place, *texts, *sides, holds, problem, reads))
             return holds
@@ -104,12 +105,12 @@ class _Maker:
         return replace(condition, _test=recorded)
 
 
-def _record_side(side: Template, written: Template, confidence: Confidence) -> Held | None:
+def _record_side(side: Template, written: Template, secrecy: Secrecy) -> Held | None:
     if written.is_static:
         return Shown(shortened(written.document))
     if not isinstance(side, _Side) or not side.last:
         return None
-    source = confidence.source(written)
+    source = secrecy.source(written)
     return Hidden(source) if source else Shown(shortened(side.last.pop()))
 
 

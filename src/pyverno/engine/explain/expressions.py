@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from pyverno.engine.explain.confidence import Confidence, shortened
 from pyverno.engine.explain.nodes import ExpressionNode, FieldPath, Held, Hidden, Node, PartNode, Shown
 from pyverno.engine.explain.recorder import Recorder
+from pyverno.engine.explain.secrecy import Secrecy, shortened
 from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.lang.cel import CostMeter, Program
@@ -29,8 +29,8 @@ MAX_CONSTANTS = 50
 class RecordedProgram(Program):
     """An expression that records its evaluation. `place` is where it is in the policy."""
 
-    __slots__ = ("_confidence", "_constants", "_place", "_reads", "_recorder", "_tainted", "_texts", "_traced")
-    _confidence: Confidence
+    __slots__ = ("_constants", "_place", "_reads", "_recorder", "_secrecy", "_tainted", "_texts", "_traced")
+    _secrecy: Secrecy
     _constants: tuple[JSON, ...]
     _place: FieldPath
     _reads: tuple[FieldPath, ...]
@@ -40,14 +40,14 @@ class RecordedProgram(Program):
     _traced: Plan | None
 
     @classmethod
-    def of(cls, program: Program, recorder: Recorder, confidence: Confidence, place: FieldPath) -> RecordedProgram:
+    def of(cls, program: Program, recorder: Recorder, secrecy: Secrecy, place: FieldPath) -> RecordedProgram:
         """Return the same expression, recorded."""
         made = cls(program.text, program.checked, program.settings)
         for name, value in (
             ("_recorder", recorder),
-            ("_confidence", confidence),
+            ("_secrecy", secrecy),
             ("_place", place),
-            ("_tainted", confidence.tainted(program)),
+            ("_tainted", secrecy.tainted(program)),
             ("_traced", None),
         ):
             object.__setattr__(made, name, value)
@@ -58,7 +58,7 @@ class RecordedProgram(Program):
         made = self._traced
         if made is None:
             root = self.checked.root
-            object.__setattr__(self, "_reads", self._confidence.fields(self))
+            object.__setattr__(self, "_reads", self._secrecy.fields(self))
             object.__setattr__(self, "_constants", _constants(root))
             object.__setattr__(self, "_texts", _texts(self.text, root))
             made = self._build_plan(traced=True)

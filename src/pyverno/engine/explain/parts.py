@@ -8,7 +8,6 @@ from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck
 from pyverno.engine.actions.pod_security import PodSecurityRule
 from pyverno.engine.effects import CreateEffect, Effect, PatchEffect
-from pyverno.engine.explain.confidence import Confidence, shortened, source_name
 from pyverno.engine.explain.nodes import (
     CheckNode,
     ContextNode,
@@ -25,6 +24,7 @@ from pyverno.engine.explain.nodes import (
 )
 from pyverno.engine.explain.patterns import RecordedPattern
 from pyverno.engine.explain.recorder import Recorder
+from pyverno.engine.explain.secrecy import Secrecy, shortened, source_name
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import ResourceRef, Verdict
 from pyverno.engine.rule import Action, Binding, Exemption, Guard, RuleInfo, Run
@@ -55,12 +55,12 @@ _CONTROL_OF = {check.id: control.name for control in CONTROLS for check in contr
 class RecordedBinding:
     """A context entry that records its value when it is loaded."""
 
-    __slots__ = ("_confidence", "_inner", "_place", "_recorder")
+    __slots__ = ("_inner", "_place", "_recorder", "_secrecy")
 
-    def __init__(self, inner: Binding, recorder: Recorder, confidence: Confidence, place: FieldPath) -> None:
+    def __init__(self, inner: Binding, recorder: Recorder, secrecy: Secrecy, place: FieldPath) -> None:
         self._inner = inner
         self._recorder = recorder
-        self._confidence = confidence
+        self._secrecy = secrecy
         self._place = place
 
     @property
@@ -80,7 +80,7 @@ class RecordedBinding:
             except PyvernoError as error:
                 self._recorder.add(ContextNode(self._place, name, source, error=error.message))
                 raise
-            hidden = self._confidence.entry(name)
+            hidden = self._secrecy.entry(name)
             held = Hidden(hidden) if hidden else Shown(shortened(value))
             self._recorder.add(ContextNode(self._place, name, source, held))
             return value
@@ -108,16 +108,16 @@ class RecordedGuard:
 class RecordedElements(Elements):
     """A list of a foreach that records its elements, each with what was looked at for it."""
 
-    __slots__ = ("confidence", "place", "recorder")
-    confidence: Confidence
+    __slots__ = ("place", "recorder", "secrecy")
+    secrecy: Secrecy
     place: FieldPath
     recorder: Recorder
 
     @classmethod
-    def of(cls, inner: Elements, recorder: Recorder, confidence: Confidence, place: FieldPath) -> RecordedElements:
+    def of(cls, inner: Elements, recorder: Recorder, secrecy: Secrecy, place: FieldPath) -> RecordedElements:
         """Return the same list, recorded."""
         made = cls(inner.query, inner.bindings, inner.preconditions, inner.depth)
-        for name, value in (("recorder", recorder), ("confidence", confidence), ("place", place)):
+        for name, value in (("recorder", recorder), ("secrecy", secrecy), ("place", place)):
             object.__setattr__(made, name, value)
         return made
 
@@ -133,7 +133,7 @@ class RecordedElements(Elements):
 
     def visit(self, run: Run, values: list[JSON], *, reverse: bool = False) -> Iterator[tuple[int, JSON, Run]]:
         """Visit the elements; what happens between two of them belongs to the first."""
-        source = self.confidence.of_text(self.query.text)
+        source = self.secrecy.of_text(self.query.text)
         for count, (index, element, inner) in enumerate(Elements.visit(self, run, values, reverse=reverse)):
             if count >= MAX_ELEMENTS:
                 yield index, element, inner
@@ -215,8 +215,8 @@ class RecordedExemption:
 class RecordedPatternCheck(PatternCheck):
     """A pattern with variables: what they make of it is recorded when it is matched."""
 
-    __slots__ = ("confidence", "recorder")
-    confidence: Confidence
+    __slots__ = ("recorder", "secrecy")
+    secrecy: Secrecy
     recorder: Recorder
 
     def make(self, document: JSON, run: Run) -> Pattern:
@@ -227,8 +227,8 @@ class RecordedPatternCheck(PatternCheck):
 class RecordedAnyPattern(AnyPatternCheck):
     """Alternatives with variables, recorded as above."""
 
-    __slots__ = ("confidence", "recorder")
-    confidence: Confidence
+    __slots__ = ("recorder", "secrecy")
+    secrecy: Secrecy
     recorder: Recorder
 
     def make(self, document: JSON, run: Run) -> Pattern:
@@ -241,21 +241,21 @@ def _recorded_pattern(pattern: Pattern, check: RecordedPatternCheck | RecordedAn
         pattern.tree,
         float_numbers=pattern.float_numbers,
         recorder=check.recorder,
-        confidence=check.confidence,
-        source=check.confidence.source(check.template),
+        secrecy=check.secrecy,
+        source=check.secrecy.source(check.template),
     )
 
 
 class RecordedAction:
     """An action that records its verdicts and what led to them."""
 
-    __slots__ = ("_confidence", "_inner", "_kind", "_place", "_recorder")
+    __slots__ = ("_inner", "_kind", "_place", "_recorder", "_secrecy")
 
-    def __init__(self, inner: Action, kind: str, recorder: Recorder, confidence: Confidence, place: FieldPath) -> None:
+    def __init__(self, inner: Action, kind: str, recorder: Recorder, secrecy: Secrecy, place: FieldPath) -> None:
         self._inner = inner
         self._kind = kind
         self._recorder = recorder
-        self._confidence = confidence
+        self._secrecy = secrecy
         self._place = place
 
     def run(self, run: Run) -> Sequence[Verdict]:
@@ -288,7 +288,7 @@ class RecordedAction:
         for verdict in verdicts:
             if verdict.patched is not None and verdict.target is None and not self._recorder.hides_object:
                 operations = create_patch(run.resource, verdict.patched)
-                if self._confidence.holds_foreign_values:
+                if self._secrecy.holds_foreign_values:
                     operations = [{name: each[name] for name in ("op", "path")} for each in operations]
                 extra.append(PatchNode(tuple(operations)))
             extra += [EffectNode(*_effect(effect)) for effect in verdict.effects]

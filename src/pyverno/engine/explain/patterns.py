@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyverno.engine.explain.confidence import Confidence, shortened
 from pyverno.engine.explain.nodes import FieldPath, Held, Hidden, PatternNode, Shown
 from pyverno.engine.explain.recorder import Recorder
+from pyverno.engine.explain.secrecy import Secrecy, shortened
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.pattern.anchors import Anchor
@@ -21,14 +21,14 @@ class RecordedPattern(Pattern):
     `source` names where the pattern's own values come from when variables made it of values that must not be shown.
     """
 
-    __slots__ = ("_confidence", "_recorder", "_source")
+    __slots__ = ("_recorder", "_secrecy", "_source")
 
     def __init__(
-        self, tree: JSON, *, float_numbers: bool, recorder: Recorder, confidence: Confidence, source: str = ""
+        self, tree: JSON, *, float_numbers: bool, recorder: Recorder, secrecy: Secrecy, source: str = ""
     ) -> None:
         super().__init__(tree, float_numbers=float_numbers)
         self._recorder = recorder
-        self._confidence = confidence
+        self._secrecy = secrecy
         self._source = source
 
     @property
@@ -43,15 +43,15 @@ class RecordedPattern(Pattern):
 
     def match(self, resource: JSON, meter: Meter = UNMETERED) -> Outcome:
         """Match as the pattern does, and record it."""
-        return self.observed(resource, _Observer(self._recorder, self._confidence, self._source), meter)
+        return self.observed(resource, _Observer(self._recorder, self._secrecy, self._source), meter)
 
 
 class _Observer:
     """Wraps the closures of one pattern."""
 
-    def __init__(self, recorder: Recorder, confidence: Confidence, source: str) -> None:
+    def __init__(self, recorder: Recorder, secrecy: Secrecy, source: str) -> None:
         self._recorder = recorder
-        self._confidence = confidence
+        self._secrecy = secrecy
         self._source = source
 
     def element(self, pattern: JSON, element: Element) -> Element:
@@ -66,9 +66,7 @@ class _Observer:
             where = _fields(path)
             wanted: Held = Hidden(self._source) if self._source else Shown(shortened(pattern))
             if part == "value":
-                node = PatternNode(
-                    part, where, outcome, cause, wanted=wanted, found=self._confidence.field(where, value)
-                )
+                node = PatternNode(part, where, outcome, cause, wanted=wanted, found=self._secrecy.field(where, value))
             else:
                 is_present = isinstance(value, dict if part == "map" else list)
                 absent = tuple(text for text, is_met in ledger.items() if not is_met)

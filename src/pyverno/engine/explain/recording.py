@@ -17,7 +17,6 @@ from pyverno.engine.actions.pattern import AnyPatternCheck, PatternCheck
 from pyverno.engine.actions.pod_security import PodSecurityRule
 from pyverno.engine.cel.constraints import ConstraintMatcher
 from pyverno.engine.explain.conditions import recorded_conditions
-from pyverno.engine.explain.confidence import Confidence, parts_of
 from pyverno.engine.explain.expressions import RecordedProgram
 from pyverno.engine.explain.matching import RecordedConstraints, RecordedMatcher, RecordedRuleMatcher
 from pyverno.engine.explain.nodes import FieldPath, RuleTrace
@@ -32,6 +31,7 @@ from pyverno.engine.explain.parts import (
 )
 from pyverno.engine.explain.patterns import RecordedPattern
 from pyverno.engine.explain.recorder import MAX_NODES, Recorder
+from pyverno.engine.explain.secrecy import Secrecy, parts_of
 from pyverno.engine.match import Matcher
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
@@ -140,15 +140,15 @@ def _recorded_policy(policy: CompiledPolicy, recorder: Recorder) -> CompiledPoli
 
 
 def _recorded_exemption(exemption: Exemption, recorder: Recorder) -> Exemption:
-    confidence = Confidence(parts_of(exemption), hides_object=recorder.hides_object)
-    part = _Copier(recorder, confidence).copied(exemption, ("spec",))
+    secrecy = Secrecy(parts_of(exemption), hides_object=recorder.hides_object)
+    part = _Copier(recorder, secrecy).copied(exemption, ("spec",))
     return RecordedExemption(exemption, part, recorder)
 
 
 def _recorded_rule(rule: CompiledRule, recorder: Recorder) -> CompiledRule:
     info = rule.info
-    confidence = Confidence(parts_of((rule.bindings, rule.guards, rule.action)), hides_object=recorder.hides_object)
-    copier = _Copier(recorder, confidence)
+    secrecy = Secrecy(parts_of((rule.bindings, rule.guards, rule.action)), hides_object=recorder.hides_object)
+    copier = _Copier(recorder, secrecy)
     of_rules = info.policy.family is Family.RULES
     root: FieldPath = () if of_rules else ("spec",)
     place = (*root, *_ROOTS[info.type.value]) if of_rules else root
@@ -168,9 +168,9 @@ def _recorded_rule(rule: CompiledRule, recorder: Recorder) -> CompiledRule:
 class _Copier:
     """Copies the parts of one rule."""
 
-    def __init__(self, recorder: Recorder, confidence: Confidence) -> None:
+    def __init__(self, recorder: Recorder, secrecy: Secrecy) -> None:
         self._recorder = recorder
-        self._confidence = confidence
+        self._secrecy = secrecy
 
     def copied(self, value: T, place: FieldPath) -> T:
         """Return the value with recorded parts; the value itself when it has none."""
@@ -183,7 +183,7 @@ class _Copier:
             kind = "cel"
         own = (*place, kind) if kind and kind != "foreach" else place
         inner = self._parts(action, own)
-        return RecordedAction(inner, kind or "check", self._recorder, self._confidence, own)
+        return RecordedAction(inner, kind or "check", self._recorder, self._secrecy, own)
 
     def _copy(self, value: Any, place: FieldPath) -> Any:
         if type(value) is tuple:
@@ -210,22 +210,22 @@ class _Copier:
         if isinstance(value, (PatternCheck, AnyPatternCheck)) and value.compiled is None:
             made = _RECORDED_CHECKS[type(value)](**{each.name: getattr(value, each.name) for each in fields(value)})
             object.__setattr__(made, "recorder", self._recorder)
-            object.__setattr__(made, "confidence", self._confidence)
+            object.__setattr__(made, "secrecy", self._secrecy)
             return made
         return replace(value, **changes) if changes else value
 
     def _program(self, program: Program, place: FieldPath) -> Program:
-        return RecordedProgram.of(program, self._recorder, self._confidence, place)
+        return RecordedProgram.of(program, self._recorder, self._secrecy, place)
 
     def _conditions(self, conditions: Conditions, place: FieldPath) -> Conditions:
-        return recorded_conditions(conditions, self._recorder, self._confidence, place)
+        return recorded_conditions(conditions, self._recorder, self._secrecy, place)
 
     def _binding(self, binding: Any, place: FieldPath) -> RecordedBinding:
-        return RecordedBinding(binding, self._recorder, self._confidence, place)
+        return RecordedBinding(binding, self._recorder, self._secrecy, place)
 
     def _elements(self, elements: Elements, place: FieldPath) -> RecordedElements:
         inner = cast(Elements, self._parts(elements, place))
-        return RecordedElements.of(inner, self._recorder, self._confidence, place)
+        return RecordedElements.of(inner, self._recorder, self._secrecy, place)
 
     def _matcher(self, matcher: Matcher, _place: FieldPath) -> Matcher:
         return RecordedMatcher.of(matcher, self._recorder)
@@ -238,7 +238,7 @@ class _Copier:
             pattern.tree,
             float_numbers=pattern.float_numbers,
             recorder=self._recorder,
-            confidence=self._confidence,
+            secrecy=self._secrecy,
         )
 
 

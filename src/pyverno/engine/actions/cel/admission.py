@@ -110,7 +110,7 @@ class AdmissionValidation(SkippedByException):
     """All validations of one policy for each of its bindings (`bindings` empty: once, unbound).
 
     `is_rule` words verdicts as Kyverno does for `validate.cel`: errors are failures, unmet conditions are a skip.
-    `tells_all` gives every denial and the audit annotations (`AdmissionDetail`), as an API server needs them.
+    `reports_all` gives every denial and the audit annotations (`AdmissionDetail`), as an API server needs them.
     """
 
     validations: tuple[CelValidation, ...]
@@ -122,7 +122,7 @@ class AdmissionValidation(SkippedByException):
     passed: str = ""
     skipped: str = "match conditions aren't met"
     is_rule: bool = False
-    tells_all: bool = False
+    reports_all: bool = False
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Judge the request for every binding that matches it."""
@@ -159,10 +159,10 @@ class AdmissionValidation(SkippedByException):
                 # Kubernetes: a configuration that cannot work rejects, whatever the binding's actions
                 detail = CelDetail(-1, binding.name, (_DENY,))
                 yield Verdict(
-                    Status.ERROR, text, AdmissionDetail(binding.name, errors=(text,)) if self.tells_all else detail
+                    Status.ERROR, text, AdmissionDetail(binding.name, errors=(text,)) if self.reports_all else detail
                 )
             return
-        if self.tells_all:
+        if self.reports_all:
             for param in params:
                 yield _make_verdict(self._all_of(binding.name, param, run))
             return
@@ -252,7 +252,7 @@ class AdmissionValidation(SkippedByException):
 
     def _session(self, param: JSON, run: Run) -> CelSession:
         return CelSession(
-            run, {**_bindings(run, is_request=self.tells_all), "params": param}, self.variables, names_variables=True
+            run, {**_bindings(run, is_request=self.reports_all), "params": param}, self.variables, names_variables=True
         )
 
     def _judge(self, param: JSON, run: Run) -> Verdict:
@@ -379,7 +379,7 @@ def _message(session: CelSession, validation: CelValidation) -> str:
 class AdmissionMutation(SkippedByException):
     """All mutations of a MutatingAdmissionPolicy for each of its bindings, one after another on the same object.
 
-    `tells_all` continues after a mutation that fails, and gives all errors, as an API server needs them.
+    `reports_all` continues after a mutation that fails, and gives all errors, as an API server needs them.
     """
 
     mutations: tuple[CelMutation, ...]
@@ -388,7 +388,7 @@ class AdmissionMutation(SkippedByException):
     bindings: tuple[Binding, ...] = ()
     ignores_errors: bool = False
     skipped: str = "match conditions aren't met"
-    tells_all: bool = False
+    reports_all: bool = False
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Mutate the object of the request; a DELETE has none."""
@@ -425,7 +425,7 @@ class AdmissionMutation(SkippedByException):
 
         Errors that do not end the policy are added to `errors`.
         """
-        seen = {**_bindings(run, is_request=self.tells_all), "object": document, "params": param}
+        seen = {**_bindings(run, is_request=self.reports_all), "object": document, "params": param}
         session = CelSession(run, seen, self.variables, names_variables=True)
         unmet = first_unmet(session.for_conditions({"namespaceObject": None}), self.conditions)
         if unmet is not None:
@@ -438,7 +438,7 @@ class AdmissionMutation(SkippedByException):
                 document = laid_over(mutation, value, document, refuses_atomics=True)
             except PyvernoError as error:
                 # Kubernetes: a mutation that fails is dropped, those after it still run
-                if self.tells_all and not self.ignores_errors:
+                if self.reports_all and not self.ignores_errors:
                     errors.append(error.message)
                 elif not self.ignores_errors:
                     raise

@@ -379,7 +379,7 @@ def detailed_results(*documents, **how):
     """Return status and detail of each result of a policy whose rule reports all details."""
     (policy,) = compile_documents(map(Document, documents)).policies
     (rule,) = policy.rules
-    whole = replace(policy, rules=(replace(rule, action=replace(rule.action, tells_all=True), fast_tier=None),))
+    whole = replace(policy, rules=(replace(rule, action=replace(rule.action, reports_all=True), fast_tier=None),))
     results = Engine(PolicySet((whole,))).review(Request.from_manifest(CONFIG_MAP, **how)).results
     return [(result.status.value, result.detail) for result in results]
 

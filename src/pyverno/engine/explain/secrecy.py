@@ -27,7 +27,7 @@ from pyverno.lang.cel.syntax import ast
 from pyverno.lang.template import Template
 from pyverno.value import fields, is_dataclass
 
-__all__ = ["Confidence", "parts_of", "shortened", "source_name"]
+__all__ = ["Secrecy", "parts_of", "shortened", "source_name"]
 
 _WORLD: Final[Mapping[type, str]] = {
     ApiCallBinding: "apiCall",
@@ -60,7 +60,7 @@ def parts_of(value: Any) -> Iterator[Any]:
                 yield from parts_of(getattr(value, each.name, None))
 
 
-class Confidence:
+class Secrecy:
     """The values that one rule may show. `names` maps variables that hold foreign values to where those come from."""
 
     __slots__ = ("_cel", "_hides_object", "_names", "_paths", "_texts_of")
