@@ -120,10 +120,10 @@ class AdmissionResponse:
     audit_annotations: Mapping[str, str] = field(default_factory=dict)
 
     def to_bytes(self, admission_request: AdmissionRequest) -> bytes:
-        """Write the AdmissionReview that answers a question.
+        """Write the AdmissionReview that answers a request.
 
-        >>> question = Question("admission.k8s.io/v1", "1", {})
-        >>> Answer(allowed=False, message="no").to_bytes(question).decode()
+        >>> request = AdmissionRequest("admission.k8s.io/v1", "1", {})
+        >>> AdmissionResponse(allowed=False, message="no").to_bytes(request).decode()
         '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"1","allowed":false,\
 "status":{"metadata":{},"status":"Failure","message":"no"}}}'
         """

@@ -74,7 +74,7 @@ def _always(pid: int) -> Callable[[], int]:
 def render_text(readings: Iterable[Reading]) -> str:
     """Return readings as text, labels in the order of their names.
 
-    >>> print(written([Reading("a", "What.", "counter", ("y", "x"), {("1", 'b"'): 2})]), end="")
+    >>> print(render_text([Reading("a", "What.", "counter", ("y", "x"), {("1", 'b"'): 2})]), end="")
     # HELP a_total What.
     # TYPE a_total counter
     a_total{x="b\\"",y="1"} 2.0

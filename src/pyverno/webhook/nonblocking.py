@@ -54,7 +54,7 @@ class NonblockingHost:
     """Wraps a Host: cached data, clock and kinds are answered; any other call stops the review.
 
     >>> from pyverno.engine.host import NO_HOST
-    >>> InlineHost(NO_HOST).config_map("default", "settings")
+    >>> NonblockingHost(NO_HOST).config_map("default", "settings")
     Traceback (most recent call last):
     pyverno.webhook.nonblocking.NeedsWorkerError
     """

@@ -46,7 +46,8 @@ class _Place:
 def plain_object(info: KindInfo) -> JSONObject:
     """Return the smallest object of a kind: admission fills in what is required.
 
-    >>> plain_object(next(iter(__import__("pyverno.policy.kinds").policy.kinds.KNOWN_KINDS.by_kind("Pod"))))
+    >>> from pyverno.kube.kinds import BUILTIN_KINDS
+    >>> plain_object(BUILTIN_KINDS.by_kind("Pod")[0])
     {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'a', 'namespace': 'default'}}
     """
     metadata: JSONObject = {"name": "a"}

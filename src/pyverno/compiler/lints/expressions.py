@@ -66,6 +66,6 @@ def blank_literals(text: str) -> str:
     """Return an expression of the same length with blanks in place of its literals and quoted names.
 
     >>> blank_literals("f('x(y)')")
-    'f(       )'
+    'f(      )'
     """
     return _LITERAL.sub(lambda found: " " * len(found[0]), text) if any(mark in text for mark in "'`\"") else text

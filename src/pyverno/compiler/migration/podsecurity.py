@@ -114,7 +114,7 @@ def pod_security_tests(
     >>> from pyverno.compiler.migration.schema import SchemaBook
     >>> pod = Reference("object", SchemaBook().of("", "v1", "Pod"))
     >>> tests = pod_security_tests({"level": "baseline", "version": "v1.30"}, pod, "validate.podSecurity")
-    >>> {each.title: each.passes.text for each in tests}["Host ports"][-68:]
+    >>> {each.title: each.passes.text for each in tests}["Host ports"][-57:]
     'c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0))'
     """
     try:

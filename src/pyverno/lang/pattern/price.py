@@ -21,7 +21,7 @@ def condition_price(key: JSON, value: JSON) -> int:
     """Return the steps that a condition on these two sides may take; short texts and lists are free.
 
     >>> condition_price("nginx", "nginx*"), condition_price(["a*"] * 1000, ["b"] * 1000)
-    (0, 1001000)
+    (0, 1001101)
     """
     if isinstance(key, str):
         return _text_price(key, value)

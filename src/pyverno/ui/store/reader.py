@@ -134,6 +134,11 @@ class Reader:
                 found[cluster, name] += count
         return found
 
+    def count(self, selected: Filter) -> tuple[int, bool]:
+        """Return how many results are selected, and whether that is only a lower bound."""
+        chosen = self._selector.choose(selected)
+        return chosen.total, chosen.is_lower_bound
+
     def facets(self, selected: Filter, names: Sequence[str] = FACETS) -> JSONObject:
         """Return, for each field, its values with their counts; a field's own patterns do not narrow its values.
 
