@@ -181,7 +181,7 @@ def _lower_action(rule: Rule, policy: ClusterPolicy, parser: Parser) -> tuple[St
             from pyverno.compiler.rules.mutating import lower_mutate
 
             stage = Stage.MUTATE_EXISTING if mutate.targets else Stage.MUTATE
-            return stage, RuleType.MUTATION, lower_mutate(mutate, parser)
+            return stage, RuleType.MUTATION, lower_mutate(rule, mutate, parser)
         case Generate() as generate:
             from pyverno.compiler.rules.generating import lower_generate
 

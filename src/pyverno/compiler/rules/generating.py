@@ -15,6 +15,7 @@ from pyverno.engine.actions.generate import (
 from pyverno.engine.rule import Action
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.fieldpath import Path
+from pyverno.lang.template import Surroundings
 from pyverno.policy.generate import Generate, GenerateForeach, GeneratePattern
 
 __all__ = ["lower_generate"]
@@ -41,18 +42,20 @@ def _source(pattern: GeneratePattern, path: Path, parser: Parser) -> Source:
             "name": pattern.name,
         }
     }
+    # references look at the block as it is written, where the fields of the target are beside the data
+    within = Surroundings({**document["target"], **document, "data": pattern.data}, "")
     if pattern.clone_list.kinds:
         document["cloneList"] = {
             "namespace": pattern.clone_list.namespace,
             "kinds": list(pattern.clone_list.kinds),
             "selector": pattern.clone_list.selector,
         }
-        return CloneListSource(parser.template(document, path))
+        return CloneListSource(parser.template(document, path, within))
     if pattern.clone.name:
         document["clone"] = {"namespace": pattern.clone.namespace, "name": pattern.clone.name}
-        return CloneSource(parser.template(document, path))
+        return CloneSource(parser.template(document, path, within))
     document["data"] = pattern.data if pattern.data is not None else {}
-    return DataSource(parser.template(document, path))
+    return DataSource(parser.template(document, path, within))
 
 
 def _entry(each: GenerateForeach, parser: Parser) -> GenerateElements | None:

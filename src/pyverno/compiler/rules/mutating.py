@@ -17,19 +17,22 @@ from pyverno.engine.actions.mutate import (
 from pyverno.engine.actions.patches import JsonPatch, Patch, StrategicMergePatch
 from pyverno.engine.rule import Action
 from pyverno.errors import ExpressionError, ExpressionSyntaxError
+from pyverno.kube.json import JSON
 from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.mutate import compile_overlay
+from pyverno.lang.template import Surroundings, Template
 from pyverno.lang.template.patchtext import PatchText, compile_patch_text
 from pyverno.policy.mutate import ForeachOrder, Mutate, MutateForeach, Target
+from pyverno.policy.rule import Rule
 from pyverno.value import replace
 
 __all__ = ["lower_mutate"]
 
 
-def lower_mutate(mutate: Mutate, parser: Parser) -> Action:
+def lower_mutate(rule: Rule, mutate: Mutate, parser: Parser) -> Action:
     """Compile what a mutate rule changes, and which objects."""
     change: Change
-    patch = _patch(mutate, mutate.path, parser)
+    patch = _patch(mutate, mutate.path, rule.raw, parser)
     if mutate.foreach:
         entries = [_entry(each, parser, 0) for each in mutate.foreach]
         change = ForeachChange(tuple(entry for entry in entries if entry is not None))
@@ -45,11 +48,14 @@ def lower_mutate(mutate: Mutate, parser: Parser) -> Action:
     return MutateExisting(tuple(_targets(target, parser) for target in mutate.targets), change)
 
 
-def _patch(written: Mutate | MutateForeach, path: Path, parser: Parser) -> Patch | None:
-    """Compile the patch; a strategic merge wins where both are written."""
+def _patch(written: Mutate | MutateForeach, path: Path, within: JSON, parser: Parser) -> Patch | None:
+    """Compile the patch; a strategic merge wins where both are written.
+
+    References look at what the patch is `within`: the rule or the entry of foreach.
+    """
     if written.patch_strategic_merge is not None:
         at = (*path, "patchStrategicMerge")
-        template = parser.template(written.patch_strategic_merge, at)
+        template = parser.template(written.patch_strategic_merge, at, Surroundings(within, place_of(at)))
         if not template.is_static:
             return StrategicMergePatch(template)
         try:
@@ -58,14 +64,14 @@ def _patch(written: Mutate | MutateForeach, path: Path, parser: Parser) -> Patch
             parser.report(error.message, at, code="patch")
             return None
     if written.patches_json6902:
-        operations = _operations(written.patches_json6902, (*path, "patchesJson6902"), parser)
+        operations = _operations(written.patches_json6902, (*path, "patchesJson6902"), within, parser)
         return None if operations is None else JsonPatch(operations)
     return None
 
 
-def _operations(text: str, path: Path, parser: Parser) -> PatchText | None:
+def _operations(text: str, path: Path, within: JSON, parser: Parser) -> PatchText | None:
     try:
-        operations = compile_patch_text(text, place_of(path))
+        operations = compile_patch_text(text, place_of(path), within)
     except ExpressionError as error:
         offset = error.offset if isinstance(error, ExpressionSyntaxError) else 0
         parser.report(error.message, path, code="patch", offset=parser.offset_in(text, path, offset))
@@ -85,7 +91,7 @@ def _entry(each: MutateForeach, parser: Parser, depth: int) -> MutateElements | 
     merges = each.patch_strategic_merge is not None
     return MutateElements(
         elements,
-        _patch(each, each.path, parser),
+        _patch(each, each.path, each.raw, parser),
         tuple(entry for entry in nested if entry is not None),
         reverse=each.order is ForeachOrder.DESCENDING or (each.order is None and merges),
     )
@@ -94,11 +100,15 @@ def _entry(each: MutateForeach, parser: Parser, depth: int) -> MutateElements | 
 def _targets(target: Target, parser: Parser) -> Targets:
     path = target.path
     parser.data = data_names(target.context, parser.data)
+
+    def template(text: str, key: str) -> Template:
+        return parser.template(text, (*path, key), Surroundings(target.raw, f"/{key}"))
+
     return Targets(
-        api_version=parser.template(target.api_version, (*path, "apiVersion")),
-        kind=parser.template(target.kind, (*path, "kind")),
-        namespace=parser.template(target.namespace, (*path, "namespace")),
-        name=parser.template(target.name, (*path, "name")),
+        api_version=template(target.api_version, "apiVersion"),
+        kind=template(target.kind, "kind"),
+        namespace=template(target.namespace, "namespace"),
+        name=template(target.name, "name"),
         selector=None if target.selector is None else parser.template(target.selector, (*path, "selector")),
         bindings=lower_context(target.context, parser),
         preconditions=lower_preconditions(target.preconditions, parser, (*path, "preconditions")),

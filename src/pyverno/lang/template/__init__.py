@@ -8,11 +8,12 @@ come from.
 from __future__ import annotations
 
 from pyverno.lang.template.location import join_path, parse_path, path_expression
-from pyverno.lang.template.references import resolve_references
+from pyverno.lang.template.references import Surroundings, resolve_references
 from pyverno.lang.template.syntax import has_variables, is_reference, is_variable, split_variables
 from pyverno.lang.template.template import Template, Variable, compile_template
 
 __all__ = [
+    "Surroundings",
     "Template",
     "Variable",
     "compile_template",

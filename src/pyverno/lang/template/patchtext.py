@@ -14,6 +14,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import find_value, load_documents
 from pyverno.kube.yaml.scalars import resolve_plain
 from pyverno.lang.runtime import Budget, Runtime
+from pyverno.lang.template.references import Surroundings
 from pyverno.lang.template.syntax import parse_string
 from pyverno.lang.template.template import Template, compile_template
 from pyverno.lazyregex import regex
@@ -90,10 +91,11 @@ class PatchText:
         return value
 
 
-def compile_patch_text(text: str, path: str = "") -> PatchText:
+def compile_patch_text(text: str, path: str = "", within: JSON = None) -> PatchText:
     """Compile the text of `patchesJson6902`; raises ExpressionSyntaxError when it is neither YAML nor JSON.
 
-    `path` is where the text is: it begins every path in error texts.
+    `path` is where the text is: it begins every path in error texts. References look at the document `within`, where
+    the text has that path, or else at the operations.
 
     >>> patch = compile_patch_text('- {op: add, path: /a, value: "{{ n }}"}')
     >>> patch.render({"n": 5}, Runtime())
@@ -114,7 +116,9 @@ def compile_patch_text(text: str, path: str = "") -> PatchText:
         document = _unmark(documents[0].value, tokens, (), plain)
     except RecursionError:
         raise ExpressionSyntaxError("invalid patchesJson6902: nested too deeply") from None
-    return PatchText(compile_template(document, path=path), frozenset(plain), _QUOTED in marked, text)
+    surroundings = None if within is None else Surroundings(within, path, is_text=True)
+    template = compile_template(document, path=path, within=surroundings)
+    return PatchText(template, frozenset(plain), _QUOTED in marked, text)
 
 
 def _fault_offset(text: str, location: Location | None) -> int:

@@ -6,7 +6,8 @@ They are resolved once, at load, since the document they look at is the author's
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON, go_text, is_number
@@ -14,13 +15,24 @@ from pyverno.lang.pattern.anchors import parse_anchor
 from pyverno.lang.template.location import join_path
 from pyverno.lazyregex import go_regex, regex
 
-__all__ = ["find_references", "resolve_references"]
+__all__ = ["Surroundings", "find_references", "resolve_references"]
 
 # Kyverno: pkg/engine/variables/regex; re2 because the greedy run up to the last `)` is not linear elsewhere.
 _REFERENCE = go_regex(r"^\$\(.[^ ]*\)|[^\\]\$\(.[^ ]*\)")
 _ESCAPED = go_regex(r"\\\$\(.[^ )]*\)")
 _RANGE = regex(r"[-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*(!?-)[-|+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]*")
 _OPERATORS = (">=", "<=", ">", "<", "!")
+
+
+class Surroundings(NamedTuple):
+    """The document that references look at, and the path there of the part that has them: a rule and its patch.
+
+    With `is_text` the part is one text there (`patchesJson6902`): all that is read from it has the path of the text.
+    """
+
+    document: JSON
+    path: str
+    is_text: bool = False
 
 
 def find_references(text: str) -> list[str]:
@@ -34,20 +46,23 @@ def find_references(text: str) -> list[str]:
     return [match.group(0) for match in _REFERENCE.finditer(text)]
 
 
-def resolve_references(document: JSON) -> JSON:
+def resolve_references(document: JSON, within: Surroundings | None = None) -> JSON:
     """Return the document with all references replaced; the same object when it has none.
 
-    Raises SubstitutionError with Kyverno's text when a reference leads nowhere or to something that is no text.
+    They look at the document itself, or at the larger one of which it is a part. Raises SubstitutionError with
+    Kyverno's text when a reference leads nowhere or to something that is no text.
 
     >>> resolve_references({"a": "x", "b": "$(./../a)"})
     {'a': 'x', 'b': 'x'}
+    >>> rule = {"name": "limits", "mutate": {"patchesJson6902": "..."}}
+    >>> resolve_references("$(./../../name)", Surroundings(rule, "/mutate/patchesJson6902"))
+    'limits'
     """
     if not _mentions_references(document):
         return document
-    places: dict[str, JSON] = {}
-    for path, value in _leaves_and_keys(document, ""):
-        places[_without_anchors(path)] = value
-    return _resolve(document, "", places)
+    whole, path, is_text = within or Surroundings(document, "")
+    places = {_without_anchors(place): value for place, value in _leaves_and_keys(whole, "")}
+    return _resolve(document, path, places, _keep if is_text else join_path)
 
 
 def _mentions_references(document: JSON) -> bool:
@@ -88,16 +103,21 @@ def _without_anchors(path: str) -> str:
     return f"/{cleaned}" if path.startswith("/") else cleaned
 
 
-def _resolve(value: JSON, path: str, places: dict[str, JSON]) -> JSON:
+def _resolve(value: JSON, path: str, places: dict[str, JSON], join: Callable[[str, str | int], str]) -> JSON:
     if isinstance(value, str):
         return _resolve_text(value, path, places) if "$(" in value else value
     if isinstance(value, dict):
         return {
-            _resolve(key, path, places): _resolve(item, join_path(path, key), places) for key, item in value.items()
+            _resolve(key, path, places, join): _resolve(item, join(path, key), places, join)
+            for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_resolve(item, join_path(path, index), places) for index, item in enumerate(value)]
+        return [_resolve(item, join(path, index), places, join) for index, item in enumerate(value)]
     return value
+
+
+def _keep(path: str, step: str | int) -> str:
+    return path
 
 
 def _resolve_text(text: str, path: str, places: dict[str, JSON]) -> str:

@@ -13,7 +13,7 @@ from pyverno.errors import SubstitutionError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.location import join_path
-from pyverno.lang.template.references import resolve_references
+from pyverno.lang.template.references import Surroundings, resolve_references
 from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
 from pyverno.lang.template.syntax import Occurrence, parse_string
@@ -106,17 +106,20 @@ class Template:
             raise SubstitutionError(_TOO_DEEP) from error
 
 
-def compile_template(document: JSON, *, path: str = "", rescan: bool = False) -> Template:
+def compile_template(
+    document: JSON, *, path: str = "", rescan: bool = False, within: Surroundings | None = None
+) -> Template:
     """Compile a document; problems are collected in `Template.errors` and raised by `Template.render`.
 
     `path` is where the document is in a larger one: it is part of every path in error texts, and the variable `@`
-    is resolved by it. With `rescan`, values are scanned for variables again as Kyverno does, at most 16 rounds deep.
+    is resolved by it. References look at the document, or at the one that it is `within`. With `rescan`, values are
+    scanned for variables again as Kyverno does, at most 16 rounds deep.
 
     >>> compile_template({"a": 1}).is_static
     True
     """
     try:
-        resolved = resolve_references(document)
+        resolved = resolve_references(document, within)
         compiler = _Compiler(resolved, path)
         render = compiler.node(resolved, path)
     except RecursionError:

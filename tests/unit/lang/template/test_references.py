@@ -7,7 +7,7 @@ import time
 import pytest
 
 from pyverno.errors import SubstitutionError
-from pyverno.lang.template import resolve_references
+from pyverno.lang.template import Surroundings, resolve_references
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,28 @@ def test_finding_references_takes_linear_time():
     start = time.process_time()
     resolve_references({"a": ")" + "\\$(" * 100_000})
     assert time.process_time() - start < 2
+
+
+RULE = {"name": "limits", "mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "x"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("reference", "path", "is_text", "expected"),
+    [
+        ("$(./../../../../../name)", "/mutate/patchStrategicMerge", False, "limits"),
+        ("$(./../../name)", "/mutate/patchesJson6902", True, "limits"),
+        ("$(/mutate/patchStrategicMerge/metadata/labels/a)", "/mutate/patchStrategicMerge", False, "x"),
+        ("$(./../a)", "/mutate/patchStrategicMerge", False, "x"),
+    ],
+)
+def test_references_of_a_part_look_at_the_whole(reference: str, path: str, is_text: bool, expected: str) -> None:
+    """A patch is a part of its rule; of a patch that is a text, the text alone has a path."""
+    part = {"metadata": {"labels": {"b": reference}}}
+    resolved = resolve_references(part, Surroundings(RULE, path, is_text))
+    assert resolved == {"metadata": {"labels": {"b": expected}}}
+
+
+def test_the_error_of_a_part_names_the_path_in_the_whole() -> None:
+    """As Kyverno does."""
+    with pytest.raises(SubstitutionError, match=r"\$\(/no\) at path /mutate/patchStrategicMerge/a: <nil>"):
+        resolve_references({"a": "$(/no)"}, Surroundings(RULE, "/mutate/patchStrategicMerge"))
