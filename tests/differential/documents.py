@@ -76,12 +76,12 @@ def drops_items(found: Difference) -> bool:
 
 
 def _lists_of_conditions(value: JSON, name: str = "") -> Iterator[str]:
-    """Yield the names of lists of several elements, one of which at least has conditions."""
+    """Yield the names of lists of several elements, one of which at least has anchors."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _lists_of_conditions(each, re.sub(r"^\+?\((.+)\)$", r"\1", key))
     elif isinstance(value, list):
-        if len(value) > 1 and re.search(r'"\(\w+\)":', json.dumps(value)):
+        if len(value) > 1 and re.search(r'"\+?\(\w+\)":', json.dumps(value)):
             yield name
         for each in value:
             yield from _lists_of_conditions(each, name)
@@ -92,8 +92,13 @@ def _lacks_items(mine: JSON, other: JSON, lists: set[str], name: str = "") -> bo
     if isinstance(mine, dict) and isinstance(other, dict):
         return mine.keys() == other.keys() and all(_lacks_items(mine[key], other[key], lists, key) for key in mine)
     if isinstance(mine, list) and isinstance(other, list) and name in lists:
-        return len(other) <= len(mine) and all(any(_is_part(each, item) for item in mine) for each in other)
+        plain = [each for each in other if not _has_anchor(each)]
+        return len(plain) <= len(mine) and all(any(_is_part(each, item) for item in mine) for each in plain)
     return mine == other
+
+
+def _has_anchor(item: JSON) -> bool:
+    return isinstance(item, dict) and any(re.fullmatch(r"\+?\(.+\)", key) for key in item)
 
 
 def _is_part(part: JSON, whole: JSON) -> bool:

@@ -106,6 +106,7 @@ def mutation(patch: JSON, ours: JSON, theirs: JSON) -> Difference:
     [
         ({"a": 1, "items": []}, True),
         ({"a": 1, "items": [{"name": "x"}]}, True),
+        ({"a": 1, "items": [{"name": "x"}, {"name": "z", "+(image)": "2"}, {"name": "y"}]}, True),
         ({"a": 2, "items": []}, False),
         ({"items": []}, False),
         ({"a": 1, "items": [{"name": "z"}]}, False),
