@@ -113,12 +113,10 @@ class ValidatingCheck:
         if self.annotations and verdict.status is not Status.ERROR:
             try:
                 annotated(session, self.annotations)
-            except _NotATextError as error:
+            except PyvernoError as error:
                 # Kyverno: after validations that hold, this error does not come from a rule
                 prefix = "failed to load context" if verdict.status is Status.PASS else "error"
                 return (Verdict(Status.ERROR, f"{prefix}: {error.message}", verdict.detail),)
-            except PyvernoError as error:
-                return (Verdict(Status.ERROR, f"error: {error.message}", verdict.detail),)
         return (verdict,)
 
     def _validate(self, session: CelSession) -> Verdict:
@@ -132,10 +130,6 @@ class ValidatingCheck:
             if holds is not True:
                 return Verdict(Status.FAIL, _message(session, validation, index), CelDetail(index))
         return _PASSED
-
-
-class _NotATextError(EvaluationError):
-    """An audit annotation is null."""
 
 
 def annotated(
@@ -157,7 +151,7 @@ def annotated(
         if not isinstance(text, str):
             # Kyverno: null compiles but is not a text
             problem = "type conversion error from 'null_type' to 'string'"
-            raise _NotATextError(f"failed to convert auditAnnotation {quote}{key}{quote} expression: {problem}")
+            raise EvaluationError(f"failed to convert auditAnnotation {quote}{key}{quote} expression: {problem}")
         if text:
             found[key] = text
     return found

@@ -71,6 +71,8 @@ def test_a_policy_denies_by_default(spec, allowed):
          {"note": "seen value"}),
         ("true", "''", ("pass", "success"), {}),
         ("true", "string(object.missing)",
+         ("error", "failed to load context: failed to evaluate auditAnnotation 'note': no such key: missing"), {}),
+        ("false", "string(object.missing)",
          ("error", "error: failed to evaluate auditAnnotation 'note': no such key: missing"), {}),
         ("false", "null", ("error", "error: failed to convert auditAnnotation 'note' expression: " + NULL), {}),
         ("true", "null",
