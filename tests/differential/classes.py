@@ -38,6 +38,7 @@ from tests.differential.documents import (
     has_empty_process,
     is_unselected,
     keeps_anchors,
+    loses_items,
     reorders,
     replaces_lists,
 )
@@ -370,6 +371,11 @@ CLASSES: tuple[DifferenceClass, ...] = (
                 for each in found.policy.get("spec", {}).get("auditAnnotations", ())
             )
         ),
+    ),
+    DifferenceClass(
+        "items without a merge key in objects",
+        "Items of lists that a strategic merge patch does not touch stay as they are",
+        loses_items,
     ),
     DifferenceClass(
         "items without a merge key",

@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from pyverno.kube.json import JSON
 from tests.differential.compare import ABSENT, Difference
 
-__all__ = ["drops_items", "has_empty_process", "is_unselected", "keeps_anchors", "reorders", "replaces_lists"]
+__all__ = [
+    "drops_items",
+    "has_empty_process",
+    "is_unselected",
+    "keeps_anchors",
+    "loses_items",
+    "reorders",
+    "replaces_lists",
+]
 
 
 def has_empty_process(found: Difference) -> bool:
@@ -94,6 +102,25 @@ def _lacks_items(mine: JSON, other: JSON, lists: set[str], name: str = "") -> bo
     if isinstance(mine, list) and isinstance(other, list) and name in lists:
         plain = [each for each in other if not _has_anchor(each)]
         return len(plain) <= len(mine) and all(any(_is_part(each, item) for item in mine) for each in plain)
+    return mine == other
+
+
+def loses_items(found: Difference) -> bool:
+    """Hold where Kyverno's object lacks items of a list whose items have no names, or equal ones."""
+    if found.key.kind != "object" or found.batch.family != "mutate" or ABSENT in (found.ours, found.theirs):
+        return False
+    has_merge = "patchStrategicMerge" in json.dumps(found.policy)
+    return has_merge and _loses_unnamed(json.loads(found.ours.text), json.loads(found.theirs.text))
+
+
+def _loses_unnamed(mine: JSON, other: JSON) -> bool:
+    """Hold where two values are equal but for lists with unnamed items, of which the other one has a part."""
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return mine.keys() == other.keys() and all(_loses_unnamed(mine[key], other[key]) for key in mine)
+    if isinstance(mine, list) and isinstance(other, list) and mine != other:
+        names = [each.get("name") if isinstance(each, dict) else None for each in mine]
+        is_ambiguous = None in names or len({*map(str, names)}) < len(names)
+        return is_ambiguous and len(other) < len(mine) and all(each in mine for each in other)
     return mine == other
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.kube.json import JSON
+from pyverno.kube.json import JSON, JSONObject
 from tests.differential.classes import CLASSES, classify
 from tests.differential.compare import ABSENT, Difference, differences
 from tests.differential.generate.batches import Batch
@@ -124,9 +124,23 @@ def test_items_are_removed_by_patches_with_several_conditional_elements_only(the
     assert classify(mutation({"others": several["items"]}, ours, theirs)) is None
 
 
+def test_items_without_names_may_be_lost_where_a_patch_does_not_touch_them() -> None:
+    """Also those with equal names; not named ones, and not their fields."""
+    patch: JSON = {"metadata": {"labels": {"a": "b"}}}
+    unnamed, named = [{"image": "a"}, {"name": "x"}], [{"name": "y"}, {"name": "x", "image": "a"}]
+    for ours, theirs, is_explained in (
+        (unnamed, unnamed[:1], True),
+        ([{"name": "x"}, {"name": "x"}], [{"name": "x"}], True),
+        (named, named[:1], False),
+        (unnamed, [{"image": "b"}], False),
+    ):
+        found = classify(mutation(patch, {"items": ours}, {"items": theirs}))
+        assert ("items without a merge key in objects" if is_explained else None) == (found and found.name)
+
+
 def test_a_list_that_is_a_condition_may_end_empty() -> None:
     """In Kyverno's object; not another list, and not a part of it."""
-    ours = {"items": [{"name": "x"}], "others": [1]}
+    ours: JSONObject = {"items": [{"name": "x"}], "others": [{"name": "y"}]}
     patch = {"(items)": [{"name": "x"}], "added": 1}
     found = classify(mutation(patch, ours, {**ours, "items": []}))
     assert found is not None
