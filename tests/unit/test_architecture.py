@@ -144,6 +144,11 @@ def test_the_pages_name_every_top_level_room(page: str) -> None:
     assert [] == [name for name in (*tops, "kubesandbox") if name not in text]
 
 
+def test_the_readme_has_at_most_150_lines() -> None:
+    """It is read before anything else."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 def test_the_map_names_every_room_of_a_package() -> None:
     """The row of a package in ARCHITECTURE has its rooms; those of `cli` are its commands."""
     rows = re.findall(r"^\| `(\w+)/` \| (.*)$", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
