@@ -25,7 +25,7 @@ __all__ = ["EXEMPT", "kube_subjects", "listed", "public_functions"]
 PACKAGES = ("kube", "lang.pattern", "lang.template", "images", "podsecurity")
 
 TEXT_READERS = (
-    "kube.apipath.parse_api_path", "kube.time.cron.parse_cronexpr", "kube.time.cron.parse_standard", "kube.yaml.documents.load_documents",
+    "kube.apipath.format_segment", "kube.apipath.parse_api_path", "kube.time.cron.parse_cronexpr", "kube.time.cron.parse_standard", "kube.yaml.documents.load_documents",
     "kube.time.cronexpr.parse_cronexpr", "kube.time.duration.parse_duration", "kube.time.duration.try_duration",
     "kube.time.duration.quote_time", "kube.time.gotime.parse_rfc3339", "kube.gvk.parse_api_version", "kube.gvk.version_order",
     "kube.imageref.parse_reference", "kube.json.decode", "kube.patch.jsonpatch.escape_key", "kube.patch.jsonpatch.unescape_key",
@@ -112,7 +112,14 @@ EXEMPT: Mapping[str, str] = {
         "takes one key or certificate that a function with a row has read",
     ),
     "images.manifests.compare.same_object": "compares four fields",
-    "kube.yaml.documents.find_value": "takes one step for each part of a path",
+    **dict.fromkeys(
+        ("kube.yaml.documents.find_value", "kube.yaml.fieldpath.locate", "kube.yaml.fieldpath.path_text"),
+        "takes one step for each part of a path",
+    ),
+    **dict.fromkeys(
+        ("kube.apipath.object_path", "kube.apipath.resource_path"),
+        "joins at most seven segments that `format_segment` writes",
+    ),
     "images.manifests.compare.signature_fields": "makes seven texts of the domain that a policy wrote",
     "images.verification.attestorfields.read_items": "looks at the type of a value",
     **dict.fromkeys(

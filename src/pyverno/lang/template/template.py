@@ -14,7 +14,6 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template.location import join_path
 from pyverno.lang.template.references import Surroundings, resolve_references
-from pyverno.lang.template.rescan import render_rescanning
 from pyverno.lang.template.slot import Query, Slot, byte_length, compile_slot, text_of
 from pyverno.lang.template.syntax import Occurrence, parse_string
 from pyverno.value import dataclass, field
@@ -127,6 +126,8 @@ def compile_template(
     except SubstitutionError as error:
         return _broken(document, path, error.message)
     if rescan and render is not None:
+        from pyverno.lang.template.rescan import render_rescanning  # off by default
+
         render = render_rescanning(resolved, path, compiler.queries())
     steps = compiler.copied // _COPIED_PER_STEP
     return Template(resolved, tuple(compiler.variables), tuple(compiler.errors), render, _steps=steps)
