@@ -7,8 +7,7 @@ that no expression uses is never loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import orjson
@@ -58,15 +57,22 @@ def _charge(run: Run, value: JSON) -> JSON:
     return value
 
 
-@contextmanager
-def _prefix_answers(prefix: str) -> Iterator[None]:
-    """Prefix the text of a host's error response; an error without a response is unchanged."""
-    try:
-        yield
-    except HostUnavailableError:
-        raise
-    except HostError as error:
-        raise _same_kind(error)(prefix + error.message) from error
+@dataclass(frozen=True, slots=True)
+class _AnswerPrefix:
+    """Prefixes the text of a host's error response; an error without a response is unchanged.
+
+    Not a generator: since Python 3.12, the frames of one that an error is thrown into keep the error in a cycle.
+    """
+
+    prefix: str
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Raise the error with the prefix."""
+        if isinstance(error, HostError) and not isinstance(error, HostUnavailableError):
+            raise _same_kind(error)(self.prefix + error.message) from error
 
 
 def _same_kind(error: HostError) -> type[HostError]:
@@ -74,15 +80,21 @@ def _same_kind(error: HostError) -> type[HostError]:
     return next(each for each in (NotFoundError, HostUnavailableError, HostError) if isinstance(error, each))
 
 
-@contextmanager
-def _prefix_errors(prefix: str) -> Iterator[None]:
-    """Put a prefix in front of the text of an error of an expression or of the host."""
-    try:
-        yield
-    except HostError as error:
-        raise _same_kind(error)(f"{prefix}: {error.message}") from error
-    except ExpressionError as error:
-        raise ContextEntryError(f"{prefix}: {error.message}", is_missing=error.is_missing) from error
+@dataclass(frozen=True, slots=True)
+class _ErrorPrefix:
+    """Puts a prefix in front of the text of an error of an expression or of the host."""
+
+    prefix: str
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Raise the error with the prefix."""
+        if isinstance(error, HostError):
+            raise _same_kind(error)(f"{self.prefix}: {error.message}") from error
+        if isinstance(error, ExpressionError):
+            raise ContextEntryError(f"{self.prefix}: {error.message}", is_missing=error.is_missing) from error
 
 
 def _apply_query(query: ExpressionText, value: JSON, run: Run, name: str, prefix: str = "") -> JSON:
@@ -232,12 +244,12 @@ class ConfigMapBinding:
         )
         namespace = namespace or run.rule.info.policy.namespace or "default"
         used = ((self.config_map, name), *(() if self.namespace is None else ((self.namespace, namespace),)))
-        with _prefix_errors(f"failed to retrieve config map for context entry {self.name}"):
+        with _ErrorPrefix(f"failed to retrieve config map for context entry {self.name}"):
             found = redact_errors(lambda: self._read(run, namespace, name), *used)
         return {"data": found.get("data") or {}, "metadata": found.get("metadata") or {}}
 
     def _read(self, run: Run, namespace: str, name: str) -> JSONObject:
-        with _prefix_answers(f"failed to get configmap {namespace}/{name} : "):
+        with _AnswerPrefix(f"failed to get configmap {namespace}/{name} : "):
             return run.broker.config_map(namespace, name)
 
 
@@ -267,7 +279,7 @@ class ApiCallBinding:
         return _bind_loaded(self.name, run, lambda: self._load(run))
 
     def _load(self, run: Run) -> JSON:
-        with _prefix_errors("failed to fetch data for APICall"):
+        with _ErrorPrefix("failed to fetch data for APICall"):
             send = self._prepare(run)
             try:
                 answer = send()
@@ -300,7 +312,7 @@ class ApiCallBinding:
         return partial(redact_errors, partial(run.broker.http_call, call), (service.url, call.url))
 
     def _call_path(self, run: Run, path: str, body: JSON) -> JSON:
-        with _prefix_answers(f"failed to {self.method} resource with raw url: {path}: "):
+        with _AnswerPrefix(f"failed to {self.method} resource with raw url: {path}: "):
             return run.broker.api_call(path, method=self.method, body=body)
 
 
@@ -323,7 +335,7 @@ class ImageRegistryBinding:
         return found if self.query is None else _apply_query(self.query, found, run, self.name)
 
     def _fetch(self, run: Run, reference: str) -> JSON:
-        with _prefix_answers(f"failed to fetch image descriptor: {reference}, error: "):
+        with _AnswerPrefix(f"failed to fetch image descriptor: {reference}, error: "):
             return run.broker.image_data(reference, credentials=self.credentials)
 
 
@@ -342,7 +354,7 @@ class GlobalReferenceBinding:
     def _load(self, run: Run) -> JSON:
         name = _render_text(self.entry, run, self.name, "the name of the global reference")
         # Kyverno's text names an APICall here, too
-        with _prefix_errors(f"failed to marshal APICall data for context entry {self.name}"):
+        with _ErrorPrefix(f"failed to marshal APICall data for context entry {self.name}"):
             found = redact_errors(lambda: run.broker.global_entry(name), (self.entry, name))
             if found is None:
                 raise EvaluationError(redact_values(f"failed to fetch entry key={name}", self.entry, name))

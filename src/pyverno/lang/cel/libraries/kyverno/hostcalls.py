@@ -7,25 +7,19 @@ itself, and never put a response into an error.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import quote
+from typing import ClassVar, Final
 
-from pyverno.errors import DocumentError, EvaluationError, HostError
-from pyverno.kube.json import JSON, JSONObject, decode, encode
+from pyverno.errors import DocumentError, EvaluationError
+from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.lang.cel.declarations import Declaration, Implementation, Library, function
-from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.json_values import to_json, with_doubles
+from pyverno.lang.cel.libraries.kyverno.hosterrors import HostErrors
 from pyverno.lang.cel.runtime.evaluation import Evaluation
 from pyverno.lang.cel.types import opaque
-from pyverno.lang.cel.values import Optional, StructValue, Value
+from pyverno.lang.cel.values import Value
 from pyverno.lang.cel.work import whole
 from pyverno.value import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = [
     "GENERATOR",
@@ -43,9 +37,6 @@ __all__ = [
 _PASCAL: Final = (1, 14)
 _CAMEL: Final = (1, 18)
 _OBJECT: Final = "map(string, any)"
-_LEFT_OUT: Final = "..."
-MAX_PARTS: Final = 100
-LONGEST: Final = 1_024
 _ALL: Final = whole()
 _LABELS: Final = "map(string, string)"
 
@@ -73,63 +64,6 @@ class GVR:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-@contextmanager
-def _host_errors(prefix: str, *operands: Value) -> Iterator[None]:
-    """Turn errors of the host into CEL errors that start with a prefix.
-
-    Such errors quote names and addresses: they are shown where the expression writes them, and hidden where it
-    computes them. An OperandError brings both texts itself.
-    """
-    try:
-        yield
-    except OperandError as error:
-        raise OperandError(error.message, error.detailed) from None
-    except (HostError, EvaluationError) as error:
-        words = "" if isinstance(error, EvaluationError) else f"{prefix}: "
-        raise OperandError(words + _hide(error.message, operands), words + error.message) from None
-
-
-def _hide(text: str, operands: tuple[Value, ...]) -> str:
-    """Replace the texts in the operands of a call, however deep, wherever they are as whole words of a text.
-
-    Of operands with many or long texts, nothing of the text is left.
-    """
-    waiting, found = list(operands), set[str]()
-    while waiting:
-        value = waiting.pop()
-        if len(found) > MAX_PARTS or len(waiting) > MAX_PARTS or (isinstance(value, str) and len(value) > LONGEST):
-            return _LEFT_OUT
-        if isinstance(value, str) and value:
-            found |= {value, quote(value, safe=""), encode(value)[1:-1]}
-        elif isinstance(value, (list, tuple)):
-            waiting.extend(value)
-        elif isinstance(value, dict):
-            waiting.extend([*value.keys(), *value.values()])
-        elif isinstance(value, bytes):
-            waiting.append(b64encode(value).decode("ascii"))
-        elif isinstance(value, Optional):
-            waiting.append(value.value)
-        elif isinstance(value, StructValue):
-            waiting.append(value.fields)
-    for part in sorted(found, key=len, reverse=True):
-        text = _hide_word(text, part)
-    return text
-
-
-def _hide_word(text: str, word: str) -> str:
-    """Replace a word, but not where it is a part of a longer one."""
-    pieces: list[str] = []
-    start = at = 0
-    while (at := text.find(word, at)) >= 0:
-        end = at + len(word)
-        edges = (text[at - 1 : at] + word[0], word[-1] + text[end : end + 1])
-        if not any(len(edge) > 1 and edge.isalnum() for edge in edges):
-            pieces += [text[start:at], _LEFT_OUT]
-            start = end
-        at = end
-    return "".join([*pieces, text[start:]])
-
-
 def _both_cases(pascal: str, camel: str, *signatures: str) -> Callable[[Implementation], tuple[Declaration, ...]]:
     """Declare a function under its PascalCase and its camelCase name."""
 
@@ -155,19 +89,19 @@ def _target(args: tuple[Value, ...]) -> tuple[str, str, tuple[Value, ...]]:
 
 
 def _get(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, name: str) -> JSON:
-    with _host_errors("failed to get resource", api_version, resource, namespace, name):
+    with HostErrors("failed to get resource", (api_version, resource, namespace, name)):
         return evaluation.host.get_resource(api_version, resource, namespace, name)
 
 
 def _list(
     evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, labels: Mapping[str, str]
 ) -> JSONObject:
-    with _host_errors("failed to list resource", api_version, resource, namespace, labels):
+    with HostErrors("failed to list resource", (api_version, resource, namespace, labels)):
         return evaluation.host.list_resources(api_version, resource, namespace, labels)
 
 
 def _post(evaluation: Evaluation, api_version: str, resource: str, namespace: str | None, body: Value) -> JSONObject:
-    with _host_errors("failed to create resource", api_version, resource, namespace, body):
+    with HostErrors("failed to create resource", (api_version, resource, namespace, body)):
         return evaluation.host.post_resource(api_version, resource, namespace, to_json(body))
 
 
@@ -247,7 +181,7 @@ def namespaced_post(evaluation: Evaluation, _: LibraryContext, api_version: str,
 @_both_cases("ToGVR", "toGVR", f"{_RESOURCE}.(string, string) -> {GVR.cel_type}")
 def to_gvr(evaluation: Evaluation, _: LibraryContext, api_version: str, kind: str) -> GVR:
     """The resource of a kind, by discovery."""
-    with _host_errors("failed to map kind to resource", api_version, kind):
+    with HostErrors("failed to map kind to resource", (api_version, kind)):
         return GVR(*evaluation.host.to_gvr(api_version, kind))
 
 
@@ -288,7 +222,7 @@ def _send(
     evaluation: Evaluation, client: LibraryContext, method: str, url: str, *, data: Value, headers: Mapping[str, str]
 ) -> JSONObject:
     body = to_json(data) if method == "POST" else None
-    with _host_errors("request failed", url, data, headers):
+    with HostErrors("request failed", (url, data, headers)):
         return _answer(*evaluation.host.http(method, url, body, headers, client.ca_bundle))
 
 
@@ -334,7 +268,7 @@ _GLOBAL: Final = "globalcontext.Context"
 @_both_cases("Get", "get", f"{_GLOBAL}.(string) -> dyn", f"{_GLOBAL}.(string, string) -> dyn")
 def global_get(evaluation: Evaluation, _: LibraryContext, name: str, projection: str = "") -> JSON:
     """The data of a global context entry (or of one of its projections), null when there is no such entry."""
-    with _host_errors("failed to get global reference", name, projection):
+    with HostErrors("failed to get global reference", (name, projection)):
         return with_doubles(evaluation.host.global_context(name, projection), evaluation.runtime.budget)
 
 
@@ -356,7 +290,7 @@ _IMAGE: Final = "imagedata.Context"
 @_both_cases("GetMetadata", "getMetadata", f"{_IMAGE}.(string) -> dyn")
 def image_metadata(evaluation: Evaluation, _: LibraryContext, reference: str) -> JSON:
     """The registry's data of an image: registry, repository, tag, digest, manifest, config, ..."""
-    with _host_errors("failed to get image data", reference):
+    with HostErrors("failed to get image data", (reference,)):
         return with_doubles(evaluation.host.image_metadata(reference), evaluation.runtime.budget)
 
 
@@ -378,7 +312,7 @@ _GENERATOR: Final = "generator.Context"
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(string, list({_OBJECT})) -> bool")
 def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects: Value) -> bool:
     """Ask for objects in a namespace; always true when that works."""
-    with _host_errors("failed to generate resources", namespace, objects):
+    with HostErrors("failed to generate resources", (namespace, objects)):
         evaluation.host.generate(namespace, [to_json(item) for item in objects])
     return True
 
@@ -386,7 +320,7 @@ def generate(evaluation: Evaluation, _: LibraryContext, namespace: str, objects:
 @_both_cases("Apply", "apply", f"{_GENERATOR}.(list({_OBJECT})) -> bool")
 def generate_here(evaluation: Evaluation, _: LibraryContext, objects: Value) -> bool:
     """Ask for objects in the namespace of the policy; always true when that works."""
-    with _host_errors("failed to generate resources", objects):
+    with HostErrors("failed to generate resources", (objects,)):
         evaluation.host.generate(None, [to_json(item) for item in objects])
     return True
 
@@ -416,28 +350,28 @@ NAMESPACED_GENERATOR: Final = Library(
 @function("verifyImageSignatures", "(string, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_image_signatures(evaluation: Evaluation, image: str, attestors: Value) -> int:
     """The number of attestors that verify the image's signature."""
-    with _host_errors("failed to verify image", image, attestors):
+    with HostErrors("failed to verify image", (image, attestors)):
         return evaluation.host.verify_image(image, list(attestors), None)
 
 
 @function("verifyAttestationSignatures", "(string, dyn, list(dyn)) -> int", in_context=True, work=_ALL)
 def verify_attestation_signatures(evaluation: Evaluation, image: str, attestation: Value, attestors: Value) -> int:
     """The number of attestors that verify an attestation of the image."""
-    with _host_errors("failed to verify attestation", image, attestation, attestors):
+    with HostErrors("failed to verify attestation", (image, attestation, attestors)):
         return evaluation.host.verify_image(image, list(attestors), to_json(attestation))
 
 
 @function("getImageData", "(string) -> dyn", in_context=True, work=_ALL)
 def get_image_data(evaluation: Evaluation, image: str) -> JSON:
     """The registry's data of an image."""
-    with _host_errors("failed to get imagedata", image):
+    with HostErrors("failed to get imagedata", (image,)):
         return with_doubles(evaluation.host.image_metadata(image), evaluation.runtime.budget)
 
 
 @function("extractPayload", "(string, dyn) -> dyn", in_context=True, work=_ALL)
 def extract_payload(evaluation: Evaluation, image: str, attestation: Value) -> JSON:
     """The payload of a verified attestation."""
-    with _host_errors("failed to get payload", image, attestation):
+    with HostErrors("failed to get payload", (image, attestation)):
         return with_doubles(evaluation.host.image_payload(image, to_json(attestation)))
 
 
