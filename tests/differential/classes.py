@@ -156,6 +156,15 @@ CLASSES: tuple[DifferenceClass, ...] = (
         both(has_loop, ours_fails("failed to evaluate preconditions")),
     ),
     DifferenceClass(
+        "conditions of mutations that are not evaluated",
+        "A variable without value in a part of a mutate rule that is not evaluated",
+        lambda found: (
+            found.batch.family == "mutate"
+            and "variable substitution failed" not in found.ours.text
+            and bool(re.search(r"^variable substitution failed: .* at path /preconditions/a\w\w/", found.theirs.text))
+        ),
+    ),
+    DifferenceClass(
         "lists of a loop that cannot be read",
         "If the `list` of a `validate.foreach` reads an entry with an error",
         both(has_loop, ours_fails("failed to evaluate list|failed to load context")),
@@ -276,7 +285,12 @@ CLASSES: tuple[DifferenceClass, ...] = (
     DifferenceClass(
         "integers and durations in patterns",
         "Integers stay integers",
-        both(has_pattern, compares_durations, lambda found: found.aspect == "status"),
+        # the message of an `anyPattern` names the patterns that failed
+        both(
+            has_pattern,
+            compares_durations,
+            lambda found: found.aspect == "status" or "anyPattern" in found.rule.get("validate", {}),
+        ),
     ),
     DifferenceClass(
         "integers and texts in patterns",

@@ -161,6 +161,33 @@ def test_a_change_that_kyverno_loses_with_its_field_is_explained() -> None:
         assert name == (found and found.name)
 
 
+def test_only_a_condition_that_is_not_evaluated_may_lack_its_variable() -> None:
+    """Kyverno fails for all variables of the conditions of a mutation; not for another place, nor where we fail too."""
+    text = "variable substitution failed: failed to resolve a.b at path {}: JMESPath query failed: Unknown key"
+    batch = Batch(1, "mutate", (POLICY,), BATCH.resources)
+    for ours, path, is_explained in (
+        (Answer("pass"), "/preconditions/any/1/key", True),
+        (Answer("skip", "no patches applied"), "/preconditions/all/0/value", True),
+        (Answer("pass"), "/mutate/patchStrategicMerge/metadata", False),
+        (Answer("error", text.format("/preconditions/any/0/key")), "/preconditions/any/1/key", False),
+    ):
+        found = classify(Difference(batch, KEY, ours, Answer("error", text.format(path))))
+        name = "conditions of mutations that are not evaluated"
+        assert is_explained == (found is not None and found.name == name)
+
+
+def test_the_message_of_any_pattern_may_leave_out_one_that_compares_a_duration() -> None:
+    """An integer is no duration in Kyverno's patterns; a message of one pattern is not explained by this."""
+    for form, is_explained in (("anyPattern", True), ("pattern", False)):
+        pattern = {"spec": {"periodSeconds": "<1h"}}
+        rule = {"name": "v0", "validate": {form: [pattern] if form == "anyPattern" else pattern}}
+        policy = {**POLICY, "spec": {"rules": [rule]}}
+        batch = Batch(1, "wide", (policy,), BATCH.resources)
+        texts = ("rule v0[0] failed at path /a/ rule v0[1] failed at path /b/", "rule v0[0] failed at path /a/")
+        found = classify(Difference(batch, KEY, *(Answer("fail", text) for text in texts)))
+        assert is_explained == (found is not None)
+
+
 def test_a_cleanup_policy_that_matches_nothing_is_refused_as_in_a_cluster() -> None:
     """Kyverno's command evaluates it; other refusals are not explained by this."""
     policy = {"kind": "CleanupPolicy", "metadata": {"name": "p00"}, "spec": {}}
