@@ -109,17 +109,39 @@ def loses_items(found: Difference) -> bool:
     """Hold where Kyverno's object lacks items of a list whose items have no names, or equal ones."""
     if found.key.kind != "object" or found.batch.family != "mutate" or ABSENT in (found.ours, found.theirs):
         return False
-    has_merge = "patchStrategicMerge" in json.dumps(found.policy)
-    return has_merge and _loses_unnamed(json.loads(found.ours.text), json.loads(found.theirs.text))
+    patches = [
+        rule.get("mutate", {}).get("patchStrategicMerge") for rule in found.policy.get("spec", {}).get("rules", ())
+    ]
+    patched = {name for patch in patches for name in _lists_without_names(patch)}
+    has_merge = any(patch is not None for patch in patches)
+    return has_merge and _loses_unnamed(json.loads(found.ours.text), json.loads(found.theirs.text), patched)
 
 
-def _loses_unnamed(mine: JSON, other: JSON) -> bool:
-    """Hold where two values are equal but for lists with unnamed items, of which the other one has a part."""
+def _lists_without_names(value: JSON, name: str = "") -> Iterator[str]:
+    """Yield the names of lists with items that are no maps or have no name."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _lists_without_names(each, key)
+    elif isinstance(value, list):
+        if any(not isinstance(each, dict) or not {"name", "(name)"} & each.keys() for each in value):
+            yield name
+        for each in value:
+            yield from _lists_without_names(each, name)
+
+
+def _loses_unnamed(mine: JSON, other: JSON, patched: set[str], name: str = "") -> bool:
+    """Hold where two values are equal but for lists with unnamed items, of which the other one has a part.
+
+    `patched` are the names of lists of which a patch has unnamed items.
+    """
     if isinstance(mine, dict) and isinstance(other, dict):
-        return mine.keys() == other.keys() and all(_loses_unnamed(mine[key], other[key]) for key in mine)
+        return mine.keys() == other.keys() and all(_loses_unnamed(mine[key], other[key], patched, key) for key in mine)
     if isinstance(mine, list) and isinstance(other, list) and mine != other:
-        names = [each.get("name") if isinstance(each, dict) else None for each in mine]
-        is_ambiguous = None in names or len({*map(str, names)}) < len(names)
+        keys = ("port", "containerPort") if name == "ports" else ("name",)
+        names = [
+            next((each[key] for key in keys if key in each), None) if isinstance(each, dict) else None for each in mine
+        ]
+        is_ambiguous = None in names or len({*map(str, names)}) < len(names) or name in patched
         return is_ambiguous and len(other) < len(mine) and all(each in mine for each in other)
     return mine == other
 

@@ -19,6 +19,7 @@ RULE = {"name": "v0", "validate": {"pattern": {"metadata": {"name": "a*"}}}}
 POLICY = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [RULE]}}
 BATCH = Batch(1, "rules", (POLICY,), ({"kind": "Pod", "metadata": {"name": "r0"}},))
 KEY = Key("result", "p00", "autogen-v0", "Pod/r0")
+OBJECT = Key("object", "p00", resource="Pod/r0")
 
 
 def difference(ours: Answer, theirs: Answer) -> Difference:
@@ -97,8 +98,7 @@ def mutation(patch: JSON, ours: JSON, theirs: JSON) -> Difference:
     rule = {"name": "m0", "mutate": {"patchStrategicMerge": patch}}
     policy = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [rule]}}
     batch = Batch(1, "mutate", (policy,), BATCH.resources)
-    key = Key("object", "p00", resource="Pod/r0")
-    return Difference(batch, key, *(Answer("changed", json.dumps(each)) for each in (ours, theirs)))
+    return Difference(batch, OBJECT, *(Answer("changed", json.dumps(each)) for each in (ours, theirs)))
 
 
 @pytest.mark.parametrize(
@@ -132,10 +132,37 @@ def test_items_without_names_may_be_lost_where_a_patch_does_not_touch_them() -> 
         (unnamed, unnamed[:1], True),
         ([{"name": "x"}, {"name": "x"}], [{"name": "x"}], True),
         (named, named[:1], False),
+        ([{"port": 1}, {"port": 2}], [{"port": 1}], True),
         (unnamed, [{"image": "b"}], False),
     ):
         found = classify(mutation(patch, {"items": ours}, {"items": theirs}))
         assert ("items without a merge key in objects" if is_explained else None) == (found and found.name)
+
+
+def test_an_item_of_a_patch_without_a_name_may_empty_the_list() -> None:
+    """Of the same name; a patch whose items have names explains nothing."""
+    ours: JSONObject = {"items": [{"name": "x"}, {"name": "y"}]}
+    for patch, is_explained in (
+        ({"items": [{"image": "a"}]}, True),
+        ({"items": [{"name": "x"}]}, False),
+        ({"others": [{"image": "a"}]}, False),
+    ):
+        assert is_explained == (classify(mutation(patch, ours, {"items": []})) is not None)
+
+
+def test_an_object_that_a_failed_rule_left_as_it_was_is_explained() -> None:
+    """Where one of several rules reads a variable; not where ours has changed as well."""
+    rules = [RULE, {"name": "m1", "mutate": {"patchesJson6902": "{{ request.object.data.a }}"}}]
+    for written, ours, is_explained in (
+        (rules, BATCH.resources[0], True),
+        (rules, {"kind": "Pod"}, False),
+        (rules[1:], BATCH.resources[0], False),
+        ([RULE, RULE], BATCH.resources[0], False),
+    ):
+        policy = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": written}}
+        answers = (Answer("changed", json.dumps(each)) for each in (ours, {"kind": "Pod", "added": 1}))
+        found = classify(Difference(Batch(1, "mutate", (policy,), BATCH.resources), OBJECT, *answers))
+        assert is_explained == (found is not None)
 
 
 def test_a_list_that_is_a_condition_may_end_empty() -> None:
