@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from pyverno.engine.request import Request, User
 from pyverno.kube.gvk import GVK, GVR, KindSelector
-from pyverno.kube.json import JSON
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass
 
 __all__ = ["Filter", "IndexKey", "Matcher", "Subject", "namespace_of"]
 
@@ -90,7 +89,6 @@ class Filter:
     cluster_roles: frozenset[str] = frozenset()
     ignores_namespace_selector_on_namespaces: bool = False
     accepts_ephemeral_containers: bool = True
-    texts: Mapping[str, JSON] = field(default_factory=dict)
 
     @property
     def has_user_info(self) -> bool:

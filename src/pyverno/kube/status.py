@@ -252,10 +252,10 @@ def already_exists(group: str, plural: str, name: str) -> StatusError:
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def conflict(group: str, plural: str, name: str, why: str = STALE, causes: Iterable[Cause] = ()) -> StatusError:
+def conflict(group: str, plural: str, name: str, why: str = STALE) -> StatusError:
     """Return 409: the object is not what the writer believes it to be."""
     message = f'Operation cannot be fulfilled on {resource_name(group, plural)} "{name}": {why}'
-    return StatusError(HTTPStatus.CONFLICT, "Conflict", message, group=group, kind=plural, name=name, causes=causes)
+    return StatusError(HTTPStatus.CONFLICT, "Conflict", message, group=group, kind=plural, name=name)
 
 
 def expired(message: str, continue_token: str = "") -> StatusError:

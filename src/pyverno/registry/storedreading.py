@@ -131,7 +131,7 @@ class StoredReading(NamedTuple):
         manifest, body = await self._referring(digest, listed)
         layer = _only_layer(body, listed)
         kind = manifest.media_type or listed.media_type
-        return StoredArtifact(listed.digest, kind, len(manifest.body), layer.digest, layer.media_type)
+        return StoredArtifact(listed.digest, kind, len(manifest.body), layer.digest)
 
 
 def _only_layer(body: JSONObject, listed: Descriptor) -> Descriptor:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from pyverno.compiler.lints.fields import FieldTable
 from pyverno.errors import Location
-from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.fieldpath import Path, path_text
@@ -71,12 +70,11 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """All documents linted together, and the known kinds; `crds` are those that were given."""
+    """All documents linted together, and the known kinds."""
 
     subjects: tuple[Subject, ...]
     kinds: KindTable
     fields: Callable[[], FieldTable]
-    crds: tuple[JSONObject, ...] = ()
     memo: dict[str, object] = field(default_factory=dict, compare=False)
 
 

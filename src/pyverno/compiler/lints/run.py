@@ -43,7 +43,7 @@ def lint_documents(
     custom kinds with their schemas.
     """
     subjects = tuple(Subject(item.document, item.written) for item in items if item.written is not None)
-    workspace = Workspace(subjects, kinds, _fields(tuple(crds)), tuple(crds))
+    workspace = Workspace(subjects, kinds, _fields(tuple(crds)))
     is_single = len(subjects) == 1 and _rule_count(subjects[0]) < 2
     lints = [lint for lint in LINTS if is_selected(lint.code, select, ignore) and not (lint.compares and is_single)]
     found: list[Diagnostic] = []

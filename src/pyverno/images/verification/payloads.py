@@ -77,7 +77,6 @@ class Envelope:
     payload: bytes
     payload_type: str
     signature: bytes
-    key_id: str = ""
 
     @property
     def signed(self) -> bytes:
@@ -114,12 +113,10 @@ def read_envelope(body: JSONObject) -> Envelope:
     signatures = body.get("signatures")
     if not isinstance(signatures, list) or len(signatures) != 1 or not isinstance(signatures[0], dict):
         raise VerificationError(f"{what} must have exactly one signature")
-    key_id = signatures[0].get("keyid")
     return Envelope(
         decode_base64(body.get("payload"), "the payload of the envelope"),
         text_of(body, "payloadType", what),
         decode_base64(signatures[0].get("sig"), "the signature of the envelope"),
-        key_id if isinstance(key_id, str) else "",
     )
 
 

@@ -75,7 +75,6 @@ class Signature:
     timestamps: tuple[bytes, ...] = ()
     dsse: Envelope | None = None
     envelope: bytes | None = None
-    is_bundle: bool = False
     annotations: Mapping[str, JSON] = field(default_factory=dict)
 
 
@@ -135,7 +134,6 @@ def read_bundle(blob: bytes) -> Signature:
         tuple(read_log_entry(each) for each in entries),
         _bundled_timestamps(material),
         envelope,
-        is_bundle=True,
     )
 
 

@@ -33,10 +33,9 @@ class StoredSignature:
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """An artifact that refers to an image: its descriptor, and the digest and media type of its only layer."""
+    """An artifact that refers to an image: its descriptor, and the digest of its only layer."""
 
     digest: str
     media_type: str
     size: int
     layer: str
-    layer_type: str = ""

@@ -51,7 +51,6 @@ class Operands:
     key: Value
     value: Value
     is_key_static: bool
-    is_value_static: bool
     value_is_pattern: bool
     names: Names
     path: str
@@ -62,7 +61,7 @@ class Operands:
         is_key_static, is_value_static = is_static(written.get("key")), is_static(written.get("value"))
         # texts of the policy are patterns, texts of the request are data
         is_pattern = is_value_static or (not is_key_static and not _reads_request(written.get("value"), names))
-        return cls(key, value, is_key_static, is_value_static, is_pattern, names, path)
+        return cls(key, value, is_key_static, is_pattern, names, path)
 
     def refuse(self, code: str, reason: str, advice: str = "write the condition by hand") -> UnconvertibleError:
         """Return the error for a condition that has no form."""
