@@ -20,6 +20,7 @@ from pyverno.controllers.state.scannedkinds import (
 from pyverno.engine.match import IndexKey
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.rule import CompiledPolicy, Exemption, Family, Stage
+from pyverno.engine.rules.exceptions import CompiledException
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.value import dataclass, field
@@ -93,7 +94,7 @@ def _may_match(policy: CompiledPolicy, key: IndexKey) -> bool:
 def make_plan(policies: Iterable[CompiledPolicy], exceptions: Iterable[Exemption], kinds: KindTable) -> ScanPlan:
     """Return the plan for policies and exceptions in a cluster that serves these kinds."""
     scanned = tuple(sorted(filter(is_scannable, policies), key=_order))
-    exempting = tuple(each for each in exceptions if getattr(each, "background", True))
+    exempting = tuple(each for each in exceptions if not isinstance(each, CompiledException) or each.background)
     checking = [each for each in scanned if any(rule.stage is not Stage.MUTATE for rule in scanned_rules(each))]
     mutating = [each for each in scanned if any(rule.stage is Stage.MUTATE for rule in scanned_rules(each))]
     return ScanPlan(
