@@ -224,11 +224,7 @@ class Engine:
         """
         from pyverno.engine.blame.find import find_blame  # few front doors show places
 
-        # by name: the result may come from another process
-        name, policy = result.rule.name, result.rule.policy
-        policies = (each for each in self.policies.policies if each.info.key == policy.key)
-        same = (each for each in policies if each.info.kind == policy.kind)
-        rule = next((rule for each in same for rule in each.rules if rule.info.name == name), None)
+        rule = self.policies.find_rule(result.rule)
         if rule is None or (request.object is None and request.old is None):
             return None
         runtime = Runtime(self.host, Budget(context_bytes=request.settings.context_bytes), request.settings)

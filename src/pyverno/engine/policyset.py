@@ -29,7 +29,17 @@ class PolicySet:
     0
     """
 
-    __slots__ = ("_checks", "_exceptions_of", "_memo", "_remake", "asks_all", "exceptions", "policies", "recorded")
+    __slots__ = (
+        "_checks",
+        "_exceptions_of",
+        "_memo",
+        "_named",
+        "_remake",
+        "asks_all",
+        "exceptions",
+        "policies",
+        "recorded",
+    )
 
     def __init__(
         self,
@@ -50,6 +60,7 @@ class PolicySet:
         self._exceptions_of: Mapping[str, Sequence[tuple[int, Exemption]]] | None = None
         self._memo: dict[tuple[tuple[Phase, ...], IndexKey], Plan] = {}
         self._checks: Checks = {}
+        self._named: dict[tuple[str, str, str], CompiledRule] | None = None
         self.recorded: list[object] = []
         """The copies that explanations evaluate, while none does: at most one entry, of `explain.recording`."""
 
@@ -93,6 +104,16 @@ class PolicySet:
         names = {rule.policy.key, rule.policy.name}
         found = {at: each for name in names for at, each in self._exceptions_of.get(name, ())}
         return tuple(found[at] for at in sorted(found) if found[at].names_rule(rule))
+
+    def find_rule(self, info: RuleInfo) -> CompiledRule | None:
+        """Return the first rule with the kind, key and name of another one, which may come from another process."""
+        if self._named is None:
+            named: dict[tuple[str, str, str], CompiledRule] = {}
+            for policy in self.policies:
+                for rule in policy.rules:
+                    named.setdefault((policy.info.kind, policy.info.key, rule.info.name), rule)
+            self._named = named
+        return self._named.get((info.policy.kind, info.policy.key, info.name))
 
     def plan(self, phases: Sequence[Phase], key: IndexKey, deadline: float | None = None) -> Plan:
         """Return what phases do for requests with this key, one after the other, each in order of policy name.

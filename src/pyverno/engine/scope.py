@@ -51,14 +51,17 @@ class Scope(dict[str, JSON]):
         self._failures: dict[str, PyvernoError] | None = None
 
     def __missing__(self, name: str) -> JSON:
-        thunks = self._thunks
-        if thunks is not None and name in thunks:
-            return self._force(name, thunks[name])
-        parent = self._parent
-        if parent is None:
-            raise KeyError(name)
-        value = parent[name]
-        self[name] = value
+        # a loop, and kept in this scope alone: a rule may bind thousands of names, each of them in a scope of its own
+        scope = self
+        while (thunks := scope._thunks) is None or name not in thunks:
+            parent = scope._parent
+            if parent is None:
+                raise KeyError(name)
+            scope = parent
+            if name in scope:
+                value = self[name] = dict.__getitem__(scope, name)
+                return value
+        value = self[name] = scope._force(name, thunks[name])
         return value
 
     def _force(self, name: str, thunk: Thunk) -> JSON:

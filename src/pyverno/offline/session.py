@@ -227,7 +227,8 @@ class Session:
             return self._engine(self.policies).blame(Request.from_payload(document), result)
         policy = result.rule.policy
         for own, changes, policies in self._groups(document, operation):
-            if any(each.info.key == policy.key and each.info.kind == policy.kind for each in policies):
+            is_all = policies is self.policies  # then the engine finds the rule, or none
+            if is_all or any(each.info.key == policy.key and each.info.kind == policy.kind for each in policies):
                 return self._engine(self.policies).blame(self.request(document, own, changes), result)
         return None
 

@@ -27,6 +27,7 @@ class RulePlaces:
         """Take the compiled policies with their documents."""
         self._sources = {id(item.policy.info): item.document for item in compilation.items if item.policy}
         self._named: dict[tuple[str, str], Document | None] = {}
+        self._paths: dict[int, dict[JSON, FieldPath]] = {}
         for item in compilation.items:
             if item.policy:
                 key = (item.policy.info.kind, item.policy.info.key)
@@ -37,7 +38,7 @@ class RulePlaces:
         document = self._sources.get(id(trace.rule.policy))
         if document is None:
             return None
-        root = _rule_path(document.value, trace.rule)
+        root = self._rule_path(document, trace.rule)
         if not place and not root:
             return trace.rule.location
         return document.location((*root, *_without_template(place, is_copy=bool(trace.rule.origin))))
@@ -52,18 +53,28 @@ class RulePlaces:
         document = self._sources.get(id(policy)) or self._named.get((policy.kind, policy.key))
         if document is None:
             return result.rule.location
-        root = _rule_path(document.value, result.rule)
+        root = self._rule_path(document, result.rule)
         path = (*root, "validate", "cel", "expressions") if root else ("spec", "validations")
         return document.location((*path, detail.position))
 
+    def _rule_path(self, document: Document, rule: RuleInfo) -> FieldPath:
+        """Return the path of a rule in its document; () for policies that are one rule."""
+        found = self._paths.get(id(document))  # the documents of the compilation live as long as this
+        if found is None:
+            found = self._paths[id(document)] = _rule_paths(document.value)
+        return found.get(rule.origin or rule.name, ())
 
-def _rule_path(policy: JSON, rule: RuleInfo) -> FieldPath:
-    """Return the path of a rule in its document; () for policies that are one rule."""
+
+def _rule_paths(policy: JSON) -> dict[JSON, FieldPath]:
+    """Return the paths of the rules of a document by name, none for policies that are one rule."""
     spec = policy.get("spec") if isinstance(policy, dict) else None
     rules = spec.get("rules") if isinstance(spec, dict) else None
-    names = [rule.get("name") if isinstance(rule, dict) else None for rule in rules] if isinstance(rules, list) else []
-    name = rule.origin or rule.name
-    return ("spec", "rules", names.index(name)) if name in names else ()
+    found: dict[JSON, FieldPath] = {}
+    for number, rule in enumerate(rules if isinstance(rules, list) else ()):
+        name = rule.get("name") if isinstance(rule, dict) else None
+        if isinstance(name, str):
+            found.setdefault(name, ("spec", "rules", number))
+    return found
 
 
 def _without_template(place: FieldPath, *, is_copy: bool) -> FieldPath:

@@ -75,3 +75,17 @@ def test_everything_at_once_leaves_out_names_without_a_value():
     """`@` shows the values of all variables that have one."""
     scope = Scope({"a": 1}).bind("b", Thunk(2)).bind("images", Thunk(UnboundNameError("images")))
     assert {"a": 1, "b": 2} == scope.materialise()
+
+
+def test_a_name_is_found_below_thousands_of_others_and_kept_once():
+    """Each context entry of a rule is a scope of its own; those between keep no value of names they do not bind."""
+    root = scope = Scope({"a": "x"})
+    between = []
+    for number in range(5000):
+        scope = scope.bind(f"v{number}", lambda number=number: number)
+        between.append(scope)
+    assert ("x", 0, 4999) == (scope["a"], scope["v0"], scope["v4999"])
+    assert [{"v0": 0}, {}, {}] == [dict(each) for each in (between[0], between[1], between[2500])]
+    assert {"a": "x"} == dict(root)
+    with pytest.raises(KeyError):
+        scope["b"]

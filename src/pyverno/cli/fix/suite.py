@@ -62,6 +62,7 @@ def _in_namespace(name: JSON, namespace: JSON) -> JSON:
 def _compress(rows: list[JSON], messages: list[str]) -> list[JSON]:
     """Join rows that differ only in their resources; rows without resources cover all of them and stay as they are."""
     joined: dict[str, JSONObject] = {}
+    together: dict[str, list[JSONObject]] = {}
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or not isinstance(row.get("resources"), list) or not row["resources"]:
             joined[f"#{number}"] = row
@@ -71,7 +72,10 @@ def _compress(rows: list[JSON], messages: list[str]) -> list[JSON]:
         if first is None:
             joined[key] = row
         else:
-            joined[key] = {**first, "resources": list(dict.fromkeys([*first["resources"], *row["resources"]]))}
+            together.setdefault(key, [first]).append(row)
+    for key, same in together.items():
+        names = {encode(name): name for row in same for name in row["resources"]}
+        joined[key] = {**joined[key], "resources": list(names.values())}
     if len(joined) < len(rows):
         messages.append(f"{len(rows)} results were joined into {len(joined)}")
     return list(joined.values())

@@ -33,6 +33,7 @@ from pyverno.offline.session import Session
 from pyverno.policy.kinds import POLICY_KINDS, Family
 from pyverno.report.exceptions import exception_for
 from pyverno.report.policyreport import ReportEntry
+from pyverno.report.ruleplaces import RulePlaces
 from pyverno.ui.playground.explaining import ChangeWanted, explain_rules
 from pyverno.ui.store.rows import StoredResult
 from pyverno.value import dataclass
@@ -203,7 +204,8 @@ def _explain(known: _Snapshot, policies: str, resource: str, policy: str, rule: 
     (document,) = load_documents(resource, file="resources")
     body = _mapping(document)
     change = ChangeWanted(0, policy, rule)
-    return explain_rules(session, document, body, operation=None, old=None, change=change)
+    places = RulePlaces(session.compilation)
+    return explain_rules(session, document, body, operation=None, old=None, change=change, rule_places=places)
 
 
 def _draft(known: _Snapshot, policies: str, resource: str, policy: str, rule: str) -> JSONObject:

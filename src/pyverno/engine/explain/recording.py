@@ -131,8 +131,11 @@ def recorded_policies(policies: PolicySet) -> Iterator[RecordedPolicies]:
 
 
 def _with_results(traces: Sequence[RuleTrace], results: Sequence[RuleResult]) -> Iterator[RuleTrace]:
+    of_rule: dict[int, list[RuleResult]] = {}
+    for each in results:
+        of_rule.setdefault(id(each.rule), []).append(each)
     for trace in traces:
-        yield replace(trace, results=tuple(each for each in results if each.rule is trace.rule and not trace.is_old))
+        yield replace(trace, results=() if trace.is_old else tuple(of_rule.get(id(trace.rule), ())))
 
 
 def _recorded_policy(policy: CompiledPolicy, recorder: Recorder) -> CompiledPolicy:

@@ -7,12 +7,14 @@ whose text does not show what it reads, is taken to hold its value. This module 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.mutate import MutateExisting
 from pyverno.engine.cel.session import CelVariable
+from pyverno.engine.explain.mentions import MentionedNames, first_word, words_of
 from pyverno.engine.explain.nodes import FieldPath, Held, Hidden, Shown
 from pyverno.engine.explain.reads import cel_reads
 from pyverno.engine.rules.bindings import (
@@ -63,7 +65,7 @@ def parts_of(value: Any) -> Iterator[Any]:
 class Secrecy:
     """The values that one rule may show. `names` maps variables that hold foreign values to where those come from."""
 
-    __slots__ = ("_cel", "_hides_object", "_names", "_paths", "_texts_of")
+    __slots__ = ("_cel", "_entries", "_foreign", "_hides_object", "_names", "_paths", "_texts_of")
 
     def __init__(self, parts: Iterable[Any], *, hides_object: bool) -> None:
         self._hides_object = hides_object
@@ -71,43 +73,67 @@ class Secrecy:
         self._cel: dict[str, str] = {"params": "parameter"}
         known = tuple(parts)
         self._texts_of = {each.name: tuple(_binding_texts(each)) for each in known if isinstance(each, VariableBinding)}
+        self._entries = MentionedNames(self._texts_of)
+        self._foreign = MentionedNames()
         self._paths: dict[str, tuple[FieldPath, ...]] = {}
         for each in known:
             if isinstance(each, CelVariable):
                 self._paths[f"variables.{each.name}"] = cel_reads(each.program, self._paths)
+        self._learn_names(known)
         before = -1
-        while before != len(self._names) + len(self._cel):
-            before = len(self._names) + len(self._cel)
+        while before != len(self._cel):
+            before = len(self._cel)
             for each in known:
-                self._learn(each)
+                if isinstance(each, CelVariable) and self.tainted(each.program):
+                    self._cel.setdefault(f"variables.{each.name}", "cluster")
 
     @property
     def holds_foreign_values(self) -> bool:
         """Return whether the rule has values that must not be shown, beside those of its object."""
         return bool(self._names) or len(self._cel) > 1
 
+    def _learn_names(self, known: Sequence[Any]) -> None:
+        """Learn which names hold foreign values: those of the world, and what is made of them, in any order."""
+        for each in known:
+            self._learn(each)
+        readers: dict[str, list[Any]] = {}
+        unclear: list[Any] = []
+        for each in known:
+            texts = _read_texts(each)
+            for word in {word for text in texts for word in words_of(text)}:
+                readers.setdefault(word, []).append(each)
+            if any(map(_UNCLEAR.search, texts)):
+                unclear.append(each)
+        for each in unclear:
+            self._learn(each)
+        pending = [*self._names]
+        while pending:
+            for each in readers.get(first_word(pending.pop()), ()):
+                known_names = len(self._names)
+                self._learn(each)
+                pending += [*islice(reversed(self._names), len(self._names) - known_names)]
+
     def _learn(self, part: Any) -> None:
         if type(part) in _WORLD:
-            self._names.setdefault(part.name, _WORLD[type(part)])
-        elif isinstance(part, VariableBinding):
-            source = self._of_texts(_binding_texts(part))
-            if source:
-                self._names.setdefault(part.name, source)
-        elif isinstance(part, Elements):
-            source = self._of_texts((part.query.text,))
-            if source:
-                for name in _ANY_ELEMENT:
-                    self._names.setdefault(name, source)
+            self._add((part.name,), _WORLD[type(part)])
         elif isinstance(part, MutateExisting):
-            self._names.setdefault("target", "target")
-        elif isinstance(part, CelVariable) and self.tainted(part.program):
-            self._cel.setdefault(f"variables.{part.name}", "cluster")
+            self._add(("target",), "target")
+        elif isinstance(part, (VariableBinding, Elements)):
+            names = (part.name,) if isinstance(part, VariableBinding) else _ANY_ELEMENT
+            if names[0] not in self._names and (source := self._of_texts(_read_texts(part))):
+                self._add(names, source)
+
+    def _add(self, names: Iterable[str], source: str) -> None:
+        for name in names:
+            if name not in self._names:
+                self._names[name] = source
+                self._foreign.add(name)
 
     def _of_texts(self, texts: Iterable[str]) -> str:
         for text in texts:
-            for name, source in self._names.items():
-                if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-                    return source
+            found = self._foreign.find(text)
+            if found:
+                return self._names[found[0]]
             if self._names and _UNCLEAR.search(text):
                 return next(iter(self._names.values()))
         return ""
@@ -125,9 +151,8 @@ class Secrecy:
             if text in found:
                 continue
             found[text] = None
-            for name, texts in self._texts_of.items():
-                if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
-                    pending += texts
+            for name in self._entries.find(text):
+                pending += self._texts_of[name]
         return tuple(found)
 
     def source(self, template: Template) -> str:
@@ -189,6 +214,13 @@ class Secrecy:
         if isinstance(node, ast.Select) and isinstance(node.operand, ast.Ident) and node.operand.name == "variables":
             return self._cel.get(f"variables.{node.field}", "")
         return ""
+
+
+def _read_texts(part: Any) -> tuple[str, ...]:
+    """Return the texts of a part of a rule that may read variables, as far as names are learned from it."""
+    if isinstance(part, Elements):
+        return (part.query.text,)
+    return tuple(_binding_texts(part)) if isinstance(part, VariableBinding) else ()
 
 
 def _binding_texts(binding: VariableBinding) -> Iterator[str]:

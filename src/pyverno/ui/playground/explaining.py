@@ -53,13 +53,14 @@ def explain_rules(
     operation: Operation | None,
     old: JSONObject | None,
     change: ChangeWanted | None,
+    rule_places: RulePlaces,
 ) -> list[JSONObject]:
     """Return the rules in the order in which they ran, each with its lines; those that did not match come last.
 
     Copies of rules for other kinds that do not match are left out. `change` names the result of this resource whose
     smallest change is searched.
     """
-    places = Places(document.location, RulePlaces(session.compilation).find)
+    places = Places(document.location, rule_places.find)
     return [
         _rule(explanation, trace, places, change)
         for explanation in session.explain(manifest, operation=operation, old=old)

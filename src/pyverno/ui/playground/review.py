@@ -203,15 +203,22 @@ def review_texts(request: JSONObject) -> JSONObject:
         kinds=kinds,
     )
     reviews: list[JSONObject] = []
+    places = RulePlaces(session.compilation)
     for number, (document, manifest) in enumerate(resources if session.policies else ()):
         before = old.get(_key(manifest))
         as_operation = operation or (Operation.UPDATE if before is not None else None)
         try:
-            found = _review(session, document, manifest, before, as_operation)
+            found = _review(session, places, document, manifest, old=before, operation=as_operation)
             if explains:
                 wanted = change if change is not None and change.resource == number else None
                 found["rules"] = explain_rules(
-                    session, document, manifest, operation=as_operation, old=before, change=wanted
+                    session,
+                    document,
+                    manifest,
+                    operation=as_operation,
+                    old=before,
+                    change=wanted,
+                    rule_places=places,
                 )
             reviews.append(found)
         except PyvernoError as error:
@@ -225,7 +232,13 @@ def review_texts(request: JSONObject) -> JSONObject:
 
 
 def _review(
-    session: Session, document: Document, manifest: JSONObject, old: JSONObject | None, operation: Operation | None
+    session: Session,
+    places: RulePlaces,
+    document: Document,
+    manifest: JSONObject,
+    *,
+    old: JSONObject | None,
+    operation: Operation | None,
 ) -> JSONObject:
     review = session.review(manifest, operation=operation, old=old)
     results = (*review.results, *session.deletions(manifest, CLEANUP_KINDS | DELETING_KINDS))
@@ -238,7 +251,7 @@ def _review(
         "allowed": decision.allowed,
         "message": decision.message,
         "warnings": list(decision.warnings),
-        "results": [_result(session, each, ref, document, manifest) for each in results],
+        "results": [_result(session, places, each, document, manifest) for each in results],
         "effects": [each for result in results for each in _effects(result)],
     }
     if review.resource != manifest and isinstance(review.resource, dict):
@@ -249,11 +262,15 @@ def _review(
 
 
 def _result(
-    session: Session, result: RuleResult, ref: ResourceRef, document: Document, manifest: JSONObject
+    session: Session,
+    places: RulePlaces,
+    result: RuleResult,
+    document: Document,
+    manifest: JSONObject,
 ) -> JSONObject:
     blamed = session.blame(manifest, result) if result.status in _PROBLEMS and result.target is None else None
-    place = RulePlaces(session.compilation).of_result(result)
-    found = finding(result, result.target or ref, document, blamed=blamed, rule_location=place)
+    place = places.of_result(result)
+    found = finding(result, result.target or ResourceRef.of(manifest), document, blamed=blamed, rule_location=place)
     item = found.to_json()
     return {
         "policy": found.policy,
