@@ -18,6 +18,8 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _BLOCK: Final = regex(r"[|>][+-]?\d?[+-]?( +#.*)? *")
 _MOST_LINES: Final = 20_000
+_MOST_ITEMS: Final = 64
+"""Dashes that may begin one line: each opens a list, and has a path as long as there are lists around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,17 @@ def _walk(lines: Sequence[str]) -> Iterator[tuple[Entry, _Stack]]:
                 continue
             block = None
         outer = column
-        while content == "-" or content.startswith("- "):
+        items = 0
+        while items < _MOST_ITEMS and (content == "-" or content.startswith("- ")):
+            items += 1
             rest = content[1:].lstrip(" ")
             stack.put_item(column, number)
             yield Entry(stack.path, number, column, rest), stack
             outer = column
             column += len(content) - len(rest)
             content = rest
+        if content.startswith("- "):
+            continue
         if _BLOCK.fullmatch(content):
             block = outer
             continue

@@ -56,3 +56,13 @@ def test_an_outline_names_every_key_in_order() -> None:
     assert [("a", 0), ("b", 1), ("c", 2), ("e", 4)] == [
         (entry.path[-1], entry.line) for entry in read_outline(lines) if isinstance(entry.path[-1], str)
     ]
+
+
+@pytest.mark.parametrize("count", [100, 10_000])
+def test_a_line_of_dashes_opens_few_lists(count: int) -> None:
+    """Each list has a path of its own: a line of thousands of dashes would fill the memory."""
+    lines = ["- " * count + "a: b", "c: d"]
+    found = [*read_outline(lines)]
+    assert 64 == max(len(each.path) for each in found)
+    assert ("c",) == found[-1].path
+    assert ("c",) == find_spot(lines, 1, 4).path
