@@ -18,8 +18,8 @@ INERT: Final = (
         "I10", "values are never scanned again",
         "inert_data::test_text_of_an_object_is_inserted_as_it_is inert_data::test_text_of_an_answer_is_inserted_as_it_is"
         " inert_data::test_a_mutation_copies_text_without_reading_it",
-        (_TEMPLATE, 'path: str = "", rescan: bool = False) -> Template:',
-         'path: str = "", rescan: bool = True) -> Template:'),
+        (_TEMPLATE, 'path: str = "", rescan: bool = False, within',
+         'path: str = "", rescan: bool = True, within'),
     ),
     guard(
         "I10", "a nested variable fills a placeholder", "inert_data::test_a_nested_variable_is_a_name_not_syntax",
