@@ -165,6 +165,18 @@ def test_an_object_that_a_failed_rule_left_as_it_was_is_explained() -> None:
         assert is_explained == (found is not None)
 
 
+def test_fields_that_a_rule_with_a_projection_did_not_add_are_explained() -> None:
+    """Beside the changes of other rules; not a field of ours that Kyverno lacks, nor without a projection."""
+    patch: JSON = {"metadata": {"shown": "{{ a[?b == 'c'] }}"}}
+    ours: JSONObject = {"metadata": {"copied": 1}}
+    theirs: JSONObject = {"metadata": {"copied": 1, "shown": "null"}}
+    found = classify(mutation(patch, ours, theirs))
+    assert found is not None
+    assert found.name == "objects unchanged after errors under projections"
+    assert classify(mutation(patch, theirs, ours)) is None
+    assert classify(mutation({"metadata": {"shown": "{{ a.b }}"}}, ours, theirs)) is None
+
+
 def test_a_list_that_is_a_condition_may_end_empty() -> None:
     """In Kyverno's object; not another list, and not a part of it."""
     ours: JSONObject = {"items": [{"name": "x"}], "others": [{"name": "y"}]}
