@@ -124,9 +124,12 @@ class Client:
 
     # ------------------------------------------------------------------------------------------------------- verbs
 
-    async def get(self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "") -> JSONObject:
+    async def get(
+        self, gvr: GVR, name: str, namespace: str = "", *, subresource: str = "", is_urgent: bool = False
+    ) -> JSONObject:
         """Return one object."""
-        return expect_object(await self.request("GET", object_path(gvr, namespace, name, subresource)))
+        path = object_path(gvr, namespace, name, subresource)
+        return expect_object(await self.request("GET", path, is_urgent=is_urgent))
 
     async def list(
         self, gvr: GVR, namespace: str = "", *, query: Query = (), page: int = 500, accept: str = JSON_TYPE
@@ -151,11 +154,20 @@ class Client:
         return False
 
     async def create(
-        self, gvr: GVR, body: JSONObject, namespace: str = "", *, query: Query = (), accept: str = JSON_TYPE
+        self,
+        gvr: GVR,
+        body: JSONObject,
+        namespace: str = "",
+        *,
+        query: Query = (),
+        accept: str = JSON_TYPE,
+        is_urgent: bool = False,
     ) -> JSONObject:
         """Create an object and return it as it was stored, with `accept=METADATA` its metadata alone."""
         path = resource_path(gvr, namespace)
-        return expect_object(await self.request("POST", path, body=body, query=query, accept=accept))
+        return expect_object(
+            await self.request("POST", path, body=body, query=query, accept=accept, is_urgent=is_urgent)
+        )
 
     async def store(self, gvr: GVR, body: JSONObject, namespace: str = "") -> JSONObject:
         """Create an object and return it as it was stored, at most 4 MiB, for half of what `create` costs."""
@@ -173,11 +185,18 @@ class Client:
         await self._send_unread("DELETE", object_path(gvr, namespace, name), _delete_options(options))
 
     async def update(
-        self, gvr: GVR, body: JSONObject, namespace: str = "", *, subresource: str = "", query: Query = ()
+        self,
+        gvr: GVR,
+        body: JSONObject,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        query: Query = (),
+        is_urgent: bool = False,
     ) -> JSONObject:
         """Replace an object; its `resourceVersion` decides whether it is still the one that was read."""
         path = object_path(gvr, namespace, body["metadata"]["name"], subresource)
-        return expect_object(await self.request("PUT", path, body=body, query=query))
+        return expect_object(await self.request("PUT", path, body=body, query=query, is_urgent=is_urgent))
 
     async def patch(
         self,
@@ -214,16 +233,17 @@ class Client:
         accept: str = JSON_TYPE,
         seconds: float = 30.0,
         max_bytes: int = MAX_ANSWER_BYTES,
+        is_urgent: bool = False,
     ) -> Any:
         """Send one request and return the decoded answer, which may have `max_bytes`, inflated.
 
-        A response 429, or 503 with Retry-After, is retried a few times. Raises
-        StatusError for a refusal, HostError without a response.
+        A response 429, or 503 with Retry-After, is retried a few times. An urgent request does not wait for the limit
+        of requests. Raises StatusError for a refusal, HostError without a response.
         """
         self._on_request(method, path)
         data = None if body is None else orjson.dumps(body)
         sent = _Sent(method, path, query, data, {"Accept": accept, **({"Content-Type": content_type} if data else {})})
-        return decode_answer(method, path, *await self._repeat(sent, self._send, seconds, max_bytes))
+        return decode_answer(method, path, *await self._repeat(sent, self._send, seconds, max_bytes, is_urgent))
 
     async def _send_unread(self, method: str, path: str, body: JSONObject) -> None:
         if self._channels is None:
@@ -241,10 +261,13 @@ class Client:
         sent = _Sent(method, path, (), orjson.dumps(body), headers)
         return await self._repeat(sent, self._send_directly, 30.0, _SHORT)
 
-    async def _repeat(self, sent: _Sent, send: _Send, seconds: float, max_bytes: int) -> tuple[int, bytes]:
+    async def _repeat(
+        self, sent: _Sent, send: _Send, seconds: float, max_bytes: int, is_urgent: bool = False
+    ) -> tuple[int, bytes]:
         what = f"{sent.method} {sent.path}"
         for attempt in range(_ATTEMPTS):
-            await self._budget.take()
+            if not is_urgent:
+                await self._budget.take()
             try:
                 async with asyncio.timeout(seconds):
                     status, answer, wait = await send(sent, max_bytes)

@@ -71,10 +71,10 @@ class LeaderElection:
     async def release(self) -> None:
         """Give the lease back, so that another replica need not wait for its end."""
         try:
-            lease = await self._client.get(LEASES, self._name, self._namespace)
+            lease = await self._read()
             if (lease.get("spec") or {}).get("holderIdentity") == self._identity:
                 lease["spec"] = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
-                await self._client.update(LEASES, lease, self._namespace)
+                await self._client.update(LEASES, lease, self._namespace, is_urgent=True)
         except (StatusError, HostError):
             return  # it ends by itself
 
@@ -104,7 +104,7 @@ class LeaderElection:
     async def _try(self) -> bool:
         """Take or renew the lease; return whether this process holds it."""
         try:
-            lease = await self._client.get(LEASES, self._name, self._namespace)
+            lease = await self._read()
         except StatusError as error:
             return error.status == 404 and await self._create()
         except HostError:
@@ -116,7 +116,7 @@ class LeaderElection:
         changed = holder != self._identity
         transitions = int(spec.get("leaseTransitions") or 0) + changed
         body = {**lease, "spec": self._spec(transitions, None if changed else spec.get("acquireTime"))}
-        return await self._write(self._client.update(LEASES, body, self._namespace))
+        return await self._write(self._client.update(LEASES, body, self._namespace, is_urgent=True))
 
     def _has_ended(self, spec: JSONObject) -> bool:
         """Return whether another's lease has not been renewed for as long as it lasts, seen from here."""
@@ -134,7 +134,11 @@ class LeaderElection:
             "metadata": metadata,
             "spec": self._spec(0, None),
         }
-        return await self._write(self._client.create(LEASES, body, self._namespace))
+        return await self._write(self._client.create(LEASES, body, self._namespace, is_urgent=True))
+
+    async def _read(self) -> JSONObject:
+        # urgent, as the writes are: what keeps the lease must not wait behind the work that depends on it
+        return await self._client.get(LEASES, self._name, self._namespace, is_urgent=True)
 
     async def _write(self, writing: Awaitable[JSONObject]) -> bool:
         try:

@@ -131,6 +131,34 @@ def test_a_lease_that_its_holder_left_is_taken_when_it_ends() -> None:
     asyncio.run(run())
 
 
+def test_a_renewal_does_not_wait_behind_the_requests_of_the_work() -> None:
+    """The work of this leader has used up the limit of requests for minutes."""
+
+    async def run() -> None:
+        async with Sandbox(controllers=False) as sandbox:
+            access = load_kubeconfig(sandbox.kubeconfig)
+            async with Client(access, qps=0) as other, Client(access, qps=1, burst=1) as client:
+                waiting: list[asyncio.Task[Any]] = []
+
+                async def work() -> None:
+                    waiting.extend(asyncio.create_task(client.has_any(LEASES)) for _ in range(100))
+                    await asyncio.Event().wait()
+
+                leading = asyncio.create_task(LeaderElection(client, "kyverno", "default", "one", STEADY).run(work))
+                await _until(lambda: waiting)
+                first = (await other.get(LEASES, "kyverno", "default"))["spec"]["renewTime"]
+                async with asyncio.timeout(30):
+                    while (await other.get(LEASES, "kyverno", "default"))["spec"]["renewTime"] == first:
+                        await asyncio.sleep(0.05)
+                assert not all(each.done() for each in waiting)
+                await _end(leading)
+                for each in waiting:
+                    each.cancel()
+                await asyncio.gather(*waiting, return_exceptions=True)
+
+    asyncio.run(run())
+
+
 def test_work_ends_when_another_holds_the_lease() -> None:
     """The next renewal notices an edited lease."""
 

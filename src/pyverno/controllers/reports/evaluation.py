@@ -13,7 +13,7 @@ from pyverno.engine.host import Host
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import MUTATION_CHECK, SCAN
 from pyverno.engine.request import EvaluationSettings, Request
-from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.result import CelDetail, ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.report.objectreport import bounded_result, results_digest
@@ -220,4 +220,6 @@ def _as_mutation_check(result: RuleResult, body: JSON) -> RuleResult:
     """Return what a mutation means for an object that exists: it should have been applied."""
     if result.status is not Status.PASS or result.patched is None or result.patched == body:
         return result
-    return result._replace(status=Status.FAIL, message=_NOT_APPLIED, patched=None, detail=None)
+    # Kyverno: the result still names the binding
+    detail = result.detail if isinstance(result.detail, CelDetail) else None
+    return result._replace(status=Status.FAIL, message=_NOT_APPLIED, patched=None, detail=detail)

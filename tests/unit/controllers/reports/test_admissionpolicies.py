@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.compiler.compile import compile_documents
 from pyverno.controllers.reports.admissionpolicies import AdmissionPolicies
 from pyverno.controllers.reports.contexts import Contexts
 from pyverno.controllers.reports.evaluation import Evaluator, ReportFilter
@@ -17,6 +19,7 @@ from pyverno.engine.rule import CompiledPolicy
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
+from pyverno.kube.yaml.documents import Document
 
 GROUP = "admissionregistration.k8s.io"
 POLICIES = GVR(GROUP, "v1", "validatingadmissionpolicies")
@@ -71,6 +74,16 @@ def names(policies: tuple[CompiledPolicy, ...]) -> list[str]:
     return [each.info.name for each in policies]
 
 
+def reported(policies: Sequence[CompiledPolicy], labels: dict[str, str]) -> list[JSONObject]:
+    """Return the items of the report on a ConfigMap with these labels."""
+    contexts = Contexts(lambda _name: None)
+    contexts.follow(make_plan(policies, (), BUILTIN_KINDS))
+    metadata = {"name": "c", "namespace": "team", "labels": labels}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    context = contexts.find(BucketKey(GVR("", "v1", "configmaps"), "team"), GVK("", "v1", "ConfigMap"))
+    return list(Evaluator(ReportFilter()).evaluate(body, context, NO_HOST).items(1))
+
+
 def test_only_policies_with_the_label_are_scanned() -> None:
     """Its value is `true`; without the flag there are none."""
     bodies = [
@@ -86,10 +99,32 @@ def test_a_binding_with_the_label_against_reports_is_left_out() -> None:
     """The results are those of the other bindings."""
     excluded = {"reports.kyverno.io/disabled": ""}
     policies = scanned(policy("a", ENABLED), binding("out", "a", excluded), binding("in", "a", {}))
-    contexts = Contexts(lambda _name: None)
-    contexts.follow(make_plan(policies, (), BUILTIN_KINDS))
-    kind = GVK("", "v1", "ConfigMap")
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}}
-    context = contexts.find(BucketKey(GVR("", "v1", "configmaps"), "team"), kind)
-    items = Evaluator(ReportFilter()).evaluate(body, context, NO_HOST).items(1)
+    items = reported(policies, {})
     assert [("pass", "in")] == [(each["result"], each["properties"]["binding"]) for each in items]
+
+
+def test_a_mutation_that_is_not_applied_names_its_binding() -> None:
+    """Each binding has a result of its own: without the name those of several bindings would be one."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    patch = {"expression": 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'}
+    mutating = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "labelled", "labels": ENABLED},
+        "spec": {
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {"resourceRules": [rule]},
+            "mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": patch}],
+        },
+    }
+    bound = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "everywhere"},
+        "spec": {"policyName": "labelled"},
+    }
+    documents = [Document(mutating, ""), Document(bound, "")]
+    policies = [each.policy for each in compile_documents(documents).items if each.policy is not None]
+    for labels, result in (({}, "fail"), ({"a": "b"}, "pass")):
+        [item] = reported(policies, labels)
+        assert (result, "everywhere") == (item["result"], item["properties"]["mapBinding"])
