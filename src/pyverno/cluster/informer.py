@@ -42,6 +42,7 @@ _LASTING_SHARE: Final = 0.25
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
 _LATER: Final = (401, 403, 429, 503)
+_SLICE: Final = 250
 """Refusals that do not concern the requested version."""
 
 Place = tuple[str, str]
@@ -221,7 +222,9 @@ class Informer:
         kind = str(found.get("kind", "")).removesuffix("List")
         notices: list[tuple[Notice, JSONObject]] = []
         before, after = dict(self._objects), {}
-        for item in found["items"]:
+        for number, item in enumerate(found["items"], 1):
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
             # items of a list leave out kind and version, which the list has
             body = self._shrink({"apiVersion": found.get("apiVersion"), "kind": kind, **item})
             place = _place(body)
@@ -238,7 +241,9 @@ class Informer:
         is_restored, self._latest = number < self._latest, number
         if is_restored:
             self._on_restore()
-        for notice, body in notices:
+        for number, (notice, body) in enumerate(notices, 1):
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)  # a lease is renewed between the objects of a long list
             self._notify(notice, body)
         self.synced.set()
         self._mend()

@@ -27,7 +27,7 @@ def _cluster_rules() -> list[JSONObject]:
         rule(["kyverno.io"], [*policy_resources("kyverno.io"), "globalcontextentries"], READ),
         rule(["policies.kyverno.io"], policy_resources("policies.kyverno.io"), READ),
         rule([_ADMISSION], _POLICIES, READ),
-        rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], [*READ, "delete"]),
+        rule(["reports.kyverno.io"], ["ephemeralreports", "clusterephemeralreports"], [*READ, "patch", "delete"]),
         rule(["wgpolicyk8s.io"], ["policyreports", "clusterpolicyreports"], _ALL),
         rule(["openreports.io"], ["reports", "clusterreports"], _ALL),
         rule([""], ["namespaces", "configmaps"], READ),

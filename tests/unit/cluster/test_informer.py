@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -334,3 +335,19 @@ def test_an_object_in_memory_takes_little_more_than_its_bytes() -> None:
             return sum(each.size for each in found if each.traceback[0].filename.endswith("informer.py"))
 
     assert asyncio.run(held()) / len(items) < 1000
+
+
+def test_a_long_list_does_not_keep_the_event_loop_from_other_tasks() -> None:
+    """A lease is renewed by the same loop: other tasks have their turns between the objects of a list."""
+    items = [_map(f"m-{number}", str(number + 1)) for number in range(2000)]
+    known: list[int] = []
+
+    async def scene(_script: Script, informer: Informer, told: _Notifications) -> None:
+        while not informer.synced.is_set():
+            known.append(len(told))
+            await asyncio.sleep(0)
+
+    play(lambda script: script.on(LIST, _list("3000", *items)), scene)
+    steps = sorted({each for each in known if each})
+    assert len(steps) > 3
+    assert max(later - earlier for earlier, later in itertools.pairwise(steps)) <= 500

@@ -42,6 +42,7 @@ class Ephemeral:
     ref: ResourceRef
     created: float
     version: int
+    has_owner: bool
     results: tuple[JSONObject, ...]
 
     @property
@@ -51,7 +52,10 @@ class Ephemeral:
 
 
 class Ephemerals:
-    """Follows ephemeral reports; `on_change` is called with the object of each new one."""
+    """Follows ephemeral reports; `on_change` is called with the object of each new one.
+
+    A change of one that waits needs no call: what it holds is read when it is merged.
+    """
 
     def __init__(
         self,
@@ -114,6 +118,7 @@ class Ephemerals:
             _subject(body),
             _time(str(metadata.get("creationTimestamp") or "")),
             _number(str(metadata.get("resourceVersion") or "")),
+            bool(metadata.get("ownerReferences")),
             tuple(item for item in results if isinstance(item, dict)),
         )
 
@@ -127,8 +132,10 @@ class Ephemerals:
         if notice is Notice.DELETED:
             self._leave_out(id, place)
             return
-        self._places.setdefault(id, {}).setdefault(place, self._now())
-        self._on_change(id)
+        places = self._places.setdefault(id, {})
+        if place not in places:
+            places[place] = self._now()
+            self._on_change(id)
 
     def _leave_out(self, id: ObjectId, place: Place) -> None:
         places = self._places.get(id)

@@ -110,6 +110,7 @@ class ReportReconciler:
         """
         seconds = self._ephemerals.seconds_left(id)
         if seconds:
+            await self._adopt(id)
             return Again(seconds, is_pending=True)
         try:
             if id.uid.startswith(_NAMELESS):
@@ -285,6 +286,23 @@ class ReportReconciler:
             await self._client.discard(self._api.resource(id.namespace), name, id.namespace)
         except StatusError as error:
             if error.status != _NOT_FOUND:
+                raise
+
+    async def _adopt(self, id: ObjectId) -> None:
+        """Make an object that scans follow the owner of the first report that is collected about it.
+
+        COMPAT: Kyverno does so with each report, and readers find the object by it. One write for each burst is enough.
+        """
+        waiting = self._ephemerals.find(id)
+        if not waiting or waiting[0].has_owner or not any(self._scanner.find(id)):
+            return
+        first = waiting[0]
+        owner = {"apiVersion": first.ref.api_version, "kind": first.ref.kind, "name": first.ref.name, "uid": id.uid}
+        body = {"metadata": {"uid": first.uid, "ownerReferences": [owner]}}
+        try:
+            await self._client.patch(first.gvr, first.name, body, first.namespace)
+        except StatusError as error:
+            if error.status not in (_NOT_FOUND, _CONFLICT, _FORBIDDEN):
                 raise
 
     async def _consume(self, each: Ephemeral) -> None:

@@ -261,6 +261,30 @@ def test_ephemeral_reports_of_a_burst_are_one_write() -> None:
     asyncio.run(check())
 
 
+def test_the_first_report_of_a_burst_is_adopted_by_its_object() -> None:
+    """Kyverno makes the object the owner of ephemeral reports; here one write for each burst is enough."""
+
+    async def check() -> None:
+        async with stage(replace(SETTINGS, collect_seconds=2.0)) as made:
+            await made.client.create(CLUSTER_POLICIES, policy("latest"))
+            body = await made.client.create(PODS, pod("web"), "team")
+            uid = body["metadata"]["uid"]
+            await made.settle()
+            for _ in range(2):
+                await made.client.create(EPHEMERAL_REPORTS[0], ephemeral(body, uid, item("latest")), "team")
+            await made.client.patch(PODS, "web", {"metadata": {"labels": {"a": "b"}}}, "team")
+
+            async def owners() -> list[JSONObject]:
+                found = (await made.client.list(EPHEMERAL_REPORTS[0]))["items"]
+                return [owner for each in found for owner in each["metadata"].get("ownerReferences") or ()]
+
+            assert [{"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": uid}] == await made.until(owners)
+            await made.settle()
+            assert [] == (await made.client.list(EPHEMERAL_REPORTS[0]))["items"]
+
+    asyncio.run(check())
+
+
 def test_a_report_about_a_request_finds_an_object_without_a_uid() -> None:
     """A request to create an object has no uid when it is mutated."""
 
