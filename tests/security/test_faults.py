@@ -494,6 +494,7 @@ UNREACHED: Mapping[str, str] = {
             "verifier.ImageAtWork.now",
             "verifier.ImageAtWork.repository",
             "verifier._attestors_in",
+            "verifier._decode_artifact",
             "verifier._read_all",
         )
     },
@@ -529,6 +530,7 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.imagesource.NoImages.revocation": _VERIFIES,
     "pyverno.engine.imageverification.annotations.read_statuses": _VERIFIES,
     "pyverno.kube.json.decode": _VERIFIES,
+    "pyverno.kube.jsonscan.has_more_values": _VERIFIES,
     "pyverno.engine.broker.Broker.image_signatures": _VERIFIES,
     "pyverno.engine.imagesource.NoImages.data": _VERIFIES_CEL,
     "pyverno.engine.imagesource.NoImages.signatures": _VERIFIES,
