@@ -100,11 +100,11 @@ def main() -> int:
         different = differences(sdist, wheel, folder)
         print(f"{wheel.name} from {sdist.name}: {'differs in ' + ', '.join(different) if different else 'the same'}")
         failures += bool(different)
-        for version, python in interpreters(given.python):
+        for number, (version, python) in enumerate(interpreters(given.python)):
             for lock in given.lock or LOCKS:
                 print(f"== Python {version}, {lock} dependencies" + ("" if python else ": not on this machine"))
                 if python is not None:
-                    failures += not _works(python, ROOT / LOCKS[lock], wheel, folder / f"{Path(version).name}-{lock}")
+                    failures += not _works(python, ROOT / LOCKS[lock], wheel, folder / f"{number}-{lock}")
     print("all work" if not failures else f"{failures} do not work")
     return min(failures, 1)
 
