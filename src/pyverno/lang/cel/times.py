@@ -24,8 +24,8 @@ MAX_ZONE: Final = 64
 MAX_OFFSET: Final = 6
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
 _RFC3339: Final = regex(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
-    r"(Z|z|[+-][0-9]{2}:[0-9]{2})"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 
 
@@ -74,7 +74,7 @@ def _not_a_timestamp(text: str) -> EvaluationError:
 
 
 def _offset(text: str) -> int | None:
-    if text in ("Z", "z"):
+    if text == "Z":
         return 0
     hours, minutes = int(text[1:3]), int(text[4:6])
     if hours > 23 or minutes > 59:

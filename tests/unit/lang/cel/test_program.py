@@ -113,6 +113,9 @@ def test_expressions_have_their_values(text: str, expected: Any) -> None:
         ("'a'.matches('[')", "error parsing regexp: missing closing ]: `[`"),
         ("duration('a' + 'b')", "type conversion error from 'string' to 'google.protobuf.Duration'"),
         ("timestamp('a' + 'b')", 'invalid RFC 3339 timestamp "ab"'),
+        ("timestamp('2024-01-01t' + '00:00:00Z')", 'invalid RFC 3339 timestamp "2024-01-01t00:00:00Z"'),
+        ("timestamp('2024-01-01T' + '00:00:00z')", 'invalid RFC 3339 timestamp "2024-01-01T00:00:00z"'),
+        ("timestamp('2024-01-01T' + '00:00:00,5Z')", 'invalid RFC 3339 timestamp "2024-01-01T00:00:00,5Z"'),
         ("x[x]", "invalid qualifier type: map[string]interface {}"),
     ],
 )
