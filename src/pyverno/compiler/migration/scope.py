@@ -128,7 +128,7 @@ def convert_scope(
     """Return the scope of match and exclude; `operations` are those of blocks that name none.
 
     `allowed` are the only operations that the action judges, if it does not judge all; `for_rule` is False for
-    exceptions and cleanup policies; `root` is the object that conditions look at, by default the one that is judged.
+    cleanup policies; `root` is the object that conditions look at, by default the one that is judged.
 
     Raises UnconvertibleError for roles, unknown kinds and whatever else CEL cannot ask.
     """

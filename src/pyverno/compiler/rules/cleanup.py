@@ -41,7 +41,9 @@ def lower_cleanup_policy(policy: CleanupPolicy) -> tuple[CompiledPolicy, tuple[P
     rule = CompiledRule(
         info=RuleInfo(info, policy.name, RuleType.DELETION, location),
         stage=Stage.CLEANUP,
-        matcher=lower_matcher(spec.match, spec.exclude, policy_namespace=info.namespace, for_rule=False),
+        matcher=lower_matcher(
+            spec.match, spec.exclude, policy_namespace=info.namespace, for_rule=False, for_cleanup=True
+        ),
         action=action,
         bindings=bindings,
     )

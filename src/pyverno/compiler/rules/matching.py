@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["lower_filter", "lower_matcher"]
 
 
-def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
+def lower_filter(block: ResourceFilter, *, for_rule: bool = True, for_cleanup: bool = False) -> Filter:
     """Compile one block; `for_rule` is False for exceptions and cleanup policies, which differ in details."""
     resources, user = block.resources, block.user_info
     names = (*((resources.name,) if resources.name else ()), *resources.names)
@@ -42,7 +42,7 @@ def lower_filter(block: ResourceFilter, *, for_rule: bool = True) -> Filter:
         roles=_set_of(user.roles),
         cluster_roles=_set_of(user.cluster_roles),
         ignores_namespace_selector_on_namespaces=not for_rule,
-        accepts_ephemeral_containers=for_rule,
+        accepts_ephemeral_containers=not for_cleanup,
     )
 
 
@@ -76,12 +76,17 @@ def _selector(selector: JSONObject | None) -> LabelTest | None:
 
 
 def lower_matcher(
-    match: MatchBlocks, exclude: MatchBlocks | None, *, policy_namespace: str = "", for_rule: bool = True
+    match: MatchBlocks,
+    exclude: MatchBlocks | None,
+    *,
+    policy_namespace: str = "",
+    for_rule: bool = True,
+    for_cleanup: bool = False,
 ) -> Matcher:
     """Compile match and exclude; a legacy flat block is an `all` of one."""
 
     def lowered(blocks: tuple[ResourceFilter, ...]) -> tuple[Filter, ...]:
-        return tuple(lower_filter(block, for_rule=for_rule) for block in blocks)
+        return tuple(lower_filter(block, for_rule=for_rule, for_cleanup=for_cleanup) for block in blocks)
 
     flat = () if match.flat is None else (match.flat,)
     exclude_any: tuple[ResourceFilter, ...] = ()

@@ -45,7 +45,7 @@ def convert_exception(document: Document, successors: Successors, book: SchemaBo
     if not spec.background:
         reason = "an exception of a policy in CEL also counts in background scans"
         raise UnconvertibleError("exception-background", "spec.background", reason, "remove `background: false`")
-    scope = convert_scope(spec.match, None, book.schemas.kinds, operations=ANY_OPERATION, for_rule=False)
+    scope = convert_scope(spec.match, None, book.schemas.kinds, operations=ANY_OPERATION)
     if scope.namespace_selector is not None:
         reason = "an exception of a policy in CEL has no namespaceSelector"
         raise UnconvertibleError("exception-namespace-selector", "spec.match", reason, "list the namespaces")
