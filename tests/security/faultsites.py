@@ -76,7 +76,7 @@ _ELSEWHERE = (
     "pyverno.engine.redaction._texts",
     *(
         f"pyverno.engine.rules.conditions.{name}"
-        for name in ("_sides_of", "_is_pattern", "_reads_request", "_static_items")
+        for name in ("_sides_of", "has_own_wildcards", "_reads_request", "_static_items")
     ),
     "pyverno.engine.faults.",
     "pyverno.engine.rules.conditions.compile_conditions",

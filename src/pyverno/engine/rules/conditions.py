@@ -267,7 +267,8 @@ def _sides_of(key: Template, value: Template, data: Set[str]) -> Sides:
     """
     if key.is_static or value.is_static:
         return Sides(key.is_static, value.is_static, _static_items(value))
-    if _is_pattern(value) or not _reads_request(value, data):
+    written = [variable.text for variable in value.variables]
+    if has_own_wildcards(value.document, written) or not _reads_request(value, data):
         return Sides(key_is_pattern=False, written=_static_items(value))
     return Sides(not _reads_request(key, data), False, _static_items(value))
 
@@ -278,12 +279,17 @@ def _static_items(value: Template) -> frozenset[str]:
     return frozenset(item for item in items if isinstance(item, str) and "{{" not in item)
 
 
-def _is_pattern(value: Template) -> bool:
-    """Return whether the wildcards of a text are those of the policy, as in `{{ request.namespace }}/*`."""
-    document = value.document
+def has_own_wildcards(document: JSON, variables: Iterable[str]) -> bool:
+    """Return whether the wildcards of a text with these variables are those of the policy.
+
+    >>> has_own_wildcards("{{ request.namespace }}/*", ["request.namespace"])
+    True
+    >>> has_own_wildcards("{{ request.object.metadata.name }}*", ["request.object.metadata.name"])
+    False
+    """
     if not isinstance(document, str) or not has_wildcard(document):
         return False
-    return all(variable.text.strip() in _WITHOUT_WILDCARDS for variable in value.variables)
+    return all(text.strip() in _WITHOUT_WILDCARDS for text in variables)
 
 
 def _reads_request(template: Template, data: Set[str]) -> bool:

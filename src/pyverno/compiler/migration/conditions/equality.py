@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pyverno.compiler.migration.conditions.sides import Operands, is_duration, is_plain_name
+from pyverno.compiler.migration.conditions.sides import Operands, fits_pattern, is_duration, is_plain_name
+from pyverno.compiler.migration.expressions import translate
 from pyverno.compiler.migration.expressions.functions.numbers import as_quantity
 from pyverno.compiler.migration.expressions.translator import counted_against
 from pyverno.compiler.migration.expressions.value import Value, constant, equal
@@ -211,10 +212,21 @@ def _equals_value(operands: Operands, key: Value, value: Value, *, is_negated: b
         raise operands.refuse("mixed-types", "a quantity, or a number that can be a text, against another type")
     if (key.shape in _COLLECTIONS) is not (value.shape in _COLLECTIONS):
         return FALSE
-    if key.shape is Shape.STRING and value.shape is Shape.STRING:
-        _note_texts(operands, value, is_negated=is_negated)
     same = compare(key.cel, "==", value.cel)
+    if key.shape is Shape.STRING and value.shape is Shape.STRING:
+        if operands.own_pattern and (operands.value_is_pattern or not is_negated):
+            return all_of([present, _fits_own(operands, key, value)])
+        _note_texts(operands, value, is_negated=is_negated)
     return all_of([present, same]) if present.text == "true" else _same(key, value, same, is_negated=is_negated)
+
+
+def _fits_own(operands: Operands, key: Value, value: Value) -> Cel:
+    """Return whether a text fits wildcards of the policy beside a variable, as in `{{ request.namespace }}/*`."""
+    prefix = operands.own_pattern.removesuffix("*")
+    if prefix == operands.own_pattern or has_wildcard(prefix):
+        return fits_pattern(key.cel, value.cel)
+    found = translate(prefix, operands.names, operands.path)
+    return key.cel.method("startsWith", found.cel, returns=CelType.BOOL)
 
 
 def _same(key: Value, value: Value, same: Cel, *, is_negated: bool) -> Cel:

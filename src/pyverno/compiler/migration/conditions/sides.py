@@ -12,7 +12,7 @@ from pyverno.compiler.migration.expressions.wildcards import computed_regex
 from pyverno.compiler.migration.outcome import UnconvertibleError
 from pyverno.compiler.migration.schema import Shape
 from pyverno.compiler.migration.text import Cel, CelType, Level, all_of, literal
-from pyverno.engine.rules.conditions import reads_data
+from pyverno.engine.rules.conditions import has_own_wildcards, reads_data
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template.syntax import split_variables
 from pyverno.value import dataclass
@@ -45,7 +45,8 @@ _LABELS: Final = frozenset({"labels", "matchLabels", "nodeSelector"})
 class Operands:
     """Key and value of a condition; `path` is that of the condition.
 
-    `value_is_pattern` means that texts of the value are wildcards for the negated operators.
+    `value_is_pattern` means that texts of the value are wildcards for the negated operators, `own_pattern` is
+    the value as written, if it has wildcards beside variables that certainly have none.
     """
 
     key: Value
@@ -54,14 +55,18 @@ class Operands:
     value_is_pattern: bool
     names: Names
     path: str
+    own_pattern: str = ""
 
     @classmethod
     def of(cls, written: JSONObject, key: Value, value: Value, names: Names, path: str) -> Operands:
         """Return the operands of a condition as written."""
         is_key_static, is_value_static = is_static(written.get("key")), is_static(written.get("value"))
         # texts of the policy are patterns, texts of the request are data
-        is_pattern = is_value_static or (not is_key_static and not _reads_request(written.get("value"), names))
-        return cls(key, value, is_key_static, is_pattern, names, path)
+        text = written.get("value")
+        is_own = not is_value_static and isinstance(text, str) and has_own_wildcards(text, split_variables(text))
+        own = str(text) if is_own else ""
+        is_pattern = is_value_static or (not is_key_static and (is_own or not _reads_request(text, names)))
+        return cls(key, value, is_key_static, is_pattern, names, path, own)
 
     def refuse(self, code: str, reason: str, advice: str = "write the condition by hand") -> UnconvertibleError:
         """Return the error for a condition that has no form."""
@@ -90,8 +95,10 @@ def _reads_request(written: JSON, names: Names) -> bool:
 
 def is_plain_name(value: Value) -> bool:
     """Return whether an admitted object certainly has no `*` or `?` in a text: names, labels, fixed words."""
-    if value.schema.enum or value.is_constant or value.cel.text.startswith("request."):
+    if value.schema.enum or value.is_constant:
         return True
+    if value.cel.text.startswith("request."):
+        return value.cel.level is Level.PRIMARY  # and no text with more around the field
     if value.sequence is not None:
         return is_plain_name(value.sequence.element) or value.sequence.loops[-1].is_map
     reference = value.reference
