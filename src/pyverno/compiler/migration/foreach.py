@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyverno.compiler.migration.conditions import conditions
-from pyverno.compiler.migration.conditions.blocks import conditions_test
+from pyverno.compiler.migration.conditions.blocks import Test, conditions_test
 from pyverno.compiler.migration.expressions import Names, Value, translate_query
 from pyverno.compiler.migration.expressions.translator import Translator
 from pyverno.compiler.migration.expressions.value import INTEGER, constant
@@ -80,7 +79,7 @@ def _index(entry: JSONObject, names: Names, path: str, depth: int, listed: Value
 def _check(entry: JSONObject, names: Names, path: str, depth: int, element: Value) -> Cel:
     """Return whether one element passes."""
     names = inlined(entry.get("context") or [], names, join_path(path, "context"))
-    before = conditions_test(entry.get("preconditions"), names, join_path(path, "preconditions"))
+    before = _certain(conditions_test(entry.get("preconditions"), names, join_path(path, "preconditions")), names, path)
     if before.cel.text == "false":
         return TRUE
     found = _judge(entry, names, path, depth, element)
@@ -97,8 +96,16 @@ def _judge(entry: JSONObject, names: Names, path: str, depth: int, element: Valu
         deny = entry["deny"] or {}
         if deny.get("conditions") is None:
             return FALSE
-        return conditions(deny["conditions"], names, where, strict=False).not_()
+        return _certain(conditions_test(deny["conditions"], names, where, strict=False), names, where).cel.not_()
     return _patterns(entry, names, path, element)
+
+
+def _certain(found: Test, names: Names, path: str) -> Test:
+    """Return a test; raises UnconvertibleError where it can fail and must not: `all` forgets errors of elements."""
+    if found.fails and names.errors is not None:
+        code, reason, advice = names.errors
+        raise UnconvertibleError(code, path, reason, advice)
+    return found
 
 
 def _patterns(entry: JSONObject, names: Names, path: str, element: Value) -> Cel:

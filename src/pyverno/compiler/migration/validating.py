@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from pyverno.compiler.migration.conditions.blocks import conditions_test
 from pyverno.compiler.migration.expressions import Names, Value, names_of, translate
 from pyverno.compiler.migration.expressions.concatenation import as_text
+from pyverno.compiler.migration.expressions.names import Refusal
 from pyverno.compiler.migration.expressions.value import of_reference
 from pyverno.compiler.migration.foreach import elements_pass
 from pyverno.compiler.migration.frame import Frame, frame_of
@@ -22,7 +23,18 @@ from pyverno.compiler.migration.podsecurity import all_containers, pod_security_
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.compiler.migration.scope import ADMITTED, ANY_OPERATION, Condition, convert_scope
 from pyverno.compiler.migration.scopetests import Target, one_of
-from pyverno.compiler.migration.text import Cel, CelType, Level, Reference, all_of, any_of, compare, literal
+from pyverno.compiler.migration.text import (
+    TRUE,
+    Cel,
+    CelType,
+    Level,
+    Reference,
+    all_of,
+    any_of,
+    compare,
+    literal,
+    ternary,
+)
 from pyverno.compiler.migration.variables import variables_of
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
@@ -87,6 +99,23 @@ def _names_no_operations(rule: Rule) -> bool:
     return any(not block.resources.operations for block in rule.match.blocks)
 
 
+def _judged_again(reason: str) -> Refusal:
+    """Return code, text and advice for a rule whose old object Kyverno would judge by another request."""
+    return (
+        "existing-violations",
+        f"the rule enforces, excuses updates of what failed before, and {reason}",
+        "set allowExistingViolations: false, which the policy in CEL then also does",
+    )
+
+
+def _without_request(names: Names) -> Names:
+    """Return the names for the object before an update, which Kyverno judges as if it were created."""
+    paths = (("request", "operation"), ("request", "oldObject"))
+    refused: dict[tuple[str, ...], Refusal] = {path: _judged_again(f"reads {'.'.join(path)}") for path in paths}
+    errors = _judged_again("can be an error for an element of the old object")
+    return replace(names, refused={**names.refused, **refused}, errors=errors)
+
+
 def _without_braces(text: str) -> str:
     """Return a message that nothing fills in, with the names of its variables.
 
@@ -107,6 +136,7 @@ class _Converter:
         self.titles: list[str] = []
         self.containers: list[tuple[str, str]] = []
         self.conditions: list[Condition] = []
+        self.can_fail = False
 
     def convert(self) -> RulePart:
         if self.validate.cel is not None:
@@ -115,14 +145,15 @@ class _Converter:
             self.notes.append(Note("report-properties", "reportProperties", "report properties are not carried over"))
         guard = self._preconditions()
         parts = self._parts(self.frame.roots)
-        excuse = self._excuse(parts)
+        excuse = self._excuse()
         validations = []
         message = self._message()
         self.variables[:0] = self.containers
         for title, part in self._titled(parts):
             test = part if guard is None else any_of([guard.not_(), part])
             if excuse is not None:
-                test = any_of([test, excuse])
+                # an error of the new object counts although the old one failed: || would forget it
+                test = ternary(test, TRUE, excuse) if self.can_fail else any_of([test, excuse])
             shown = {"message": f"{message['message']} ({title})"} if title and "message" in message else message
             validations.append({"expression": test.as_condition().text, **shown})
         self.variables[:0] = self.context_variables or []
@@ -213,7 +244,9 @@ class _Converter:
 
     def _denied(self, conditions: JSON, root: Reference, *, is_old: bool) -> Cel:
         names = self._names(root, is_old=is_old)
-        return conditions_test(conditions, names, "validate.deny.conditions", strict=False).cel
+        found = conditions_test(conditions, names, "validate.deny.conditions", strict=self._may_excuse)
+        self.can_fail |= found.fails
+        return found.cel
 
     def _foreach(self, root: Reference, *, is_old: bool) -> Sequence[Cel]:
         entries = self.validate.raw.get("foreach") or []
@@ -237,8 +270,8 @@ class _Converter:
         self.conditions.append(Condition("preconditions", found.as_condition()))
         return None
 
-    def _precondition(self, root: Reference) -> Sequence[Cel]:
-        found = conditions_test(self.rule.preconditions, self._names(root), "preconditions")
+    def _precondition(self, root: Reference, *, is_old: bool = False) -> Sequence[Cel]:
+        found = conditions_test(self.rule.preconditions, self._names(root, is_old=is_old), "preconditions")
         if found.fails and "DELETE" not in self.frame.scope.operations and _names_no_operations(self.rule):
             text = (
                 "the old rule is an error on every DELETE, whose request has no object; the policy is not for deletions"
@@ -255,15 +288,11 @@ class _Converter:
         names = self._request_names(root, is_old=is_old)
         written = self.rule.raw.get("context") or []
         if written:
-            if is_old:
-                raise UnconvertibleError(
-                    "existing-violations",
-                    "validate.allowExistingViolations",
-                    "the rule excuses updates of what failed before, which reads its context a second time",
-                    "set allowExistingViolations: false, or use Audit",
-                )
             names, made = variables_of(written, names, "context")
             entries = [(each.name, each.expression.text) for each in made]
+            if is_old and self.context_variables not in (None, entries):
+                code, text, advice = _judged_again("its context reads the object")
+                raise UnconvertibleError(code, "context", text, advice)
             if self.context_variables is not None and self.context_variables != entries:
                 raise UnconvertibleError(
                     "context-kinds", "context", "the entries differ by the kind of the object", "split the rule by kind"
@@ -277,7 +306,8 @@ class _Converter:
         frame = self.frame
         if not frame.has_pods:
             target = root.root_schema
-            return names_of(root, None if is_old else Reference("oldObject", target))
+            names = names_of(root, None if is_old else Reference("oldObject", target))
+            return _without_request(names) if is_old else names
         whole = Reference("oldObject" if is_old else frame.root, frame.book.any_object())
         old_pod = Reference("variables.oldPod", root.root_schema)
         guard = Cel("oldObject != null", CelType.BOOL, Level.RELATION)
@@ -288,41 +318,40 @@ class _Converter:
         if not is_old:
             for part in parts:
                 extra["request", "oldObject", part] = of_reference(old_pod.field(part), guard)
-        return names_of(whole, None if is_old else Reference("oldObject", frame.book.any_object()), extra)
+        names = names_of(whole, None if is_old else Reference("oldObject", frame.book.any_object()), extra)
+        return _without_request(names) if is_old else names
 
-    def _excuse(self, parts: Sequence[Cel]) -> Cel | None:
-        """Return the test that an update is excused because the old object failed too, None where it never is."""
+    @property
+    def _may_excuse(self) -> bool:
+        """Whether an update can be excused; an error, of the old object or the new one, then is no failure."""
         validate, scope = self.validate, self.frame.scope
         action = validate.failure_action or self.policy.spec.failure_action
         if not validate.allow_existing_violations or action is not FailureAction.ENFORCE:
+            return False
+        return {"CREATE", "UPDATE"} <= {*scope.operations} and not scope.reads_users
+
+    def _excuse(self) -> Cel | None:
+        """Return the test that an update is excused because the old object failed too, None where it never is."""
+        if not self._may_excuse:
             return None
-        if "UPDATE" not in scope.operations or "CREATE" not in scope.operations or scope.reads_users:
-            return None
-        if any("request.operation" in each.text or "oldObject" in each.text for each in parts):
-            raise UnconvertibleError(
-                "existing-violations",
-                "validate.allowExistingViolations",
-                "the rule enforces, reads the operation or the old object, and excuses updates of what failed before",
-                "set allowExistingViolations: false, which the policy in CEL then also does",
-            )
         old = self._parts(self.frame.old_roots, is_old=True)
-        matched = [each.expression for each in self._old_conditions()]
-        failed = all_of([compare(Cel("request.operation"), "==", literal("UPDATE")), *matched, all_of(old).not_()])
-        self.variables.append(("failedBefore", failed.text))
+        applied = self._by_kind(lambda root: self._precondition(root, is_old=True), self.frame.old_roots)
+        tests = [*self._old_conditions(), *applied, all_of(old).not_()]
+        failed = all_of([compare(Cel("request.operation"), "==", literal("UPDATE")), *tests])
+        self.variables.append(("failedBefore", failed.as_condition().text))
         return Cel("variables.failedBefore", CelType.BOOL)
 
-    def _old_conditions(self) -> Sequence[Condition]:
+    def _old_conditions(self) -> Sequence[Cel]:
         """Return the conditions of match and exclude as they are for the object before the update."""
-        if self.frame.has_pods or not any("object." in each.expression.text for each in self.frame.scope.conditions):
-            found: Sequence[Condition] = [
-                each for each in self.frame.scope.conditions if "object." in each.expression.text
-            ]
-            if not found:
-                return ()
+        if self.frame.has_pods:
+            return ()  # there are no copies for controllers where conditions look at more than the namespace
         scope = convert_scope(
             self.rule.match, self.rule.exclude, self.frame.book.schemas.kinds, allowed=ADMITTED, root="oldObject"
         )
-        return [each for each in scope.conditions if "oldObject" in each.expression.text]
+        if any("request.operation" in each.expression.text for each in scope.conditions):
+            code, text, advice = _judged_again("matches some kinds in certain operations only")
+            raise UnconvertibleError(code, "match", text, advice)
+        return [each.expression for each in scope.conditions if "oldObject" in each.expression.text]
 
     def _message(self) -> JSONObject:
         text = self.validate.message.strip()

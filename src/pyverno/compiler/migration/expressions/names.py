@@ -15,8 +15,10 @@ from pyverno.value import dataclass, field, replace
 __all__ = ["Names", "names_of"]
 
 Path = tuple[str, ...]
+Refusal = tuple[str, str, str]
+"""Code, reason and advice."""
 
-_REFUSED: Final[Mapping[Path, tuple[str, str, str]]] = {
+_REFUSED: Final[Mapping[Path, Refusal]] = {
     ("request", "roles"): ("roles", "CEL has no list of the user's roles", "match users or groups instead"),
     ("request", "clusterRoles"): ("roles", "CEL has no list of the user's roles", "match users or groups instead"),
     ("images",): (
@@ -36,11 +38,12 @@ class Names:
     """The names that an expression may use, each with its value; the longest path that fits counts.
 
     `taken` are the variables of macros around the expression. `notes` collects notes for readers; all names derived
-    from each other share it.
+    from each other share it. `errors` is why a test of an element must not fail, None where it may.
     """
 
     values: Mapping[Path, Value]
-    refused: Mapping[Path, tuple[str, str, str]] = field(default_factory=lambda: _REFUSED)
+    refused: Mapping[Path, Refusal] = field(default_factory=lambda: _REFUSED)
+    errors: Refusal | None = None
     taken: frozenset[str] = frozenset()
     book: SchemaBook = field(default_factory=SchemaBook)
     notes: list[Note] = field(default_factory=list)
