@@ -203,7 +203,9 @@ def _mend(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
         elif steps[-3:-2] == ["volumeMounts"] and name == "name":
             _mend_mount(changed, steps)
         elif name == "name":
-            _set(changed, steps, f"c{steps[-2]}" if len(steps) > 1 and isinstance(steps[-2], int) else "a")
+            # names of containers are unique over all lists of a Pod
+            is_item = len(steps) > 2 and isinstance(steps[-2], int)
+            _set(changed, steps, f"{str(steps[-3])[:1]}{steps[-2]}" if is_item else "a")
         elif error.kind == "Unsupported value" and (supported := _QUOTED.findall(error.detail)):
             # chosen by the object, so that each variant comes up
             chosen = supported[crc32(encode(body).encode()) % len(supported)]

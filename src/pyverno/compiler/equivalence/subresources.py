@@ -75,15 +75,19 @@ def subresource_cases(vocabulary: Vocabulary, maker: ObjectMaker, chance: Random
 
 
 def with_ephemeral(admit: Admit, pod: JSONObject, body: JSONObject) -> JSONObject | None:
-    """Return an admitted Pod with the ephemeral containers of an object that was made; None if there are none."""
+    """Return an admitted Pod with the ephemeral containers of an object that was made, with a plain one if it has none.
+
+    None stands for containers that an API server refuses.
+    """
     listed = (body.get("spec") or {}).get("ephemeralContainers") if isinstance(body.get("spec"), dict) else None
     made = [
         {**{key: value for key, value in each.items() if key not in _NOT_EPHEMERAL}, "name": f"debug-{number}"}
         for number, each in enumerate(listed if isinstance(listed, list) else ())
         if isinstance(each, dict)
     ]
+    made = made or [{"name": "debug-0", "image": "nginx"}]
     # what is valid in a container, and its defaults, are so in an ephemeral one
-    admitted = admit({**pod, "spec": {**pod["spec"], "containers": made}}) if made else None
+    admitted = admit({**pod, "spec": {**pod["spec"], "containers": made}})
     if admitted is None:
         return None
     names = {each["name"] for each in made}

@@ -6,12 +6,13 @@ Random objects seldom hit the boundary of a condition; these do, in a few hundre
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise, product
+from itertools import islice, pairwise, product, zip_longest
 from typing import Final
 
+from pyverno.compiler.equivalence.steering import put, sites_of, steered_objects
 from pyverno.compiler.equivalence.variations import numbers_near, texts_near
 from pyverno.compiler.equivalence.vocabulary import Vocabulary
-from pyverno.kube.json import JSON, JSONObject, deep_copy
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.schemas import SchemaSet
 from pyverno.value import dataclass
@@ -57,12 +58,23 @@ def plain_object(info: KindInfo) -> JSONObject:
 
 
 def systematic_objects(vocabulary: Vocabulary, info: KindInfo, schemas: SchemaSet) -> Iterator[JSONObject]:
-    """Yield a plain object of a kind, and variants with one mentioned field set to each relevant value."""
+    """Yield a plain object of a kind, and variants with the fields that policies mention set to each relevant value."""
     plain = plain_object(info)
     yield plain
     schema = schemas.find(info.group, info.version, info.kind)
     if schema is None:
         return
+    turn = vocabulary.kinds.index(info) if info in vocabulary.kinds else 0
+    sites = sites_of(vocabulary.readings, info, schemas)
+    steered = steered_objects(plain, sites, (turn, max(1, len(vocabulary.kinds))))
+    singly = _one_by_one(vocabulary, info, schemas, schema)
+    for bodies in zip_longest(steered, steered, singly):
+        yield from (each for each in bodies if each is not None)
+
+
+def _one_by_one(vocabulary: Vocabulary, info: KindInfo, schemas: SchemaSet, schema: JSONObject) -> Iterator[JSONObject]:
+    """Yield the plain object with one field set, each field that is mentioned anywhere in turn."""
+    plain = plain_object(info)
     texts = _texts(vocabulary)
     places = [*islice(_places(vocabulary, schema, schemas, texts), _MOST_PATHS), *_metadata(vocabulary, info, texts)]
     for number in range(max((len(place.values) for place in places), default=0)):
@@ -70,7 +82,7 @@ def systematic_objects(vocabulary: Vocabulary, info: KindInfo, schemas: SchemaSe
         for place in places:
             if number < len(place.values):
                 value = place.values[number]
-                yield _with(plain, place.steps, value)
+                yield put(plain, place.steps, value)
                 if "containers" in place.steps and place.steps[-1] != "containers":
                     yield from _elsewhere(plain, place.steps, value)
 
@@ -201,34 +213,6 @@ def _elsewhere(plain: JSONObject, steps: Steps, value: JSON) -> Iterator[JSONObj
     at = steps.index("containers")
     if len(steps) < at + 3:
         return
-    yield _with(_with(plain, (*steps[: at + 1], 0, "name"), "first"), (*steps[: at + 1], 1, *steps[at + 2 :]), value)
+    yield put(put(plain, (*steps[: at + 1], 0, "name"), "first"), (*steps[: at + 1], 1, *steps[at + 2 :]), value)
     for other in _CONTAINERS:
-        yield _with(plain, (*steps[:at], other, *steps[at + 1 :]), value)
-
-
-def _with(body: JSONObject, steps: Steps, value: JSON) -> JSONObject:
-    """Return a copy with a value at a place; maps and lists on the way are made."""
-    copy = deep_copy(body)
-    holder: JSON = copy
-    for step, following in pairwise(steps):
-        fresh: JSON = [] if isinstance(following, int) else {}
-        holder = _entered(holder, step, fresh)
-    _set(holder, steps[-1], deep_copy(value))
-    return copy
-
-
-def _entered(holder: JSON, step: str | int, fresh: JSON) -> JSON:
-    if isinstance(step, int):
-        while len(holder) <= step:
-            holder.append({} if len(holder) < step else fresh)
-        return holder[step]
-    if not isinstance(holder.get(step), (dict, list)):
-        holder[step] = fresh
-    return holder[step]
-
-
-def _set(holder: JSON, step: str | int, value: JSON) -> None:
-    if isinstance(step, int):
-        while len(holder) <= step:
-            holder.append(None)
-    holder[step] = value
+        yield put(plain, (*steps[:at], other, *steps[at + 1 :]), value)

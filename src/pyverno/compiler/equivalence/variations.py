@@ -52,6 +52,8 @@ def texts_near(text: str) -> Iterator[str]:
             f"v{text}",
         )
         return
+    if text and not any(each.isalnum() for each in text):
+        yield from (f"a{text}b", f"a{text}b{text}c")  # what is split or searched by it
     if text:
         yield from (f"{text}x", f"x{text}", text.swapcase(), text[:-1], f"*{text[1:]}", f"{text[:-1]}?", f"{text},x")
 

@@ -11,7 +11,13 @@ from typing import Final
 
 from pyverno.compiler.cel.typechecking import custom_schemas
 from pyverno.compiler.equivalence.circumstances import Circumstances, circumstances_of
-from pyverno.compiler.equivalence.standards import STANDARD_FIELDS, names_standards, standard_values
+from pyverno.compiler.equivalence.readings import Reading, readings_of
+from pyverno.compiler.equivalence.standards import (
+    STANDARD_FIELDS,
+    names_standards,
+    standard_readings,
+    standard_values,
+)
 from pyverno.engine.explain.samples import samples
 from pyverno.errors import PyvernoError
 from pyverno.kube.gvk import parse_kind_selector
@@ -25,6 +31,7 @@ __all__ = ["Vocabulary", "vocabulary_of"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXT: Final = re.compile(r"""'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"|`([^`\n]*)`""")
+_VARIABLE: Final = re.compile(r"\{\{[^{}]*\}\}")
 _NUMBER: Final = re.compile(r"(?<![\w.])-?\d{1,12}(?![\w.])")
 _MAPS: Final = ("labels", "annotations", "matchLabels", "nodeSelector", "selector", "data", "stringData", "limits")
 _KEY: Final = re.compile(
@@ -60,7 +67,8 @@ class Vocabulary:
     """Kinds that the sides match, names that they mention, and constants in the order of their first mention.
 
     `keys` are the keys of maps such as labels that they mention, by the name of the map. `schemas` are those of custom
-    kinds, by group, version and kind. `circumstances` are users and namespaces, `subresources` those that they match.
+    kinds, by group, version and kind. `circumstances` are users and namespaces, `subresources` those that they match,
+    `readings` the fields that they read with the constants beside each.
     """
 
     kinds: tuple[KindInfo, ...]
@@ -70,6 +78,7 @@ class Vocabulary:
     schemas: Mapping[tuple[str, str, str], JSONObject] = field(default_factory=dict)
     circumstances: Circumstances = field(default_factory=Circumstances)
     subresources: tuple[tuple[KindInfo, str], ...] = ()
+    readings: tuple[Reading, ...] = ()
 
 
 def vocabulary_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObject] = ()) -> Vocabulary:
@@ -92,7 +101,9 @@ def vocabulary_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObj
             for each in _constants(value):
                 if not isinstance(each, str) or len(each) <= _LONGEST:
                     constants.setdefault((type(each), str(each)), each)
+    readings = readings_of(documents)
     if names_standards(documents):
+        readings = (*readings, *standard_readings())
         names.update(STANDARD_FIELDS)
         for text in standard_values():
             constants.setdefault((str, text), text)
@@ -110,6 +121,7 @@ def vocabulary_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObj
         {(gvk.group, gvk.version, gvk.kind): schema for each in definitions for gvk, schema in custom_schemas(each)},
         circumstances_of(documents),
         tuple(subresources)[:_MOST_KINDS],
+        readings,
     )
 
 
@@ -224,6 +236,15 @@ def _of_policy(holder: JSONObject, *, is_scope: bool) -> frozenset[str]:
     return _CHECK_WORDS if not _CHECKS.isdisjoint(holder) else frozenset()
 
 
+def _filled(text: str) -> str:
+    """Return a text with names in the place of its variables; that of the namespace is one of generated objects.
+
+    >>> _filled("{{ request.namespace }}/*")
+    'default/*'
+    """
+    return _VARIABLE.sub(lambda found: "default" if "namespace" in found[0] else "a", text)
+
+
 def _constants(value: JSON) -> Iterator[JSON]:
     if not isinstance(value, str):
         if value is not None:
@@ -237,6 +258,8 @@ def _constants(value: JSON) -> Iterator[JSON]:
                 continue  # a regular expression is no value
             yield text
             yield from samples(text)
+        if not value.startswith("{{") or not value.endswith("}}") or value.count("{{") > 1:
+            yield from samples(_filled(value))
         yield from (int(number) for number in _NUMBER.findall(value))
         return
     if not _OPERATORS.search(value):

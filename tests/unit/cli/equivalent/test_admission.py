@@ -121,3 +121,12 @@ def test_an_object_is_in_a_namespace_that_can_exist() -> None:
     admitted = ADMIT(body)
     assert admitted is not None
     assert "default" == admitted["metadata"]["namespace"]
+
+
+def test_containers_of_different_lists_get_different_names() -> None:
+    """A value in all lists at once is a case of its own, which one name for all would never admit."""
+    spec: JSONObject = {"initContainers": [{"image": "a"}, {"image": "b"}], "containers": [{"image": "c"}]}
+    admitted = ADMIT({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec})
+    assert admitted is not None
+    assert ["a", "b"] == [each["image"] for each in admitted["spec"]["initContainers"]]
+    assert ["c"] == [each["image"] for each in admitted["spec"]["containers"]]

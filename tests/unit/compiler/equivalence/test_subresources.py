@@ -24,4 +24,12 @@ def test_ephemeral_containers_are_added_to_an_admitted_pod() -> None:
     assert ("debug-0", "x:latest", "Always") == (added["name"], added["image"], added["imagePullPolicy"])
     assert "ports" not in added
     assert pod["spec"]["containers"] == found["spec"]["containers"]
-    assert None is with_ephemeral(admission(), pod, POD)
+
+
+def test_a_pod_without_ephemeral_containers_gets_a_plain_one() -> None:
+    """What a policy says of the labels of a Pod counts for requests of the subresource, too."""
+    pod = admission()(POD)
+    assert pod is not None
+    found = with_ephemeral(admission(), pod, POD)
+    assert found is not None
+    assert ["debug-0"] == [each["name"] for each in found["spec"]["ephemeralContainers"]]

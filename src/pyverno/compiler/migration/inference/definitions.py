@@ -19,7 +19,7 @@ from pyverno.lang.jmespath.expression import compile_expression
 from pyverno.lang.template.syntax import parse_string
 from pyverno.policy.kinds import KNOWN_KINDS
 
-__all__ = ["infer_definitions", "known_definitions"]
+__all__ = ["infer_definitions", "known_definitions", "read_rule"]
 
 _VERSION: Final = "v1"
 """The version of objects where rules match any."""
@@ -46,6 +46,17 @@ def infer_definitions(
     return tuple(
         _definition(group, kind, versions, evidence, examples) for (group, kind), (evidence, versions) in found.items()
     )
+
+
+def read_rule(rule: JSONObject, found: Evidence) -> None:
+    """Note what a rule reads of objects, and the constants that it holds the values against.
+
+    >>> found = Evidence()
+    >>> read_rule({"validate": {"pattern": {"spec": {"replicas": ">1"}}}}, found)
+    >>> [*found.field("spec").field("replicas").constants.values()]
+    ['>1']
+    """
+    _Reader(found).read(rule)
 
 
 def known_definitions(
@@ -172,6 +183,7 @@ class _Reader:
         found = self._text(key) if isinstance(key, str) else NOTHING
         if isinstance(value, str) and "{{" in value:
             return
+        found.remember(value)
         if operator in _MEMBERSHIP:
             for each in value if isinstance(value, list) else [value]:
                 found.show_member(type_of(each))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pyverno.kube.json import JSON, JSONObject
@@ -38,12 +38,13 @@ class Evidence:
     {'type': 'object', 'properties': {'replicas': {'type': 'integer'}}}
     """
 
-    __slots__ = ("_element", "_entry", "_examples", "_members", "_suspected", "_types", "fields", "name")
+    __slots__ = ("_element", "_entry", "_examples", "_members", "_suspected", "_types", "constants", "fields", "name")
 
     def __init__(self, name: str = "") -> None:
         """Take the name of the field that holds the value, which shows a list where nothing else does."""
         self.name = name
         self.fields: dict[str, Evidence] = {}
+        self.constants: dict[str, JSON] = {}
         self._entry: Evidence | None = None
         self._element: Evidence | None = None
         self._types: set[str] = set()
@@ -84,8 +85,21 @@ class Evidence:
         """Note a type that the value has if nothing else shows one."""
         self._suspected.append(name)
 
+    def remember(self, value: JSON) -> None:
+        """Keep a constant, or a pattern, that rules hold the value, or an element of it, against."""
+        for each in value if isinstance(value, list) else (value,):
+            if each is not None and not isinstance(each, (dict, list)):
+                self.constants.setdefault(repr(each), each)
+
+    def below(self) -> Iterator[tuple[str | int, Evidence]]:
+        """Yield the fields with their names, then the element with 0."""
+        yield from self.fields.items()
+        if self._element is not None:
+            yield 0, self._element
+
     def compare_with(self, value: JSON) -> None:
         """Note that the value is compared with, or replaced by, a constant."""
+        self.remember(value)
         self.show(type_of(value))
         for item in value if isinstance(value, list) else ():
             self.element().show(type_of(item))

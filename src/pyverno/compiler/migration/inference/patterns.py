@@ -42,10 +42,12 @@ def read_pattern(pattern: JSON, found: Evidence, read_text: Callable[[str], obje
         case str():
             _read_leaf(pattern, found)
         case _:
+            found.remember(pattern)
             found.show(type_of(pattern))
 
 
 def _read_leaf(pattern: str, found: Evidence) -> None:
+    found.remember(pattern)
     types: set[str] = set()
     for alternative in pattern.split("|"):
         for condition in alternative.split("&"):

@@ -55,6 +55,13 @@ class Places:
         for part in self.parts:
             part.show_member(name)
 
+    def remember(self, value: JSON) -> None:
+        """Keep a constant that the values, or elements of them, are held against."""
+        for each in self.direct:
+            each.remember(value)
+        for part in self.parts:
+            part.remember(value)
+
     def compare_with(self, value: JSON) -> None:
         """Note that the values are compared with a constant."""
         for each in self.direct:
@@ -140,6 +147,8 @@ def _comparator(node: Node, current: Places) -> Places:
     for side, other in zip(sides, reversed(node.children), strict=True):
         if other.type is NodeType.LITERAL:
             side.compare_with(other.value)
+            for part in side.parts:
+                part.remember(other.value)
         elif node.value not in ("tEQ", "tNE"):
             side.suspect("integer")
     return NOTHING
@@ -190,6 +199,10 @@ def _function(node: Node, current: Places) -> Places:
             read_query(child.children[0], values[0].elements())
     if name == "contains" and len(values) == 2:
         _read_contains(node, *values)
+    for value in values[:2]:
+        for child in node.children:
+            if child.type in _WRITTEN:
+                value.remember(_constant(child))
     if name == "length" and values:
         values[0].suspect("array")
     for value, type_ in zip(values, _ARGUMENTS.get(name, ()), strict=False):

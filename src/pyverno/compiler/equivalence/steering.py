@@ -1,0 +1,213 @@
+"""Objects that have all fields which policies read at once, and those that differ from them in one field, or in two.
+
+A condition often needs several fields before one more decides: preconditions and the check, key and value of an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, islice, pairwise
+from typing import Final
+
+from pyverno.compiler.equivalence.readings import Reading
+from pyverno.compiler.equivalence.variations import numbers_near, texts_near
+from pyverno.engine.explain.samples import samples
+from pyverno.kube.json import JSON, JSONObject, deep_copy
+from pyverno.kube.kinds import KindInfo
+from pyverno.kube.schemas import SchemaSet
+from pyverno.value import dataclass
+
+__all__ = ["Site", "put", "sites_of", "steered_objects"]
+
+_TEMPLATES: Final = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
+_NEVER: Final = frozenset({"apiVersion", "kind", "status"})
+_MOST_SITES: Final = 120
+_MOST_VALUES: Final = 20
+_MOST_IN_PAIRS: Final = 8
+_PAIR_VALUES: Final = 3
+_ROUNDS: Final = 4
+_QUANTITIES: Final = ("100m", "1", "1Gi")
+_PLAIN: Final = ("x", "")
+
+Steps = tuple[str | int, ...]
+_Edit = tuple[bool, tuple[tuple[Steps, object], ...]]
+_NOTHING: Final = object()
+"""The value of a field that is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A field of a kind and the values that it should have, the ones that policies mention first."""
+
+    steps: Steps
+    values: tuple[object, ...]
+
+
+def steered_objects(plain: JSONObject, sites: Sequence[Site], turn: tuple[int, int] = (0, 1)) -> Iterator[JSONObject]:
+    """Yield the object with all sites set, with all but one, with other values at one place, with two sites set.
+
+    `turn` is the number of the kind among how many: they share the series, each begins with its part of it.
+    """
+    if not sites:
+        return
+    base = _set_all(plain, sites, 0)
+    yield from (base if each == 0 else _set_all(plain, sites, each) for each in range(_ROUNDS))
+    edits = [*_edits(sites)]
+    number, many = turn
+    for part in range(many):
+        for on_base, changes in edits[(number + part) % many :: many]:
+            body = base if on_base else plain
+            for steps, value in changes:
+                body = put(body, steps, value)
+            yield body
+
+
+def _edits(sites: Sequence[Site]) -> Iterator[_Edit]:
+    """Yield changes of the object with all sites set, or of the plain one, the most telling first."""
+    for number in range(max(len(site.values) for site in sites)):
+        for site in sites:
+            if number == 0:
+                yield True, ((site.steps, _NOTHING),)
+            if number < len(site.values):
+                yield False, ((site.steps, site.values[number]),)
+                if number:
+                    yield True, ((site.steps, site.values[number]),)
+    for first, second in combinations(sites[:_MOST_IN_PAIRS], 2):
+        for one in first.values[:_PAIR_VALUES]:
+            for other in second.values[:_PAIR_VALUES]:
+                yield False, ((first.steps, one), (second.steps, other))
+
+
+def _set_all(plain: JSONObject, sites: Sequence[Site], number: int) -> JSONObject:
+    body = plain
+    for site in sites:
+        body = put(body, site.steps, site.values[number % len(site.values)])
+    return body
+
+
+def sites_of(readings: Sequence[Reading], info: KindInfo, schemas: SchemaSet) -> tuple[Site, ...]:
+    """Return the fields of a kind that policies read; what they read of a Pod is in the template of a controller.
+
+    >>> from pyverno.kube.schemas import schema_set
+    >>> from pyverno.policy.kinds import KNOWN_KINDS
+    >>> reading = Reading(("spec", "containers", 0, "image"), ("nginx:*",))
+    >>> (site,) = sites_of([reading], KNOWN_KINDS.by_kind("Job")[0], schema_set())
+    >>> site.steps, site.values[:2]
+    (('spec', 'template', 'spec', 'containers', 0, 'image'), ('nginx:', 'nginx:x'))
+    """
+    schema = schemas.find(info.group, info.version, info.kind)
+    if schema is None:
+        return ()
+    found: dict[Steps, Site] = {}
+    for reading in readings:
+        for prefix in ((), *_TEMPLATES):
+            steps = (*prefix, *reading.steps)
+            place = _resolve(schema, steps, schemas)
+            if place is None or steps[0] in _NEVER or steps == ("metadata",):
+                continue
+            values = tuple(islice(_values(place, reading.constants, schemas), _MOST_VALUES))
+            if values:
+                found.setdefault(steps, Site(steps, values))
+    return tuple(islice(found.values(), _MOST_SITES))
+
+
+def _resolve(schema: JSONObject, steps: Steps, schemas: SchemaSet) -> JSONObject | None:
+    """Return the schema of a place, None where the kind has no such field."""
+    found: JSONObject | None = schema
+    for step in steps:
+        if found is None:
+            return None
+        if isinstance(step, int):
+            below = found.get("items")
+        else:
+            below = (found.get("properties") or {}).get(step)
+            entries = found.get("additionalProperties")
+            if below is None and not found.get("properties") and isinstance(entries, dict):
+                below = entries
+        found = schemas.followed(below) if isinstance(below, dict) else None
+    return found
+
+
+def _values(schema: JSONObject, constants: Sequence[JSON], schemas: SchemaSet) -> Iterator[object]:
+    """Yield values for a place: those that fit the constants first, then those beside them."""
+    types = schema.get("type")
+    kind = next((each for each in types if each != "null"), "") if isinstance(types, list) else str(types or "")
+    if schema.get("properties"):
+        yield {}
+        return
+    match kind:
+        case "boolean":
+            yield from (True, False) if True in constants or "true" in constants else (False, True)
+        case "integer" | "number":
+            yield from dict.fromkeys((*numbers_near(_near(constants)), 0, 1))
+        case "array":
+            yield from _lists(schema, constants, schemas)
+        case "object":
+            return
+        case _:
+            if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+                yield from numbers_near(_near(constants))[:6]
+            if schema.get("enum"):
+                yield from schema["enum"]
+                return
+            texts = [each for each in _near(constants) if isinstance(each, str)]
+            yield from dict.fromkeys((*texts, *(_QUANTITIES if _is_amount(schema, texts) else _PLAIN)))
+
+
+def _lists(schema: JSONObject, constants: Sequence[JSON], schemas: SchemaSet) -> Iterator[object]:
+    items = schemas.followed(schema.get("items") or {}) or {}
+    if items.get("properties"):
+        return
+    single = [each for each in _values(items, constants, schemas) if each is not _NOTHING]
+    yield from ([each] for each in single[:4])
+    if len(single) > 1:
+        yield single[:2]
+    yield []
+    yield from ([each] for each in single[4:])
+
+
+def _is_amount(schema: JSONObject, texts: Sequence[str]) -> bool:
+    return "Quantity" in str(schema.get("$ref") or schema.get("title") or "") or bool(
+        texts and all(each[:1].isdecimal() for each in texts)
+    )
+
+
+def _near(constants: Sequence[JSON]) -> list[JSON]:
+    """Return values that fit constants or patterns, then the texts beside them, the first of each before the second."""
+    fitting: dict[str, JSON] = {}
+    plain: list[str] = []
+    for each in constants:
+        text = each.lstrip("!<>= ") if isinstance(each, str) else each
+        for value in islice(samples(text), 3):
+            fitting.setdefault(repr(value), value)
+        if isinstance(text, str) and "\\" not in text and "\n" not in text and not {"*", "?"} & set(text):
+            plain.append(text)
+    series = [[*texts_near(each)][1:] for each in plain]
+    beside = [row[number] for number in range(8) for row in series if number < len(row)]
+    empty = fitting.pop(repr(""), None)
+    return [*fitting.values(), *dict.fromkeys(beside), *([] if empty is None else [empty])]
+
+
+def put(body: JSONObject, steps: Steps, value: object) -> JSONObject:
+    """Return a copy with a value at a place, or without the place; maps and lists on the way are made."""
+    copy = deep_copy(body)
+    holder: JSON = copy
+    for step, following in pairwise(steps):
+        fresh: JSON = [] if isinstance(following, int) else {}
+        if isinstance(step, int):
+            while len(holder) <= step:
+                holder.append(fresh)
+            if not isinstance(holder[step], (dict, list)):
+                holder[step] = fresh
+        elif not isinstance(holder.get(step), (dict, list)):
+            holder[step] = fresh
+        holder = holder[step]
+    last = steps[-1]
+    if value is _NOTHING:
+        if isinstance(last, str) and isinstance(holder, dict):
+            holder.pop(last, None)
+    elif isinstance(last, int):
+        holder[last:] = [deep_copy(value)]
+    else:
+        holder[last] = deep_copy(value)
+    return copy
