@@ -35,6 +35,9 @@ MAY_REPEAT: Final = {
 }
 """Lists that merge by keys although an API server admits elements with the same ones."""
 
+_MERGED_BY_VALUE: Final = frozenset({"finalizers"})
+"""Lists of texts of which a merge leaves each once."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -123,6 +126,8 @@ def repeats_names(value: JSON) -> bool:
 
     >>> repeats_names({"env": [{"name": "A"}, {"name": "A"}]}), repeats_names({"args": ["a", "a"]})
     (True, False)
+    >>> repeats_names({"metadata": {"finalizers": ["a/b", "a/b"]}})
+    True
     """
     if isinstance(value, list):
         return any(map(repeats_names, value))
@@ -130,6 +135,8 @@ def repeats_names(value: JSON) -> bool:
         return False
     for key, below in value.items():
         if repeats_names(below):
+            return True
+        if key in _MERGED_BY_VALUE and isinstance(below, list) and len({*map(encode, below)}) != len(below):
             return True
         keys = MAY_REPEAT.get(key)
         if keys is None or not isinstance(below, list):
