@@ -240,11 +240,12 @@ def _mend_mount(body: JSONObject, steps: list[str | int]) -> None:
 
 
 def _match_template(body: JSONObject, steps: list[str | int]) -> None:
-    """Give the template of a workload the labels that its selector requires."""
+    """Give the template of a workload the labels that its selector requires, beside its own."""
     selector = {"app": "a"}
     spec = body.get("spec") or {}
     spec["selector"] = {"matchLabels": selector} if body.get("kind") != "ReplicationController" else selector
-    _set(body, steps, selector)
+    labels = _at(body, steps)
+    _set(body, steps, {**labels, **selector} if isinstance(labels, dict) else selector)
 
 
 def _steps(path: str) -> list[str | int]:

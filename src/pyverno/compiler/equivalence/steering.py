@@ -37,10 +37,11 @@ _NOTHING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A field of a kind and the values that it should have, the ones that policies mention first."""
+    """A field of a kind and the values that it should have, the `own` ones that policies mention first."""
 
     steps: Steps
     values: tuple[object, ...]
+    own: int = 2
 
 
 def steered_objects(plain: JSONObject, sites: Sequence[Site], turn: tuple[int, int] = (0, 1)) -> Iterator[JSONObject]:
@@ -64,14 +65,17 @@ def steered_objects(plain: JSONObject, sites: Sequence[Site], turn: tuple[int, i
 
 def _edits(sites: Sequence[Site]) -> Iterator[_Edit]:
     """Yield changes of the object with all sites set, or of the plain one, the most telling first."""
-    for number in range(max(len(site.values) for site in sites)):
-        for site in sites:
-            if number == 0:
-                yield True, ((site.steps, _NOTHING),)
-            if number < len(site.values):
-                yield False, ((site.steps, site.values[number]),)
-                if number:
-                    yield True, ((site.steps, site.values[number]),)
+    for site in sites:
+        yield True, ((site.steps, _NOTHING),)
+        yield False, ((site.steps, site.values[0]),)
+    most = max(len(site.values) for site in sites)
+    for is_own in (True, False):
+        for number in range(1, most):
+            for site in sites:
+                if number < len(site.values) and (number < site.own) is is_own:
+                    yield False, ((site.steps, site.values[number]),)
+                    if number < _ROUNDS:
+                        yield True, ((site.steps, site.values[number]),)
     for first, second in combinations(sites[:_MOST_IN_PAIRS], 2):
         for one in first.values[:_PAIR_VALUES]:
             for other in second.values[:_PAIR_VALUES]:
@@ -107,7 +111,7 @@ def sites_of(readings: Sequence[Reading], info: KindInfo, schemas: SchemaSet) ->
                 continue
             values = tuple(islice(_values(place, reading.constants, schemas), _MOST_VALUES))
             if values:
-                found.setdefault(steps, Site(steps, values))
+                found.setdefault(steps, Site(steps, values, max(2, len(reading.constants))))
     return tuple(islice(found.values(), _MOST_SITES))
 
 

@@ -130,3 +130,12 @@ def test_containers_of_different_lists_get_different_names() -> None:
     assert admitted is not None
     assert ["a", "b"] == [each["image"] for each in admitted["spec"]["initContainers"]]
     assert ["c"] == [each["image"] for each in admitted["spec"]["containers"]]
+
+
+def test_a_template_keeps_its_labels() -> None:
+    """The one that the selector requires comes to them."""
+    template: JSONObject = {"metadata": {"labels": {"team": "x"}}, "spec": {"containers": [{"image": "a"}]}}
+    body: JSONObject = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}}
+    admitted = ADMIT({**body, "spec": {"template": template}})
+    assert admitted is not None
+    assert {"team": "x", "app": "a"} == admitted["spec"]["template"]["metadata"]["labels"]

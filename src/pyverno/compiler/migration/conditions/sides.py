@@ -98,7 +98,7 @@ def is_plain_name(value: Value) -> bool:
     if value.schema.enum or value.is_constant:
         return True
     if value.cel.text.startswith("request."):
-        return value.cel.level is Level.PRIMARY  # and no text with more around the field
+        return value.cel.level is not Level.SUM  # and no text with more around the field
     if value.sequence is not None:
         return is_plain_name(value.sequence.element) or value.sequence.loops[-1].is_map
     reference = value.reference
