@@ -99,7 +99,11 @@ class Schema:
         >>> SchemaBook().of("", "v1", "Pod").at("spec", "containers").element.field("image").shape
         <Shape.STRING: 'string'>
         """
-        return ANY if self._book is None else self._book.element_of(self)
+        if self._book is None:
+            # the result of a function, such as split
+            items = (self.body or {}).get("items")
+            return Schema(Shape.STRING, Presence.REQUIRED) if items == {"type": "string"} else ANY
+        return self._book.element_of(self)
 
     @property
     def values(self) -> Schema:
