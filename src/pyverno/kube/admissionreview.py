@@ -24,6 +24,7 @@ __all__ = [
     "AdmissionResponse",
     "BadReviewError",
     "check_request",
+    "check_user",
     "read_admission_review",
     "request_of",
     "shortened",
@@ -220,7 +221,7 @@ def check_request(request: JSON) -> None:
     for name in ("object", "oldObject"):
         if not isinstance(request.get(name), dict | None):
             raise UsageError(f"`request.{name}` must be an object or null")
-    _check_user(request.get("userInfo", {}))
+    check_user(request.get("userInfo", {}))
 
 
 def _check(request: JSON) -> None:
@@ -230,8 +231,13 @@ def _check(request: JSON) -> None:
         raise UsageError("`request.uid` must be a text that is not empty")
 
 
-def _check_user(info: JSONObject) -> None:
-    """Refuse a user whose groups could be misread, since roles and exclusions depend on them."""
+def check_user(info: JSON) -> None:
+    """Raise UsageError for a user whose groups could be misread, since roles and exclusions depend on them.
+
+    >>> check_user({"username": "alice", "groups": ["devs"]})
+    """
+    if not isinstance(info, dict):
+        raise UsageError("`request.userInfo` must be an object")
     if not _are_texts(info.get("groups")):
         raise UsageError("`request.userInfo.groups` must be a list of texts")
     extra = info.get("extra")

@@ -17,6 +17,8 @@ from pyverno.policy.schema import Field, Record, boolean, choice, free, list_of,
 from pyverno.value import dataclass, field
 
 __all__ = [
+    "HELD",
+    "MAX_HELD_SHARE",
     "UPDATE_REQUEST",
     "UPDATE_REQUESTS",
     "AdmissionContext",
@@ -29,6 +31,12 @@ __all__ = [
 ]
 
 UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
+HELD: Final = "pyverno.io/held"
+"""Label of requests that were tried and cannot be done at the moment: they do not count for the threshold."""
+
+MAX_HELD_SHARE: Final = 20
+"""How many times the threshold all requests may be, held ones included."""
+
 _NAME_LENGTH = 63
 _NOT_IN_LABELS = regex("[^A-Za-z0-9._-]")
 

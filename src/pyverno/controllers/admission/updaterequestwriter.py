@@ -38,7 +38,7 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
-from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, UpdateRequestSpec
+from pyverno.policy.updaterequest import HELD, MAX_HELD_SHARE, UPDATE_REQUESTS, RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass
@@ -116,7 +116,8 @@ class UpdateRequestWriter:
         self._host = host
         self._lost = lost
         self._memo: dict[Route, tuple[PolicySet, Triggers]] = {}
-        self._count = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
+        self._count = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace, selector=f"!{HELD}")
+        self._all = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
         self._pool = ThreadPoolExecutor(settings.workers, thread_name_prefix="updaterequests")
         self._looking = Outbox(
             self._look,
@@ -165,6 +166,7 @@ class UpdateRequestWriter:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._count.run())
+                group.create_task(self._all.run())
                 group.create_task(self._looking.run())
                 group.create_task(self._writing.run())
         finally:
@@ -272,14 +274,15 @@ class UpdateRequestWriter:
                 raise
 
     async def _wait_for_room(self) -> None:
-        """Wait until the number of UpdateRequests is below the threshold, or the process ends."""
+        """Wait until the number of UpdateRequests that are not held is below the threshold, or the process ends."""
         while not self._is_ending:
-            count, threshold = self._count.value, self._cluster.configuration.update_request_threshold
+            threshold = self._cluster.configuration.update_request_threshold
+            expected, count = self._count.value, self._all.value
             if threshold <= 0:
                 raise StatusError(403, "Forbidden", "updateRequestThreshold allows no UpdateRequests")
-            if count is None:
+            if expected is None or count is None:
                 raise HostError("the number of UpdateRequests is not known")
-            if count < threshold:
+            if expected < threshold and count < threshold * MAX_HELD_SHARE:
                 return
             await asyncio.sleep(_ROOM_SECONDS)
 

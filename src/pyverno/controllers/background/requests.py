@@ -4,11 +4,15 @@ Kyverno's states stay: Pending and Failed requests are worked on, Completed ones
 alone. A failed request is retried with growing delays, without an end; `status.message` and a condition hold
 the reason. A request that waits for something is woken when that changes. The work is divided into lanes, and a lane is
 worked on by one replica at a time: shards for the types that replicas share, the leader's for all others.
+
+Requests that were never tried come first, and only they count for the threshold: whatever number of others fails or
+waits, new work is accepted and done. What cannot be done is marked with the label `HELD`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -28,15 +32,19 @@ from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType
+from pyverno.policy.updaterequest import HELD, MAX_HELD_SHARE, UPDATE_REQUESTS, RequestType
 
 __all__ = ["LEADER", "UpdateRequests", "lane_of"]
+
+log = logging.getLogger("pyverno.background")
 
 LEADER: Final = -1
 """The lane of the leader; the others are the numbers of shards."""
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _NOT_FOUND: Final = 404
+_HELD_SECONDS: Final = 60.0
+"""A request that waits for so long is held, as one that failed is."""
 _QUARANTINE_SHARE: Final = 1.1
 """How long after its quarantine a request is tried again, so that it finds the guard quiet."""
 
@@ -74,6 +82,7 @@ class UpdateRequests:
         self._held: dict[ObjectKey, str] = {}
         self._held_versions: Mapping[str, object] = {}
         self._created: dict[ObjectKey, float] = {}
+        self._expected: set[ObjectKey] = set()
         self._intake = _Intake()
         workers = max(settings.workers, 1)
         self.leading = self._lane(LEADER, workers, settings, metrics)
@@ -110,8 +119,10 @@ class UpdateRequests:
                 self.wake(key)
 
     async def has_room(self, threshold: int) -> None:
-        """Wait until the number of requests is below the threshold."""
-        await self._intake.wait(lambda: len(self.informer) < threshold)
+        """Wait until the number of requests that are not held is below the threshold."""
+        await self._intake.wait(
+            lambda: len(self._expected) < threshold and len(self.informer) < threshold * MAX_HELD_SHARE
+        )
 
     # ---------------------------------------------------------------------------------------------------------- lanes
 
@@ -147,15 +158,24 @@ class UpdateRequests:
             yield key  # of a deleted one, because a retry that is due later has nothing left to do
 
     def _note(self, notice: Notice, body: JSONObject) -> None:
-        """Count the requests that exist, in every replica."""
+        """Count the requests that exist, in every replica; new ones come before those that failed."""
         key = _key(body)
         if notice is Notice.DELETED:
             self._created.pop(key, None)
+            self._expected.discard(key)
             self._finished.discard(body["metadata"].get("uid", ""))
             self._release(key)
             self._intake.note()
-        elif key not in self._created:
+            return
+        if key not in self._created:
             self._created[key] = _seconds(body["metadata"].get("creationTimestamp"))
+            if not progress_of(body).retries:
+                self._controller(body).add(key, after=0, is_urgent=True)
+        if _is_held(body):
+            self._expected.discard(key)
+            self._intake.note()
+        else:
+            self._expected.add(key)
 
     def _restore(self) -> None:
         """Work on all requests again: what was done for them may be gone, and those that were deleted may be back."""
@@ -185,11 +205,16 @@ class UpdateRequests:
             outcome = await self._handle(body)
         except PyvernoError as error:
             return await self._fail(key, body, error, began)
+        except Exception:
+            log.exception("an UpdateRequest ran into a bug", extra={"fields": {"request": str(key)}})
+            return await self._fail(key, body, HostError("an internal error occurred; see the log"), began)
         if isinstance(outcome, Done):
             await self._delete(key, body)
             return None
         self._hold(key, body, outcome.on, began)
         await self._write_status(key, body, "Pending", "Waiting", outcome.message)
+        if outcome.seconds >= _HELD_SECONDS:
+            await self._mark_held(key, body)
         return Again(outcome.seconds)
 
     async def _handle(self, body: JSONObject) -> Done | Waiting:
@@ -205,6 +230,7 @@ class UpdateRequests:
         self._hold(key, body, _read_awaited(error), began)
         is_quarantined = isinstance(error, QuarantinedError)
         await self._write_status(key, body, "Failed", "Quarantined" if is_quarantined else "Failed", error.message)
+        await self._mark_held(key, body)
         if isinstance(error, QuarantinedError):
             return Again(error.seconds * _QUARANTINE_SHARE)
         if isinstance(error, HostError | StatusError):
@@ -223,6 +249,17 @@ class UpdateRequests:
                 raise
         if self.informer.has(key.name, key.namespace):
             self._finished.add(uid)  # the watch has not delivered its deletion yet
+
+    async def _mark_held(self, key: ObjectKey, body: JSONObject) -> None:
+        """Note on a request that it waits for something else than its turn."""
+        if _is_held(body):
+            return
+        patch: JSONObject = {"metadata": {"labels": {HELD: "true"}}}
+        try:
+            await self._client.patch(UPDATE_REQUESTS, key.name, patch, key.namespace)
+        except StatusError as error:
+            if error.status != _NOT_FOUND:
+                raise
 
     def _hold(self, key: ObjectKey, body: JSONObject, on: Iterable[Awaited], since: float) -> None:
         """Hold a request until its dependency or its policy changes."""
@@ -259,7 +296,7 @@ def lane_of(body: JSONObject, shards: int) -> int:
     """
     spec = body.get("spec") or {}
     contexts = spec.get("ruleContext") or ()
-    trigger = (contexts[0].get("trigger") if contexts else spec.get("resource")) or {}
+    trigger = ((contexts[0] or {}).get("trigger") if contexts else spec.get("resource")) or {}
     return shard_of(str(spec.get("policy") or ""), trigger, shards)
 
 
@@ -293,6 +330,10 @@ def _read_awaited(error: PyvernoError) -> tuple[Awaited, ...]:
 
 def _key(body: JSONObject) -> ObjectKey:
     return ObjectKey(body["metadata"].get("namespace") or "", body["metadata"]["name"])
+
+
+def _is_held(body: JSONObject) -> bool:
+    return HELD in (body["metadata"].get("labels") or {})
 
 
 def _type(body: JSONObject) -> str:

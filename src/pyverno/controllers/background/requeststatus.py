@@ -11,6 +11,7 @@ __all__ = ["Progress", "progress_of", "status_of"]
 
 _CONDITION: Final = "Completed"
 _MAX_MESSAGE: Final = 4096
+_MAX_COUNT: Final = 2**31 - 1
 
 
 class Progress(NamedTuple):
@@ -27,9 +28,9 @@ def progress_of(body: JSONObject) -> Progress:
     >>> progress_of({"status": {"state": "Failed", "retryCount": 2}})
     Progress(state='Failed', message='', retries=2)
     """
-    status = body.get("status") or {}
-    retries = status.get("retryCount")
-    return Progress(str(status.get("state") or ""), str(status.get("message") or ""), int(retries or 0))
+    status = body.get("status")
+    status = status if isinstance(status, dict) else {}
+    return Progress(str(status.get("state") or ""), str(status.get("message") or ""), _retries(status))
 
 
 def status_of(before: JSONObject, state: str, reason: str, message: str) -> JSONObject:
@@ -44,5 +45,11 @@ def status_of(before: JSONObject, state: str, reason: str, message: str) -> JSON
     }
     found: JSONObject = {**before, "state": state, "message": message, "conditions": [condition]}
     if state == "Failed":
-        found["retryCount"] = int(before.get("retryCount") or 0) + 1
+        found["retryCount"] = min(_retries(before) + 1, _MAX_COUNT)
     return found
+
+
+def _retries(status: JSONObject) -> int:
+    """Return the number of retries; the status may be of another writer."""
+    found = status.get("retryCount")
+    return found if isinstance(found, int) else 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from pyverno.errors import PolicyError
+from pyverno.kube.admissionreview import check_user
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
@@ -63,9 +64,10 @@ _FILE: Final = "updaterequest"
 
 
 def read_request(body: JSONObject) -> UpdateRequest:
-    """Decode an UpdateRequest; raises PolicyError with the first problem of an invalid one."""
+    """Decode an UpdateRequest; raises PolicyError with the first problem of an invalid one, UsageError for its user."""
     problems = Problems(Document(body, _FILE))
     found = UPDATE_REQUEST(body, Cursor(problems))
     if problems.errors or not isinstance(found, UpdateRequest):
         raise problems.errors[0] if problems.errors else PolicyError("the request is invalid")
+    check_user(found.spec.context.user)
     return found

@@ -100,7 +100,8 @@ class World:
         async def is_counted() -> bool:
             reports = [item for gvr in EPHEMERAL_REPORTS for item in (await self.client.list(gvr))["items"]]
             requests = (await self.client.list(WORK, "kyverno"))["items"]
-            return (len(reports), len(requests)) == (followup._reports._count.value, followup._writer._count.value)
+            counts = (followup._reports._count, followup._writer._count, followup._writer._all)
+            return [len(reports), len(requests), len(requests)] == [each.value for each in counts]
 
         await self.until(is_counted)
 

@@ -19,12 +19,20 @@ from pyverno.controllers.background.work import Awaited, Done, Waiting
 from pyverno.controllers.runtime.reconcile import ObjectKey
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.controllers.writeguard import QuarantinedError
-from pyverno.errors import HostError, PyvernoError
+from pyverno.errors import HostError
 from pyverno.install.workdefinitions import work_definitions
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.policy.updaterequest import UPDATE_REQUESTS, RequestType, Trigger, UpdateRequest, UpdateRequestSpec
+from pyverno.policy.updaterequest import (
+    HELD,
+    MAX_HELD_SHARE,
+    UPDATE_REQUESTS,
+    RequestType,
+    Trigger,
+    UpdateRequest,
+    UpdateRequestSpec,
+)
 from tests.support.apiserver import serving, watch
 from tests.support.apiserver import status as apiserver_status
 from tests.support.faultyproxy import Trouble, proxied
@@ -40,14 +48,16 @@ SLOW = Backoff(first=60, longest=60, jitter=0)
 class Script:
     """A handler with scripted outcomes; the last one repeats."""
 
-    outcomes: list[Done | Waiting | PyvernoError]
+    outcomes: list[Done | Waiting | Exception]
     handled: list[str] = field(default_factory=list)
+    pause: float = 0.0
 
     async def handle(self, request: UpdateRequest) -> Done | Waiting:
         """Return or raise the next outcome."""
         self.handled.append(request.name)
+        await asyncio.sleep(self.pause)
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
-        if isinstance(outcome, PyvernoError):
+        if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
@@ -67,10 +77,16 @@ class Stage:
         """Start to handle requests."""
         self.tasks.append(asyncio.create_task(self.requests.leading.run()))
 
-    async def create(self, name: str, *, status: JSONObject | None = None, **spec: object) -> JSONObject:
+    async def create(
+        self, name: str, *, status: JSONObject | None = None, labels: JSONObject | None = None, **spec: object
+    ) -> JSONObject:
         """Create a request."""
         body = UpdateRequestSpec(RequestType.GENERATE, "copy").to_json("kyverno")
-        body = {**body, "metadata": {"name": name, "namespace": "kyverno"}, "spec": {**body["spec"], **spec}}
+        body = {
+            **body,
+            "metadata": {"name": name, "namespace": "kyverno", "labels": labels or {}},
+            "spec": {**body["spec"], **spec},
+        }
         made = await self.client.create(UPDATE_REQUESTS, body, "kyverno")
         if status is not None:
             made = await self.client.patch(UPDATE_REQUESTS, name, {"status": status}, "kyverno", subresource="status")
@@ -116,7 +132,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    *outcomes: Done | Waiting | PyvernoError, backoff: Backoff = QUICK, works: bool = True
+    *outcomes: Done | Waiting | Exception, backoff: Backoff = QUICK, works: bool = True, pause: float = 0.0
 ) -> AsyncIterator[Stage]:
     """Run a cluster with the definition of UpdateRequest, and handle requests."""
     async with Sandbox(Settings(controllers=False, namespaces=("kyverno",))) as sandbox:
@@ -128,7 +144,7 @@ async def staged(
         ):
             await client.create(DEFINITIONS, next(iter(work_definitions())))
             versions: dict[str, object] = {}
-            script = Script(list(outcomes) or [Done()])
+            script = Script(list(outcomes) or [Done()], pause=pause)
             requests = UpdateRequests(
                 own,
                 BackgroundSettings(backoff=backoff),
@@ -151,14 +167,15 @@ async def staged(
 
 def run(
     scenario: Callable[[Stage], Awaitable[None]],
-    *outcomes: Done | Waiting | PyvernoError,
+    *outcomes: Done | Waiting | Exception,
     backoff: Backoff = QUICK,
     works: bool = True,
+    pause: float = 0.0,
 ) -> None:
     """Run a scenario in a cluster of its own."""
 
     async def work() -> None:
-        async with staged(*outcomes, backoff=backoff, works=works) as stage:
+        async with staged(*outcomes, backoff=backoff, works=works, pause=pause) as stage:
             await scenario(stage)
 
     asyncio.run(work())
@@ -238,7 +255,11 @@ def test_a_waiting_request_is_woken_by_what_it_waits_for() -> None:
         await stage.create("a")
         status = await stage.until_state("a", "Pending")
         assert ("the source is missing", "Waiting") == (status["message"], status["conditions"][0]["reason"])
-        assert stage.requests.leading.is_idle
+
+        async def is_idle() -> bool:
+            return stage.requests.leading.is_idle
+
+        await stage.until(is_idle)
         for name in ("other", "source"):
             body: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
             await stage.client.create(MAPS, body, "default")
@@ -387,6 +408,114 @@ def test_at_the_threshold_intake_waits() -> None:
             await waiting
 
     run(scenario, works=False)
+
+
+def test_requests_that_fail_leave_room_for_others() -> None:
+    """However many triggers a rule fails for, the work of other policies is accepted: held requests do not count."""
+
+    async def scenario(stage: Stage) -> None:
+        for name in ("a", "b", "c"):
+            await stage.create(name)
+        await stage.until_handled(3)
+        async with asyncio.timeout(60):
+            await stage.requests.has_room(1)
+        assert 3 == len(stage.requests)
+
+    run(scenario, HostError("no"))
+
+
+def test_a_request_that_waits_for_long_leaves_room_for_others() -> None:
+    """The namespace that it waits for may never come."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        await stage.until_handled(1)
+        async with asyncio.timeout(60):
+            await stage.requests.has_room(1)
+        assert 1 == len(stage.requests)
+
+    run(scenario, Waiting("no namespace", (Awaited(NAMESPACES, "", "later"),)))
+
+
+def test_held_requests_have_a_limit_too() -> None:
+    """Requests that nothing completes must not fill the cluster: twenty times the threshold is the end."""
+
+    async def scenario(stage: Stage) -> None:
+        for number in range(MAX_HELD_SHARE):
+            await stage.create(f"a{number}", labels={HELD: "true"})
+
+        async def are_known() -> bool:
+            return len(stage.requests) == MAX_HELD_SHARE
+
+        await stage.until(are_known)
+        waiting = asyncio.create_task(stage.requests.has_room(1))
+        done, _ = await asyncio.wait({waiting}, timeout=0.05)
+        assert not done
+        await stage.client.delete(UPDATE_REQUESTS, "a1", "kyverno")
+        async with asyncio.timeout(60):
+            await waiting
+
+    run(scenario, works=False)
+
+
+def test_a_new_request_comes_before_those_that_failed() -> None:
+    """A crowd of requests that can only fail delays new ones by those that are in work at the moment."""
+
+    async def scenario(stage: Stage) -> None:
+        for number in range(300):
+            await stage.create(f"old{number}")
+        await stage.until_handled(600)
+        before = len(stage.script.handled)
+        await stage.create("new")
+
+        async def is_handled() -> bool:
+            return "new" in stage.script.handled
+
+        await stage.until(is_handled)
+        assert stage.script.handled.index("new") - before < 150
+
+    run(scenario, HostError("no"), pause=0.02)
+
+
+def test_a_bug_in_a_handler_is_a_reason_as_well() -> None:
+    """The status must not say that the request is still to be looked at."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a")
+        status = await stage.until_state("a", "Failed")
+        assert "an internal error occurred; see the log" == status["message"]
+        await stage.until_gone("a")
+
+    run(scenario, RuntimeError("a bug"), Done())
+
+
+@pytest.mark.parametrize("info", [7, "alice", [1], {"groups": 7}, {"groups": [1]}, {"extra": {"a": 7}}, {"extra": "b"}])
+def test_a_user_that_is_none_is_the_reason(info: object) -> None:
+    """Groups that cannot be read must neither grant nor end anything."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a", context={"userInfo": {"userInfo": info}})
+        status = await stage.until_state("a", "Failed")
+        assert "`request.userInfo" in status["message"]
+        assert [] == stage.script.handled
+
+    run(scenario)
+
+
+def test_a_retry_count_without_end_stays_a_number() -> None:
+    """What somebody wrote into the status must not keep the controller from writing its own."""
+
+    async def scenario(stage: Stage) -> None:
+        await stage.create("a", status={"state": "Failed", "retryCount": 2**63 - 1})
+        stage.begin()
+
+        async def has_reason() -> bool:
+            return (await stage.status("a")).get("message") == "no"
+
+        await stage.until(has_reason)
+        assert 2**31 - 1 == (await stage.status("a"))["retryCount"]
+
+    run(scenario, HostError("no"), works=False)
 
 
 def test_the_age_of_the_oldest_request_is_known() -> None:
