@@ -91,11 +91,14 @@ class Client:
         agent: str = "pyverno",
         on_request: Callable[[str, str], None] = lambda _method, _path: None,
         server_time: ServerTime | None = None,
+        on_fault: Callable[[str], None] = lambda _resource: None,
     ) -> None:
         """Take the access, the limits, and a callback for each request (method, or `WATCH`, and path).
 
         The session is opened with the first request. `server_time` is fed with the Date headers of all responses.
+        `on_fault` counts changes of a resource that ran into a bug (`cluster/informer.py`).
         """
+        self.on_fault = on_fault
         self._on_request = on_request
         self._server_time = server_time
         self.access = access

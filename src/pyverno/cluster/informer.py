@@ -11,6 +11,7 @@ new list.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from pyverno.kube.status import StatusError
 __all__ = ["STALE_SECONDS", "Informer", "Notice", "slim"]
 
 _CHANCE: Final = random.SystemRandom()
+log = logging.getLogger("pyverno.cluster")
 
 STALE_SECONDS: Final = 30.0
 """The age at which a cache is stale (security.md, R8)."""
@@ -103,6 +105,7 @@ class Informer:
         self._accept = (METADATA_LIST, METADATA) if only_metadata else (JSON_TYPE, JSON_TYPE)
         self._objects: dict[Place, bytes] = {}
         self._listeners: list[Listener] = []
+        self._faulty: set[Place] = set()
         self._version = ""
         self._latest = 0
         self._on_restore = on_restore
@@ -115,7 +118,11 @@ class Informer:
         """The reason why the cluster is not followed now, as far as it is known."""
 
     def listen(self, listener: Listener) -> None:
-        """Call a listener for every change from now on; one that raises is a bug and stops the informer."""
+        """Call a listener for every change from now on; one that raises is a bug, and costs this change of this object.
+
+        The others get it, and all go on: an object that a listener cannot take must not end the whole process, again
+        and again. The client counts the fault, and `problem` names it until the object changes.
+        """
         self._listeners.append(listener)
 
     def get(self, name: str, namespace: str = "") -> JSONObject | None:
@@ -152,6 +159,8 @@ class Informer:
             reason = "are not known yet"
         elif self.is_stale:
             reason = f"have not been refreshed for more than {self._bound:g} seconds"
+        elif self._faulty:
+            return f"{self.gvr.resource} include {len(self._faulty)} that ran into a bug; see the log"
         else:
             return ""
         return f"{self.gvr.resource} {reason}{f': {self.trouble}' if self.trouble else ''}"
@@ -181,6 +190,11 @@ class Informer:
                     self._version = ""
             except HostError as error:
                 self._break(error.message)
+            except Exception:
+                # an aggregated API or a proxy may send anything: what cannot be read ends no process
+                self._break("the server sent something that cannot be read")
+                self._version = ""
+                log.exception("a watch ran into a bug", extra={"fields": {"resource": self.gvr.resource}})
             now = time.monotonic()
             if self._is_silent or (self._opened and now - self._heard >= self._idle_seconds):
                 self._version = ""
@@ -284,8 +298,16 @@ class Informer:
             self._latest = max(self._latest, int(self._version))
 
     def _notify(self, notice: Notice, body: JSONObject) -> None:
+        self._faulty.discard(_place(body))
         for listener in self._listeners:
-            listener(notice, body)
+            try:
+                listener(notice, body)
+            except Exception:
+                self._faulty.add(_place(body))
+                self._client.on_fault(self.gvr.resource)
+                namespace, name = _place(body)
+                fields = {"resource": self.gvr.resource, "namespace": namespace, "name": name, "change": str(notice)}
+                log.exception("a change of an object ran into a bug", extra={"fields": fields})
 
 
 def _pack(body: JSONObject) -> bytes:

@@ -21,6 +21,10 @@ from pyverno.value import dataclass
 __all__ = ["LeaderElection", "LeaseTimes"]
 
 LEASES = GVR("coordination.k8s.io", "v1", "leases")
+_LONGEST_SHARE = 10
+"""How many times our own duration the lease of another may last: what it says may be anything."""
+
+_MAX_TRANSITIONS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,8 @@ class LeaderElection:
             return False
         changed = holder != self._identity
         transitions = int(spec.get("leaseTransitions") or 0) + changed
+        if transitions > _MAX_TRANSITIONS:
+            transitions = 0  # the API server refuses a larger number, and nobody could take the lease any more
         body = {**lease, "spec": self._spec(transitions, None if changed else spec.get("acquireTime"))}
         return await self._write(self._client.update(LEASES, body, self._namespace, is_urgent=True))
 
@@ -124,7 +130,8 @@ class LeaderElection:
         if self._seen[0] != record:
             self._seen = (record, time.monotonic())
             return False
-        return time.monotonic() - self._seen[1] > float(spec.get("leaseDurationSeconds") or self._times.duration)
+        duration = float(spec.get("leaseDurationSeconds") or self._times.duration)
+        return time.monotonic() - self._seen[1] > min(duration, self._times.duration * _LONGEST_SHARE)
 
     async def _create(self) -> bool:
         metadata = {"name": self._name, "namespace": self._namespace}

@@ -106,7 +106,11 @@ def _rank(result: Collected) -> tuple[object, ...]:
 
 
 def _reference(body: JSONObject, owner: JSONObject) -> ResourceRef:
-    namespace = _read_text(body, "namespace") or (_read_text(owner, "namespace") if body else "")
+    """Return an object of a result; a report of a namespace is about objects of that one, whatever it names.
+
+    Whoever may write reports in one namespace must not show results of another one.
+    """
+    namespace = (_read_text(owner, "namespace") or _read_text(body, "namespace")) if body else ""
     return ResourceRef(_read_text(body, "apiVersion"), _read_text(body, "kind"), namespace, _read_text(body, "name"))
 
 

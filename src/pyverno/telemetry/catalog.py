@@ -122,6 +122,7 @@ _ROWS: Final[tuple[Metric, ...]] = (
         (*_CONTROLLER, "num_requeues"),
     ),
     Metric("counter", "kyverno_controller_drop", "Keys that a controller gave up.", _CONTROLLER),
+    Metric("counter", "kyverno_change_faults", "Changes of objects that ran into a bug, by resource.", ("resource",)),
     Metric("counter", "kyverno_client_queries", "Requests to the API server.", _QUERY),
     *_of_deletions(),
     Metric("gauge", "kyverno_ttl_controller_info", "Resources whose objects may have a time to live.", _TTL_RESOURCE),

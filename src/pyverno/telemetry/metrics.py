@@ -114,6 +114,7 @@ class Metrics:
         self._reconciled = counter(METRICS["kyverno_controller_reconcile"])
         self._requeued = counter(METRICS["kyverno_controller_requeue"])
         self._dropped = counter(METRICS["kyverno_controller_drop"])
+        self._changes = counter(METRICS["kyverno_change_faults"])
         self._queries = counter(METRICS["kyverno_client_queries"])
         self._events = counter(METRICS["kyverno_events_dropped"])
         self._asked = counter(METRICS["kyverno_breaker_total"])
@@ -189,6 +190,10 @@ class Metrics:
     def gave_up(self, controller: str) -> None:
         """Count work that a controller does not try again."""
         self._dropped.add((controller,))
+
+    def faulted_change(self, resource: str) -> None:
+        """Count a change of an object of a resource that ran into a bug."""
+        self._changes.add((resource,))
 
     def note_namespace(self, name: str, *, is_gone: bool) -> None:
         """Let the series of a namespace that was deleted go a while later."""

@@ -23,6 +23,8 @@ __all__ = ["Configuration"]
 _LABEL = "[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"
 _REGISTRY = regex(rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?(?:/[a-z0-9._/-]+)?")
 _MAX_KINDS = 1024
+_MAX_DIGITS = 18
+_MAX_PROBLEM = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Configuration:
             try:
                 found.update(read(text))
             except (DocumentError, ValueSyntaxError) as error:
-                problems.append(f"{key}: {error}")
+                problems.append(f"{key}: {error}"[:_MAX_PROBLEM])  # the text is logged at every change
         excluded = ExcludedUsers(**{name: found.pop(name) for name in _USERS if name in found})
         settings = {name: found.pop(name) for name in _EVALUATION if name in found}
         evaluation = EvaluationSettings(**settings) if settings else DEFAULT_SETTINGS
@@ -149,7 +151,7 @@ def _size(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    if not text.strip().isascii() or not text.strip().isdigit():
+    if not text.strip().isascii() or not text.strip().isdigit() or len(text) > _MAX_DIGITS:
         raise ValueSyntaxError(f"`{text}` is no whole number")
     return int(text)
 

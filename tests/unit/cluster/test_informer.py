@@ -298,6 +298,99 @@ def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:
     play(arrange, scene)
 
 
+def test_a_listener_that_breaks_keeps_the_change_from_nobody_else() -> None:
+    """One object that a listener cannot take ends neither the cache nor its process; `problem` names it until then."""
+
+    def script_of(script: Script) -> None:
+        script.on(LIST, _list("3", _map("good", "1"), _map("odd", "2")))
+        script.on(WATCH, watch(_event("MODIFIED", _map("good", "4", "x"))), watch())
+
+    async def scene(_: Script, informer: Informer, told: _Notifications) -> None:
+        broken: list[str] = []
+
+        def breaks(_notice: str, body: JSONObject) -> None:
+            if body["metadata"]["name"] == "odd" and body["data"]["key"] == "":
+                broken.append("odd")
+                raise RuntimeError("a bug")
+
+        informer.listen(breaks)
+        informer.listen(told)
+        await _until(lambda: "MODIFIED good x" in told)
+        assert ["ADDED good ", "ADDED good ", "ADDED odd ", "ADDED odd "] == sorted(told[:4])
+        assert ["odd"] == broken
+        assert "configmaps include 1 that ran into a bug; see the log" == informer.problem()
+
+    play(script_of, scene)
+
+
+def test_an_object_that_changes_is_no_problem_any_more() -> None:
+    """The listener gets the next change, and takes it."""
+
+    def script_of(script: Script) -> None:
+        script.on(LIST, _list("3", _map("odd", "2")))
+        script.on(WATCH, watch(_event("MODIFIED", _map("odd", "4", "x"))), watch())
+
+    async def scene(_: Script, informer: Informer, told: _Notifications) -> None:
+        def breaks(_notice: str, body: JSONObject) -> None:
+            if not body["data"]["key"]:
+                raise KeyError(7, None)
+
+        informer.listen(breaks)
+        await _until(lambda: "MODIFIED odd x" in told)
+        assert "" == informer.problem()
+
+    play(script_of, scene)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [],
+        [7],
+        "text",
+        {"items": "text"},
+        {"items": [None]},
+        {"items": [[]]},
+        {"items": [{"metadata": "text"}]},
+        {"items": [], "metadata": []},
+        {"items": [], "metadata": {"resourceVersion": "9" * 5000}},
+    ],
+    ids=lambda answer: str(answer)[:40],
+)
+def test_a_list_that_is_none_is_read_again(answer: object) -> None:
+    """An aggregated API that answers anything ends neither the cache nor its process."""
+
+    def script_of(script: Script) -> None:
+        script.on(LIST, web.json_response(answer), _list("3", _map("good", "1")))
+        script.on(WATCH, watch())
+
+    async def scene(_: Script, informer: Informer, told: _Notifications) -> None:
+        await _until(lambda: "ADDED good " in told)
+        assert informer.synced.is_set()
+
+    play(script_of, scene)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [[], 7, None, {}, {"type": 7}, {"type": "NEW", "object": {}}, {"type": "ADDED", "object": "text"},
+     {"type": "ADDED", "object": {"metadata": 7}}, {"type": "ERROR", "object": 7}, {"type": "BOOKMARK", "object": []}],
+    ids=str,
+)  # fmt: skip
+def test_an_event_that_is_none_leads_to_another_list(event: Any) -> None:
+    """The changes after it are not lost."""
+
+    def script_of(script: Script) -> None:
+        script.on(LIST, _list("3"), _list("5", _map("good", "4")))
+        script.on(WATCH, watch(event), watch())
+
+    async def scene(_: Script, informer: Informer, told: _Notifications) -> None:
+        await _until(lambda: "ADDED good " in told)
+        assert 1 == len(informer)
+
+    play(script_of, scene)
+
+
 def test_readers_never_see_half_of_a_list() -> None:
     """Worker threads read it, so listeners run after the new list has replaced the old one as a whole."""
     seen: list[int] = []

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from kubesandbox import Sandbox
@@ -239,6 +240,35 @@ def test_an_error_of_the_work_is_raised() -> None:
         return ""
 
     assert "broken" == asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"leaseTransitions": 2**31 - 1, "leaseDurationSeconds": 1},
+        {"leaseTransitions": 0, "leaseDurationSeconds": 2**31 - 1},
+        {"leaseDurationSeconds": None, "renewTime": None, "leaseTransitions": None},
+    ],
+    ids=["transitions", "duration", "nulls"],
+)
+def test_a_forged_lease_is_taken_too(forged: dict[str, Any]) -> None:
+    """Whatever stands in it: a holder that never renews it must not keep everybody from leading."""
+
+    async def run() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            spec = {"holderIdentity": "nobody", **{key: value for key, value in forged.items() if value is not None}}
+            await client.create(LEASES, {"metadata": {"name": "kyverno"}, "spec": spec}, "default")
+            work, times = _Work(), LeaseTimes(0.3, 0.25, 0.05)
+            leading = asyncio.create_task(LeaderElection(client, "kyverno", "default", "new", times).run(work))
+            await _until(lambda: work.began)
+            found = (await client.get(LEASES, "kyverno", "default"))["spec"]
+            assert ("new", 1) == (found["holderIdentity"], found["leaseDurationSeconds"])
+            await _end(leading)
+
+    asyncio.run(run())
 
 
 def test_the_times_are_kyvernos_proportions() -> None:

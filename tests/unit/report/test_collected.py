@@ -47,6 +47,18 @@ def test_the_scope_is_the_resource_of_results_without_one() -> None:
     )
 
 
+def test_a_report_of_a_namespace_shows_nothing_of_another_one() -> None:
+    """A tenant that writes reports in its namespace names the objects of others in them: they stay its own."""
+    for place in ("resources", "subjects"):
+        named = [{"apiVersion": "v1", "kind": "Pod", "namespace": "victim", "name": "web"}]
+        item = {"policy": "p", "result": "fail", "source": "kyverno", place: named}
+        forged = {"kind": "PolicyReport", "metadata": {"namespace": "evil", "name": "x"}, "results": [item]}
+        (found,) = read_report(forged)
+        assert "evil" == found.finding.resource.namespace
+        (found,) = read_report({**forged, "kind": "ClusterPolicyReport", "metadata": {"name": "x"}})
+        assert "victim" == found.finding.resource.namespace
+
+
 def test_a_result_about_several_resources_counts_for_each() -> None:
     """Reports of a policy list their objects in the result."""
     resources = [{"kind": "Pod", "name": name, "namespace": "x"} for name in "ab"]

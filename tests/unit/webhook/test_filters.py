@@ -69,6 +69,29 @@ def test_users_are_excluded_unless_they_are_included(user: User, expected: bool)
     assert expected is USERS.excludes(user)
 
 
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("updateRequestThreshold", "9" * 5000),
+        ("updateRequestThreshold", "\u0663"),
+        ("maxContextSize", "9" * 5000),
+        ("maxContextSize", "1e999999999"),
+        ("webhooks", "[" * 100_000),
+        ("webhooks", '{"a":' * 100_000),
+        ("matchConditions", "[" * 100_000),
+        ("defaultRegistry", "a-" * 200_000),
+        ("resourceFilters", "[" * 100_000),
+        ("resourceFilters", "[Pod,*," + "*a" * 100_000 + "]"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_no_value_of_a_key_is_a_bug(key: str, text: str) -> None:
+    """Numbers without end, depth and unusual digits are at most a problem, whose text is short: it is logged."""
+    found = Configuration.read({key: text, "excludeGroups": "devs"})
+    assert all(len(problem) <= 256 for problem in found.problems)
+    assert Configuration.read({"excludeGroups": "devs"}).excluded == found.excluded
+
+
 def test_a_key_that_can_not_be_read_keeps_its_default() -> None:
     """Each invalid key has a problem of its own."""
     found = Configuration.read(

@@ -53,10 +53,18 @@ async def read_pages(
                 raise
             limit //= 2
             continue
+        _check_items(found)
         yield found
         following = (found.get("metadata") or {}).get("continue") or ""
         if not following:
             return
+
+
+def _check_items(page: JSONObject) -> None:
+    """Raise HostError for a page of anything else than objects: an aggregated API may answer with anything."""
+    items = page.get("items") or ()
+    if not isinstance(items, list | tuple) or not all(isinstance(item, dict) for item in items):
+        raise HostError("the API server answered with a list of something that is no object")
 
 
 async def read_list(

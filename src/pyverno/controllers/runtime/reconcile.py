@@ -185,8 +185,18 @@ class Controller(Generic[Key]):
 
     def add_all(self) -> None:
         """Have all keys reconciled."""
-        for key in tuple(self._keys()):
+        for key in self._list_keys():
             self.add(key)
+
+    def _list_keys(self) -> list[Key]:
+        """Return all keys; a bug in between costs those that come after it, until the next time."""
+        found: list[Key] = []
+        try:
+            found.extend(self._keys())
+        except Exception:
+            self._count_dropped()
+            log.exception("the keys of a controller could not be listed", extra={"fields": {"controller": self.name}})
+        return found
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -234,6 +244,9 @@ class Controller(Generic[Key]):
                 failures += 1
                 fields = {"controller": self.name, "error": error.message}
                 log.warning("a controller could not be prepared", extra={"fields": fields})
+            except Exception:
+                failures += 1
+                log.exception("the preparation of a controller broke", extra={"fields": {"controller": self.name}})
             await sleep(self._clock, self._settings.backoff.delay(failures))
 
     async def _resync(self, seconds: float) -> None:

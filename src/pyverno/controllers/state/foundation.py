@@ -45,7 +45,12 @@ class Foundation:
         self.metrics = metrics = metrics or Metrics()
         on_query = count_queries(metrics)
         self.client = Client(
-            access, qps=settings.qps, burst=settings.burst, on_request=on_query, server_time=server_time
+            access,
+            qps=settings.qps,
+            burst=settings.burst,
+            on_request=on_query,
+            server_time=server_time,
+            on_fault=metrics.faulted_change,
         )
         self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
         self.parts = Tasks()

@@ -185,6 +185,56 @@ def test_a_bug_in_one_key_stops_no_other(caplog: pytest.LogCaptureFixture) -> No
     assert ["a reconcile broke"] == [record.message for record in caplog.records if record.exc_info]
 
 
+def test_a_bug_in_the_list_of_keys_ends_no_controller() -> None:
+    """The keys before it are reconciled, and the next resync lists again."""
+
+    async def scene() -> None:
+        clock, metrics, done = FakeClock(), CountedMetrics(), []
+        lists = iter([("a", RuntimeError("a bug"), "b"), ("a", "b")])
+
+        def keys() -> Iterator[str]:
+            for each in next(lists):
+                if isinstance(each, Exception):
+                    raise each
+                yield each
+
+        async def reconcile(key: str) -> None:
+            done.append(key)
+
+        settings = LoopSettings(resync_seconds=60)
+        controller = Controller("one", reconcile, keys=keys, settings=settings, metrics=metrics, clock=clock)
+        async with running(controller, clock) as harness:
+            assert ["a"] == done
+            await harness.advance(61)
+            assert ["a", "a", "b"] == done
+        assert 1 == metrics.drops["one"]
+
+    asyncio.run(scene())
+
+
+def test_a_bug_in_the_preparation_is_tried_again() -> None:
+    """It must not end the process."""
+
+    async def scene() -> None:
+        clock, done, tries = FakeClock(), [], iter([KeyError(7), MemoryError(), None])
+
+        async def prepare() -> None:
+            error = next(tries)
+            if error is not None:
+                raise error
+
+        async def reconcile(key: str) -> None:
+            done.append(key)
+
+        controller = Controller("one", reconcile, keys=lambda: ("a",), prepare=prepare, clock=clock)
+        async with running(controller, clock) as harness:
+            assert [] == done
+            await harness.advance(300)
+            assert ["a"] == done
+
+    asyncio.run(scene())
+
+
 def test_a_key_is_given_up_after_its_retries_until_it_is_added_again() -> None:
     """With a limit the failure stays visible and the drop is counted."""
 
