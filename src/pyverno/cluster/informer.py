@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final
@@ -43,6 +43,9 @@ _LASTING_SHARE: Final = 0.25
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 5.0
+_MAX_FAULTY: Final = 1000
+"""Objects whose last change is kept because a listener ran into a bug."""
+
 _LATER: Final = (401, 403, 429, 503)
 _SLICE: Final = 250
 """Refusals that do not concern the requested version."""
@@ -105,7 +108,7 @@ class Informer:
         self._accept = (METADATA_LIST, METADATA) if only_metadata else (JSON_TYPE, JSON_TYPE)
         self._objects: dict[Place, bytes] = {}
         self._listeners: list[Listener] = []
-        self._faulty: set[Place] = set()
+        self._faulty: dict[Place, tuple[Notice, JSONObject, Sequence[Listener]]] = {}
         self._version = ""
         self._latest = 0
         self._on_restore = on_restore
@@ -118,10 +121,10 @@ class Informer:
         """The reason why the cluster is not followed now, as far as it is known."""
 
     def listen(self, listener: Listener) -> None:
-        """Call a listener for every change from now on; one that raises is a bug, and costs this change of this object.
+        """Call a listener for every change from now on; one that raises is a bug, and gets the change again later.
 
-        The others get it, and all go on: an object that a listener cannot take must not end the whole process, again
-        and again. The client counts the fault, and `problem` names it until the object changes.
+        The others get it at once, and all go on: an object that a listener cannot take must not end the whole process,
+        again and again. The client counts the fault, and `problem` names it until the object is taken.
         """
         self._listeners.append(listener)
 
@@ -195,6 +198,7 @@ class Informer:
                 self._break("the server sent something that cannot be read")
                 self._version = ""
                 log.exception("a watch ran into a bug", extra={"fields": {"resource": self.gvr.resource}})
+            self._deliver_again()
             now = time.monotonic()
             if self._is_silent or (self._opened and now - self._heard >= self._idle_seconds):
                 self._version = ""
@@ -298,16 +302,28 @@ class Informer:
             self._latest = max(self._latest, int(self._version))
 
     def _notify(self, notice: Notice, body: JSONObject) -> None:
-        self._faulty.discard(_place(body))
-        for listener in self._listeners:
+        self._deliver(notice, body, self._listeners)
+
+    def _deliver(self, notice: Notice, body: JSONObject, listeners: Sequence[Listener]) -> None:
+        """Call listeners with a change; those that run into a bug get it again when the watch ends."""
+        failed: list[Listener] = []
+        for listener in listeners:
             try:
                 listener(notice, body)
             except Exception:
-                self._faulty.add(_place(body))
+                failed.append(listener)
                 self._client.on_fault(self.gvr.resource)
                 namespace, name = _place(body)
                 fields = {"resource": self.gvr.resource, "namespace": namespace, "name": name, "change": str(notice)}
                 log.exception("a change of an object ran into a bug", extra={"fields": fields})
+        if failed and len(self._faulty) < _MAX_FAULTY:
+            self._faulty[_place(body)] = notice, body, tuple(failed)
+        elif not failed:
+            self._faulty.pop(_place(body), None)
+
+    def _deliver_again(self) -> None:
+        for change in tuple(self._faulty.values()):
+            self._deliver(*change)
 
 
 def _pack(body: JSONObject) -> bytes:

@@ -323,6 +323,28 @@ def test_a_listener_that_breaks_keeps_the_change_from_nobody_else() -> None:
     play(script_of, scene)
 
 
+def test_a_listener_that_broke_gets_its_change_again() -> None:
+    """A lack of memory passes: nothing is lost, and the others are not told twice."""
+
+    def script_of(script: Script) -> None:
+        script.on(LIST, _list("3", _map("odd", "2")))
+        script.on(WATCH, watch())
+
+    async def scene(_: Script, informer: Informer, told: _Notifications) -> None:
+        tries: list[str] = []
+
+        def breaks(notice: str, _body: JSONObject) -> None:
+            tries.append(notice)
+            if len(tries) < 3:
+                raise MemoryError
+
+        informer.listen(breaks)
+        await _until(lambda: bool(tries) and not informer.problem())
+        assert (["ADDED"] * 3, ["ADDED odd "]) == (tries, told)
+
+    play(script_of, scene)
+
+
 def test_an_object_that_changes_is_no_problem_any_more() -> None:
     """The listener gets the next change, and takes it."""
 

@@ -63,6 +63,7 @@ class Feed(Informer):
         """Take what to follow; `on_refusal` is called when a list is refused, and with None when it is not any more."""
         super().__init__(client, gvr, selector=selector, bound=bound)
         self._sink = sink
+        self.listen(self._pass_on)
         self._on_refusal = on_refusal
         self.refused = ""
 
@@ -92,7 +93,7 @@ class Feed(Informer):
     async def _hand_on(self, found: JSONObject) -> None:
         kind = str(found.get("kind", "")).removesuffix("List")
         for number, item in enumerate(found.get("items") or ()):
-            self._sink.put(self.gvr, {"apiVersion": found.get("apiVersion"), "kind": kind, **item})
+            self._notify(Notice.MODIFIED, {"apiVersion": found.get("apiVersion"), "kind": kind, **item})
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
 
@@ -100,8 +101,12 @@ class Feed(Informer):
         kind, body = event.get("type"), event.get("object") or {}
         if kind == "ERROR":
             raise StatusError.from_json(body)
-        if kind == Notice.DELETED:
-            self._sink.remove(self.gvr, body)
-        elif kind != "BOOKMARK":
-            self._sink.put(self.gvr, body)
+        if kind != "BOOKMARK":
+            self._notify(Notice(str(kind)), body)
         self._version = str((body.get("metadata") or {}).get("resourceVersion") or self._version)
+
+    def _pass_on(self, notice: Notice, body: JSONObject) -> None:
+        if notice is Notice.DELETED:
+            self._sink.remove(self.gvr, body)
+        else:
+            self._sink.put(self.gvr, body)

@@ -7,6 +7,7 @@ reads more than the object is evaluated again once in each interval, spread over
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -35,6 +36,8 @@ from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
 
 __all__ = ["ScanCallbacks", "Scanner"]
+
+log = logging.getLogger("pyverno.reports")
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _MAX_PENDING: Final = 2000
@@ -307,6 +310,9 @@ class Scanner:
                     for _ in range(max(self._settings.workers, 1)):
                         group.create_task(self._sweep(chunks))
                 self._leave_unmatched()
+            except Exception:
+                log.exception("a sweep of the scan ran into a bug")
+                asyncio.get_running_loop().call_later(_ERROR_SECONDS, self._dirty.set)
             finally:
                 self._is_sweeping = False
             self.seconds = time.monotonic() - began
@@ -351,7 +357,23 @@ class Scanner:
             if entry.reported:
                 self._add(_id(bucket, uid))
 
-    async def _evaluate_all(self, pieces: list[Piece]) -> None:
+    async def _evaluate_all(self, pieces: Sequence[Piece]) -> None:
+        """Evaluate objects together; after a bug one by one, so that it costs only the object that it is about."""
+        try:
+            await self._evaluate(pieces)
+            return
+        except Exception:
+            log.exception("objects of a scan ran into a bug")
+        for piece in pieces:
+            for work in piece.work:
+                try:
+                    await self._evaluate([piece._replace(work=[work])])
+                except Exception:
+                    fields = {"resource": piece.bucket.key.gvr.resource, "uid": unpack_uid(work[0])}
+                    log.exception("an object of a scan ran into a bug", extra={"fields": fields})
+                    asyncio.get_running_loop().call_later(_ERROR_SECONDS, self._dirty.set)
+
+    async def _evaluate(self, pieces: Sequence[Piece]) -> None:
         began = self._config_maps.changes
         is_stored = pieces[0].work[0][1].has_body
         found = self._slices.evaluate(pieces) if is_stored else self._slices.evaluate_listed(pieces[0])

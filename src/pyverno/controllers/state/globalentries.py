@@ -259,10 +259,12 @@ class PolledEntry:
                 answer = await self._answer()
                 self._state = await asyncio.to_thread(self._apply_projections, answer), ""
             except PyvernoError as error:
-                self._state = {}, error.message
-                fields = {"entry": self._name, "error": error.message}
-                log.warning("a global context entry could not be read", extra={"fields": fields})
-                self._on_state(error.message)
+                self._fail(error.message)
+                pause = min(interval, _AGAIN_SECONDS)
+            except Exception:
+                # without an answer the last one would count for ever
+                log.exception("a global context entry ran into a bug", extra={"fields": {"entry": self._name}})
+                self._fail("an internal error occurred; see the log")
                 pause = min(interval, _AGAIN_SECONDS)
             else:
                 self._on_refresh()
@@ -270,6 +272,13 @@ class PolledEntry:
                 async with asyncio.timeout(pause):
                     await self._woken.wait()
             self._woken.clear()
+
+    def _fail(self, reason: str) -> None:
+        self._state = {}, reason
+        log.warning(
+            "a global context entry could not be read", extra={"fields": {"entry": self._name, "error": reason}}
+        )
+        self._on_state(reason)
 
     async def _answer(self) -> JSON:
         try:

@@ -37,6 +37,40 @@ class Nothing:
         """Do nothing."""
 
 
+def test_an_object_that_the_sink_cannot_take_keeps_no_other_one_back() -> None:
+    """It is handed on again later; the list is complete without it."""
+    items = [{"metadata": {"name": name, "namespace": "team", "uid": name}} for name in ("a", "odd", "z")]
+    taken: list[str] = []
+
+    class Breaking(Nothing):
+        """A sink that runs into a bug twice."""
+
+        tries = 0
+
+        def put(self, gvr: GVR, body: JSONObject) -> None:
+            """Take an object."""
+            name = body["metadata"]["name"]
+            self.tries += name == "odd"
+            if name == "odd" and self.tries < 3:
+                raise RuntimeError("a bug")
+            taken.append(name)
+
+    async def run() -> None:
+        async with serving() as (script, client):
+            _arrange(script, ({**EMPTY, "items": items},))
+            feed = Feed(client, WIDGETS, Breaking())
+            running = asyncio.create_task(feed.run())
+            async with asyncio.timeout(60):
+                await feed.synced.wait()
+                assert ["a", "z"] == taken[:2]
+                while "odd" not in taken:
+                    await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+
+
 def refusals(*answers: Any, bound: float) -> list[int | None]:
     """Return the refusals that a feed reports until one expires, with None for the end."""
     noted: list[int | None] = []

@@ -17,10 +17,12 @@ from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.cluster.informer import Notice
 from pyverno.controllers.state.globalcontext import GlobalContext
+from pyverno.controllers.state.globalentries import PolledEntry
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.policy.globalcontext import ExternalApiCall
 from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -285,3 +287,31 @@ def test_names_of_entries_may_have_dots() -> None:
         await world.become("team.maps.names", [])
 
     play(work)
+
+
+def test_a_bug_in_a_call_leaves_no_answer_that_counts_for_ever() -> None:
+    """Rules see an error, not the last answer; the next call that succeeds ends it."""
+    answers: list[JSON | Exception] = [{"a": 1}, KeyError(7, None), MemoryError(), {"a": 2}]
+    seen: list[JSON] = []
+
+    async def fetch(_call: ExternalApiCall) -> JSON:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def run() -> None:
+        call = ExternalApiCall(refresh_interval="10ms", retry_limit=1)
+        entry = PolledEntry("odd", fetch, call, {}, on_refresh=lambda: None, on_state=lambda _reason: None)
+        async with asyncio.timeout(60):
+            while {"a": 2} not in seen:
+                with suppress(HostError):
+                    seen.append(entry.read(""))
+                if len(answers) == 2:
+                    with pytest.raises(HostError, match="an internal error occurred"):
+                        entry.read("")
+                    entry.wake()
+                await asyncio.sleep(0.01)
+        await entry.stop()
+
+    asyncio.run(run())
