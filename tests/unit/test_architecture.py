@@ -24,7 +24,6 @@ SLEEPERS = {
     "kubesandbox/admission/webhooks/test_calls.py": {"slow"},
     "kubesandbox/controllers/test_loop.py": {"work"},
     "registry/test_client.py": {"_silent"},
-    "controllers/background/test_requests.py": {"handle"},  # work that takes a moment, so that others queue behind it
     "controllers/admission/test_followup.py": {"act"},  # the writer that waits for room shows nothing until it writes
     "controllers/reports/test_cluster.py": {"check"},  # a second of a timestamp passes
 }

@@ -44,18 +44,24 @@ QUICK = Backoff(first=0.01, longest=0.02, jitter=0)
 SLOW = Backoff(first=60, longest=60, jitter=0)
 
 
+def _open_gate() -> asyncio.Event:
+    gate = asyncio.Event()
+    gate.set()
+    return gate
+
+
 @dataclass
 class Script:
     """A handler with scripted outcomes; the last one repeats."""
 
     outcomes: list[Done | Waiting | Exception]
     handled: list[str] = field(default_factory=list)
-    pause: float = 0.0
+    gate: asyncio.Event = field(default_factory=_open_gate)
 
     async def handle(self, request: UpdateRequest) -> Done | Waiting:
         """Return or raise the next outcome."""
         self.handled.append(request.name)
-        await asyncio.sleep(self.pause)
+        await self.gate.wait()
         outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
         if isinstance(outcome, Exception):
             raise outcome
@@ -132,7 +138,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    *outcomes: Done | Waiting | Exception, backoff: Backoff = QUICK, works: bool = True, pause: float = 0.0
+    *outcomes: Done | Waiting | Exception, backoff: Backoff = QUICK, works: bool = True
 ) -> AsyncIterator[Stage]:
     """Run a cluster with the definition of UpdateRequest, and handle requests."""
     async with Sandbox(Settings(controllers=False, namespaces=("kyverno",))) as sandbox:
@@ -144,7 +150,7 @@ async def staged(
         ):
             await client.create(DEFINITIONS, next(iter(work_definitions())))
             versions: dict[str, object] = {}
-            script = Script(list(outcomes) or [Done()], pause=pause)
+            script = Script(list(outcomes) or [Done()])
             requests = UpdateRequests(
                 own,
                 BackgroundSettings(backoff=backoff),
@@ -170,12 +176,11 @@ def run(
     *outcomes: Done | Waiting | Exception,
     backoff: Backoff = QUICK,
     works: bool = True,
-    pause: float = 0.0,
 ) -> None:
     """Run a scenario in a cluster of its own."""
 
     async def work() -> None:
-        async with staged(*outcomes, backoff=backoff, works=works, pause=pause) as stage:
+        async with staged(*outcomes, backoff=backoff, works=works) as stage:
             await scenario(stage)
 
     asyncio.run(work())
@@ -458,23 +463,35 @@ def test_held_requests_have_a_limit_too() -> None:
     run(scenario, works=False)
 
 
-def test_a_new_request_comes_before_those_that_failed() -> None:
+def test_a_new_request_comes_before_those_that_wait_for_a_worker() -> None:
     """A crowd of requests that can only fail delays new ones by those that are in work at the moment."""
 
     async def scenario(stage: Stage) -> None:
-        for number in range(300):
+        for number in range(40):
             await stage.create(f"old{number}")
-        await stage.until_handled(600)
-        before = len(stage.script.handled)
+
+        async def are_known() -> bool:
+            return len(stage.requests) == 40
+
+        await stage.until(are_known)
+        stage.script.gate.clear()
+        stage.begin()
+        await stage.until_handled(10)
         await stage.create("new")
+
+        async def is_known() -> bool:
+            return len(stage.requests) == 41
+
+        await stage.until(is_known)
+        stage.script.gate.set()
 
         async def is_handled() -> bool:
             return "new" in stage.script.handled
 
         await stage.until(is_handled)
-        assert stage.script.handled.index("new") - before < 150
+        assert stage.script.handled.index("new") < 20
 
-    run(scenario, HostError("no"), pause=0.02)
+    run(scenario, HostError("no"), backoff=SLOW, works=False)
 
 
 def test_a_bug_in_a_handler_is_a_reason_as_well() -> None:
