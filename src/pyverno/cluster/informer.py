@@ -47,8 +47,10 @@ _MAX_FAULTY: Final = 1000
 """Objects whose last change is kept because a listener ran into a bug."""
 
 _LATER: Final = (401, 403, 429, 503)
-_SLICE: Final = 250
 """Refusals that do not concern the requested version."""
+
+_SLICE: Final = 250
+"""Objects of a list that are taken in before other tasks run."""
 
 Place = tuple[str, str]
 
