@@ -167,7 +167,7 @@ EXEMPT: Mapping[str, str] = {
          "podsecurity.excludes.compile_excludes", "podsecurity.excludes.exempt", "podsecurity.evaluate.message",
          "podsecurity.pod.read_pod", "podsecurity.evaluate.compile_pod_security", "podsecurity.problems.exclude_problems",
          "images.extractors.compile_extractors", "images.extract.find_images", "kube.yaml.scalars.key_text",
-         "kube.yaml.scalars.resolve_tagged", "kube.time.golayout.read_fields", "kube.yaml.documents.expand_lists", "kube.yaml.events.build_positions", "kube.admissionreview.check_request", "kube.admissionreview.request_of"),
+         "kube.yaml.scalars.resolve_tagged", "kube.time.golayout.read_fields", "kube.yaml.documents.expand_lists", "kube.yaml.events.build_positions", "kube.admissionreview.check_request", "kube.admissionreview.check_user", "kube.admissionreview.request_of"),
         "a part of a function that has a row",
     ),
     **{
