@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
+from typing import Final
+
+import orjson
 
 from pyverno.cluster.informer import slim
 from pyverno.engine.origin import CLONE_SOURCE, KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, copy_labels
-from pyverno.engine.request import Request
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.rule import PolicyInfo
 from pyverno.engine.triggers import Trigger as SetInMotion
 from pyverno.kube.json import JSON, JSONObject
@@ -19,6 +22,12 @@ from pyverno.policy.kinds import RULE_KINDS
 from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
 
 __all__ = ["is_made_or_copied", "of_downstream", "source_selector", "update_requests"]
+
+_MOST_BYTES: Final = 1_200_000
+"""Bytes of a request in an UpdateRequest: etcd takes 1.5 MiB, and two versions of one ConfigMap may have twice that.
+
+Of a larger update the new version is left out, which the background controller reads instead.
+"""
 
 
 def update_requests(
@@ -117,6 +126,9 @@ def _context(request: Request, admission: JSONObject) -> AdmissionContext:
     user = request.user
     objects = {name: admission.get(name) for name in ("object", "oldObject")}
     sent = {**admission, **{name: slim(body) if isinstance(body, dict) else None for name, body in objects.items()}}
+    is_update = request.operation is Operation.UPDATE and not request.subresource
+    if is_update and len(orjson.dumps(sent)) > _MOST_BYTES:
+        del sent["object"]
     return AdmissionContext(
         user=user.to_json(),
         roles=user.roles,

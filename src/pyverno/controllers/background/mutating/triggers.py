@@ -1,6 +1,7 @@
 """The admission requests of UpdateRequests, as the engine takes them, with the present state of their objects.
 
-A created object is read again: its creation may have been refused after the webhooks allowed it.
+A created object is read again: its creation may have been refused after the webhooks allowed it. So is an updated one
+that was left out of its UpdateRequest, because two versions of it are more than etcd takes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyverno.controllers.background.work import Awaited, Done, Waiting
 from pyverno.engine.request import Operation, Request, User
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, parse_api_version
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
@@ -85,7 +86,11 @@ class Triggers:
         if request.subresource and request.gvr is not None:
             owner = self._cluster.kinds.by_resource(request.gvr)
             request = request if owner is None else request.with_kind(owner.gvk)
-        if request.operation is not Operation.CREATE or request.subresource or not isinstance(request.object, dict):
+        if request.subresource:
+            return request
+        if request.operation is Operation.UPDATE and request.object is None and isinstance(request.old, dict):
+            return await self._update(request, Resource(request.old), update)
+        if request.operation is not Operation.CREATE or not isinstance(request.object, dict):
             return request
         return await self._create(request, update)
 
@@ -115,6 +120,21 @@ class Triggers:
             return Done(f"{info.kind} `{name}` is another object by now")
         return request.with_object(live)
 
+    async def _update(self, request: Request, before: Resource, update: UpdateRequest) -> Request | Waiting | Done:
+        name = before.name or request.name
+        info = self._info(before.api_version, before.kind)
+        for pause in (*_READ_AGAIN, 0.0):
+            live = await self._read(info, request.namespace, name)
+            if live is None or (before.uid and Resource(live).uid != before.uid):
+                return Done(f"{info.kind} `{name}` is gone, or another object by now")
+            if _version(live) != _version(request.old):
+                return request.with_object(live)
+            await asyncio.sleep(pause)
+        if self._age(update.raw) > _CREATION_SECONDS:
+            return Done(f"the update of {info.kind} `{name}` was never stored")
+        awaited = (Awaited(info.gvr, request.namespace if info.namespaced else "", name),)
+        return Waiting(f"the update of {info.kind} `{name}` is not stored yet", awaited, _CREATION_SECONDS)
+
     def _missing(self, info: KindInfo, namespace: str, name: str, update: UpdateRequest) -> Waiting | Done:
         if self._age(update.raw) > _CREATION_SECONDS:
             return Done(f"{info.kind} `{name}` was never created, or is gone")
@@ -143,3 +163,8 @@ class Triggers:
         if info is None:
             raise HostError(f"the cluster does not serve {kind} of {api_version}")
         return info
+
+
+def _version(body: JSON) -> str:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return str(metadata.get("resourceVersion") or "") if isinstance(metadata, dict) else ""

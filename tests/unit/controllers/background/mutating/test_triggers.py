@@ -125,3 +125,31 @@ def test_what_cannot_be_read_is_an_error() -> None:
     """An error never reads as a deleted object."""
     with pytest.raises(HostError, match="does not serve Gadget"):
         request(update(resource={**REF, "kind": "Gadget"}))
+
+
+def versioned(version: str, **data: str) -> JSONObject:
+    """Return the ConfigMap in a version."""
+    found = body("settings", **data)
+    found["metadata"]["resourceVersion"] = version
+    return found
+
+
+def test_an_update_without_its_object_is_read_once_it_is_stored() -> None:
+    """Two versions of a large object are more than etcd takes: the new one is left out."""
+    old, new = versioned("4", a="1"), versioned("5", a="2")
+    for answers in ((new,), (old, old, new)):
+        found = request(update("UPDATE", oldObject=old), *answers)
+        assert isinstance(found, Request)
+        assert (new, old) == (found.object, found.old)
+
+
+def test_an_update_that_is_not_stored_is_waited_for() -> None:
+    """As long as an API server may take; then nothing is to be done."""
+    old = versioned("4", a="1")
+    waiting = request(update("UPDATE", oldObject=old), old, seconds=1)
+    assert isinstance(waiting, Waiting)
+    assert [("configmaps", "shop", "settings")] == [(on.resource.resource, on.namespace, on.name) for on in waiting.on]
+    assert isinstance(request(update("UPDATE", oldObject=old), old, seconds=61), Done)
+    assert isinstance(request(update("UPDATE", oldObject=old)), Done)
+    other = {**old, "metadata": {**old["metadata"], "uid": "2", "resourceVersion": "9"}}
+    assert isinstance(request(update("UPDATE", oldObject=old), other), Done)
