@@ -34,7 +34,7 @@ _BINARY, _DECIMAL, _EXPONENT = QuantityFormat.BINARY_SI, QuantityFormat.DECIMAL_
 
 _SPLIT = regex(r"([+-]?)0*+([0-9]*+)((?:\.([0-9]*+))?+)([eEinumkKMGTP]*+[-+]?+[0-9]*+)")
 _EXPONENT_SUFFIX = regex(r"[eE]([+-]?[0-9]{1,19})")
-_STARTS = frozenset("0123456789+-.numkKMGTPE")
+_STARTS = frozenset("0123456789+-.numkKMGTPEe")
 _SUFFIXES: dict[str, tuple[int, int, QuantityFormat]] = {
     **{
         suffix: (10, exponent, _DECIMAL)

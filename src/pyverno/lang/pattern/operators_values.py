@@ -25,7 +25,7 @@ def duration_of(text: str) -> int | None:
 
 def quantity_of(text: str) -> Quantity | None:
     """Return a Kubernetes quantity, None for anything else."""
-    return try_quantity(text) if text[:1] in _NUMBER_START else None
+    return try_quantity(text)  # a suffix alone is 0, as in apimachinery
 
 
 def integer_of(text: str) -> int | None:

@@ -139,6 +139,10 @@ ORDER = [
     ("1.10", "GreaterThan", "1.9", False),
     ("1.10.0", "GreaterThan", 1, False),
     ("abc", "LessThanOrEquals", "abd", False),
+    ("m", "LessThanOrEquals", "100m", True),  # a suffix alone is 0, as in apimachinery
+    ("Ki", "GreaterThan", "1", False),
+    ("e1", "LessThan", "1", True),
+    ("i", "LessThan", "1", False),
     ("5", "LessThan", 6, True),
     (5, "LessThan", "inf", True),
     (5, "LessThan", [6], False),
