@@ -120,7 +120,7 @@ class LeaderElection:
         changed = holder != self._identity
         transitions = int(spec.get("leaseTransitions") or 0) + changed
         if transitions > _MAX_TRANSITIONS:
-            transitions = 0  # the API server refuses a larger number, and nobody could take the lease any more
+            transitions = 0  # the API server refuses larger numbers: no replica could take the lease again
         body = {**lease, "spec": self._spec(transitions, None if changed else spec.get("acquireTime"))}
         return await self._write(self._client.update(LEASES, body, self._namespace, is_urgent=True))
 

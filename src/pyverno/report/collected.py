@@ -106,7 +106,7 @@ def _rank(result: Collected) -> tuple[object, ...]:
 
 
 def _reference(body: JSONObject, owner: JSONObject) -> ResourceRef:
-    """Return an object of a result; a report of a namespace is about objects of that one, whatever it names.
+    """Return the object of a result. In a report of a namespace it is always an object of that namespace.
 
     Whoever may write reports in one namespace must not show results of another one.
     """

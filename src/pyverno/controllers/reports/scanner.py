@@ -358,7 +358,7 @@ class Scanner:
                 self._add(_id(bucket, uid))
 
     async def _evaluate_all(self, pieces: Sequence[Piece]) -> None:
-        """Evaluate objects together; after a bug one by one, so that it costs only the object that it is about."""
+        """Evaluate objects together; after a bug each alone, so that only the object with the bug is left out."""
         try:
             await self._evaluate(pieces)
             return
