@@ -21,7 +21,6 @@ from tests.support.librarycases import (
 )
 
 VOID = {
-    "namespaces/disallow-public-objects": "it refuses all that it matches",
     "networking/require-policy-types": "the API server fills in what it wants",
 }
 """Policies of which no object that an API server admits shows two verdicts."""

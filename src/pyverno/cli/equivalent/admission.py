@@ -78,6 +78,7 @@ _NEEDED_BELOW: Final[Mapping[str, JSONObject]] = {
 }
 """Values for a spec that is refused as a whole, by kind."""
 
+_NODE_PORTS: Final = range(30000, 32768)
 _REPORTED: Final[Mapping[str, str]] = {"spec.resources[storage]": "spec.resources.requests[storage]"}
 """Fields in errors that stand for another field, which is at fault."""
 
@@ -212,6 +213,8 @@ def _mend(body: JSONObject, errors: Iterable[FieldError]) -> JSONObject:
             _set(changed, steps, [chosen] if isinstance(_at(changed, steps), list) else chosen)
         elif steps == ["spec", "selector"] and body.get("kind") == "ReplicationController":
             _set(changed, steps, {"app": "a"})
+        elif name == "nodePort" and error.kind != "Duplicate value":
+            _mend_node_port(changed, steps)
         elif name == "maxReplicas":
             least = _at(changed, [*steps[:-1], "minReplicas"])
             _set(changed, steps, max(3, least if isinstance(least, int) else 0))
@@ -237,6 +240,15 @@ def _mend_mount(body: JSONObject, steps: list[str | int]) -> None:
         _set(body, [*pod, "volumes"], [*kept, {"name": named, "emptyDir": {}}])
     else:
         _remove(body, steps[:-1])
+
+
+def _mend_node_port(body: JSONObject, steps: list[str | int]) -> None:
+    """Give a Service the type that has ports of nodes, and the port a number of their range."""
+    body["spec"]["type"] = "NodePort"
+    port = _at(body, steps)
+    is_number = isinstance(port, int) and not isinstance(port, bool)
+    if not is_number or not _NODE_PORTS.start <= port < _NODE_PORTS.stop:
+        _set(body, steps, _NODE_PORTS[abs(port) % len(_NODE_PORTS) if is_number else 0])
 
 
 def _match_template(body: JSONObject, steps: list[str | int]) -> None:

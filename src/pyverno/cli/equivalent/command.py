@@ -19,7 +19,8 @@ and constants of both sides; only objects that an API server admits count. A dif
 that has it, and explained for both sides.
 
 Without a difference the command prints what was tried. That is no proof. The exit code is 0 then, 1 for a difference, 2
-when the comparison says nothing because a side never blocked, or never allowed, anything, and 3 for unusable input.
+when the comparison says nothing because a side blocked no request, or all of the kinds and operations that it matches,
+and 3 for unusable input.
 """
 
 

@@ -24,6 +24,7 @@ from pyverno.value import dataclass, field, replace
 
 __all__ = ["Comparison", "Counterexample", "Pair", "compare"]
 
+_SIDES: Final = ("first", "second")
 _RAW_SHARE: Final = 10
 """Of this many objects, one is also judged as generated, before admission."""
 
@@ -70,6 +71,7 @@ class Comparison:
     `outside` objects on which mutations are not compared, because a list names an element twice. `inputs` counts the
     objects by their origin. `raw` is an object that no API server admits and that the sides decide differently, of
     `raw_differences` such among `raw_judged`. `sample` holds cases of all verdicts that occurred.
+    `selective` names the sides that match some requests of a kind and operation and leave others alone.
     """
 
     requests: Mapping[str, int]
@@ -84,6 +86,7 @@ class Comparison:
     raw_differences: int = 0
     raw: JSONObject | None = None
     sample: tuple[Case, ...] = ()
+    selective: frozenset[str] = frozenset()
 
     @property
     def blind(self) -> Sequence[str]:
@@ -91,11 +94,11 @@ class Comparison:
         reasons = []
         if not any(self.requests.values()):
             reasons.append("no object was admitted")
-        for name, side in (("first", self.first), ("second", self.second)):
+        for name, side in zip(_SIDES, (self.first, self.second), strict=True):
             if not side.get("changed") and not side.get("effects"):
                 if not (side.get("deny") or side.get("error")):
                     reasons.append(f"the {name} side never blocked and never changed anything")
-                elif not side.get("allow"):
+                elif not side.get("allow") and name not in self.selective:
                     reasons.append(f"the {name} side never allowed what it matched")
         return reasons
 
@@ -163,6 +166,7 @@ class _Search:
         self.mutates = pair.has_stage(Stage.MUTATE, Stage.MUTATE_EXISTING)
         self.requests: Counter[str] = Counter()
         self.sides: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self.matches: set[tuple[str, str, bool]] = set()
         self.refused = self.reordered = self.outside = self.raw_judged = self.raw_differences = 0
         self.raw: JSONObject | None = None
         self.found: Counterexample | None = None
@@ -217,8 +221,9 @@ class _Search:
         """Judge a request by both sides, and count their verdicts."""
         outcomes = self.pair.judge(case)
         self.requests[case.name] += 1
-        for side, outcome in zip(self.sides, outcomes, strict=True):
+        for name, side, outcome in zip(_SIDES, self.sides, outcomes, strict=True):
             _count(side, outcome, case.resource)
+            self.matches.add((name, case.name, bool(outcome.statuses)))
         sort = (case.name, *(word for each in outcomes for word in (each.word, *each.statuses, *each.messages)))
         self.alike[sort] += 1
         if self.alike[sort] <= _ALIKE and len(self.sample) < self.most_cases:
@@ -257,6 +262,7 @@ class _Search:
             self.raw_differences,
             self.raw,
             tuple(self.sample),
+            frozenset(side for side, name, is_matched in self.matches if (side, name, not is_matched) in self.matches),
         )
 
 

@@ -25,10 +25,14 @@ _KEPT: Final = frozenset({"filter", "sort", "distinct", "reverse", "flatten"})
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A field that policies read: names of fields, with 0 for the elements of a list, and constants beside it."""
+    """A field that policies read: names of fields, with 0 for the elements of a list, and constants beside it.
+
+    `lists` are those constants that a policy writes as one list.
+    """
 
     steps: tuple[str | int, ...]
     constants: tuple[JSON, ...]
+    lists: tuple[tuple[JSON, ...], ...] = ()
 
 
 def readings_of(documents: Iterable[JSONObject]) -> tuple[Reading, ...]:
@@ -51,7 +55,9 @@ def readings_of(documents: Iterable[JSONObject]) -> tuple[Reading, ...]:
                     _read_blocks(rule.get(section), root.field("metadata"))
                 _Expressions(root).read((rule.get("validate") or {}).get("cel"))
         _Expressions(root).read(spec)
-    found = (Reading(steps, tuple(below.constants.values())) for steps, below in _walk(root, ()))
+    found = (
+        Reading(steps, tuple(below.constants.values()), tuple(below.lists.values())) for steps, below in _walk(root, ())
+    )
     return tuple(each for _, each in zip(range(_MOST), found, strict=False))
 
 
@@ -149,12 +155,27 @@ class _Expressions:
     def _call(self, node: ast.Call, names: Mapping[str, tuple[Evidence, ...]]) -> tuple[Evidence, ...]:
         operands = node.args if node.target is None else (node.target, *node.args)
         places = [self._places(each, names) for each in operands]
-        constants = [value for each in operands for value in _literals(each)]
+        constants = [found for each in operands for found in self._constants(each)]
         for each in (one for found in places for one in found):
-            each.remember(constants)
+            for constant in constants:
+                each.remember(constant)
         if node.function == "_+_":
             return tuple(one for found in places for one in found)
         return places[0] if places else ()
+
+    def _constants(self, node: ast.Node, depth: int = 0) -> Iterator[JSON]:
+        """Yield the constant that an expression is, or the list of constants, written in place or as a variable."""
+        match node:
+            case ast.Literal(value=str() | int() | float() as value):
+                yield value
+            case ast.ListLiteral():
+                yield [found for each in node.elements for found in self._constants(each, depth)]
+            case ast.Call(function=("quantity" | "duration" | "semver" | "timestamp"), args=(single,)):
+                yield from self._constants(single, depth)
+            case ast.Select(operand=ast.Ident(name="variables"), field=name) if depth < _DEEPEST:
+                tree = parse_any(self.written.get(name, "null"))
+                if tree is not None:
+                    yield from self._constants(tree, depth + 1)
 
     def _ternary(self, node: ast.Ternary, names: Mapping[str, tuple[Evidence, ...]]) -> tuple[Evidence, ...]:
         self._places(node.condition, names)
@@ -189,14 +210,3 @@ _METHODS: Final[Mapping[type[ast.Node], Callable[[_Expressions, Any, Any], tuple
     ast.Bind: _Expressions._bind,
     ast.OptionalMap: _Expressions._optional,
 }
-
-
-def _literals(node: ast.Node) -> Iterator[JSON]:
-    match node:
-        case ast.Literal(value=str() | int() | float() as value):
-            yield value
-        case ast.ListLiteral():
-            for each in node.elements:
-                yield from _literals(each)
-        case ast.Call(function=("quantity" | "duration" | "semver" | "timestamp"), args=(single,)):
-            yield from _literals(single)

@@ -48,6 +48,7 @@ def standard_readings() -> Iterator[Reading]:
     >>> [each.constants for each in standard_readings() if each.steps[-1] == "procMount"]
     [('Default', 'Unmasked')]
     """
+    allowed = {"add": (tuple(sorted(DEFAULT)),), "sysctls": tuple(tuple(sorted(names)) for _, names in SAFE)}
     values = {
         "add": (*sorted(DEFAULT), "NET_ADMIN"),
         "drop": ("ALL", "NET_RAW"),
@@ -64,4 +65,5 @@ def standard_readings() -> Iterator[Reading]:
                 continue
             steps = tuple(0 if each == "*" else each for each in field.replace("[*]", ".*").split("."))
             constants = next((found for name, found in values.items() if name in steps), ())
-            yield Reading(steps, profiles if str(steps[-2]).endswith("Profile") else constants)
+            lists = next((found for name, found in allowed.items() if name in steps), ())
+            yield Reading(steps, profiles if str(steps[-2]).endswith("Profile") else constants, lists)

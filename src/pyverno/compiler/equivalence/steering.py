@@ -6,18 +6,19 @@ A condition often needs several fields before one more decides: preconditions an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice, pairwise
+from itertools import combinations, islice, zip_longest
 from typing import Final
 
+from pyverno.compiler.equivalence.items import item_edits, list_of_all
+from pyverno.compiler.equivalence.places import NOTHING, Edit, Site, Steps, put
 from pyverno.compiler.equivalence.readings import Reading
 from pyverno.compiler.equivalence.variations import numbers_near, texts_near
 from pyverno.engine.explain.samples import samples
-from pyverno.kube.json import JSON, JSONObject, deep_copy
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.schemas import SchemaSet
-from pyverno.value import dataclass
 
-__all__ = ["Site", "put", "sites_of", "steered_objects"]
+__all__ = ["sites_of", "steered_objects"]
 
 _TEMPLATES: Final = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
 _NEVER: Final = frozenset({"apiVersion", "kind", "status"})
@@ -29,20 +30,6 @@ _ROUNDS: Final = 4
 _QUANTITIES: Final = ("100m", "1", "1Gi")
 _PLAIN: Final = ("x", "")
 
-Steps = tuple[str | int, ...]
-_Edit = tuple[bool, tuple[tuple[Steps, object], ...]]
-_NOTHING: Final = object()
-"""The value of a field that is left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A field of a kind and the values that it should have, the `own` ones that policies mention first."""
-
-    steps: Steps
-    values: tuple[object, ...]
-    own: int = 2
-
 
 def steered_objects(plain: JSONObject, sites: Sequence[Site], turn: tuple[int, int] = (0, 1)) -> Iterator[JSONObject]:
     """Yield the object with all sites set, with all but one, with other values at one place, with two sites set.
@@ -53,7 +40,8 @@ def steered_objects(plain: JSONObject, sites: Sequence[Site], turn: tuple[int, i
         return
     base = _set_all(plain, sites, 0)
     yield from (base if each == 0 else _set_all(plain, sites, each) for each in range(_ROUNDS))
-    edits = [*_edits(sites)]
+    singly, items = _edits(sites), item_edits(sites)
+    edits = [each for found in zip_longest(singly, singly, items) for each in found if each is not None]
     number, many = turn
     for part in range(many):
         for on_base, changes in edits[(number + part) % many :: many]:
@@ -63,10 +51,10 @@ def steered_objects(plain: JSONObject, sites: Sequence[Site], turn: tuple[int, i
             yield body
 
 
-def _edits(sites: Sequence[Site]) -> Iterator[_Edit]:
+def _edits(sites: Sequence[Site]) -> Iterator[Edit]:
     """Yield changes of the object with all sites set, or of the plain one, the most telling first."""
     for site in sites:
-        yield True, ((site.steps, _NOTHING),)
+        yield True, ((site.steps, NOTHING),)
         yield False, ((site.steps, site.values[0]),)
     most = max(len(site.values) for site in sites)
     for is_own in (True, False):
@@ -103,6 +91,7 @@ def sites_of(readings: Sequence[Reading], info: KindInfo, schemas: SchemaSet) ->
     if schema is None:
         return ()
     found: dict[Steps, Site] = {}
+    whole: dict[Steps, list[JSON]] = {}
     for reading in readings:
         for prefix in ((), *_TEMPLATES):
             steps = (*prefix, *reading.steps)
@@ -110,9 +99,41 @@ def sites_of(readings: Sequence[Reading], info: KindInfo, schemas: SchemaSet) ->
             if place is None or steps[0] in _NEVER or steps == ("metadata",):
                 continue
             values = tuple(islice(_values(place, reading.constants, schemas), _MOST_VALUES))
+            holder = _resolve(schema, steps[:-1], schemas) if values else None
+            if holder is not None and not holder.get("properties") and holder.get("additionalProperties"):
+                # a map with another entry only is neither missing nor empty
+                found.setdefault(steps[:-1], Site(steps[:-1], (_other_entry(holder["additionalProperties"]),)))
             if values:
                 found.setdefault(steps, Site(steps, values, max(2, len(reading.constants))))
+            for steps_of_list, value in _whole_lists(steps, place, reading):
+                whole.setdefault(steps_of_list, []).append(value)
+    for steps, lists in whole.items():
+        site = found.get(steps) or Site(steps, ())
+        found[steps] = Site(steps, (*site.values[:1], *lists, *site.values[1:]), site.own + len(lists))
     return tuple(islice(found.values(), _MOST_SITES))
+
+
+def _other_entry(entries: object) -> JSONObject:
+    """Return a map with an entry that no policy reads.
+
+    >>> _other_entry({"type": "string"})
+    {'other': 'x'}
+    """
+    return {"ephemeral-storage": "1Gi"} if "Quantity" in str(entries) else {"other": "x"}
+
+
+def _whole_lists(steps: Steps, place: JSONObject, reading: Reading) -> Iterator[tuple[Steps, list[JSON]]]:
+    """Yield lists that hold all constants which a policy writes as one list, and the places of the lists."""
+    inner = (*steps, 0) if "array" in str(place.get("type")) else steps
+    if any(isinstance(each, int) for each in inner):
+        yield from (list_of_all(inner, constants) for constants in _enumerations(reading))
+
+
+def _enumerations(reading: Reading) -> Iterator[Sequence[JSON]]:
+    yield from reading.lists
+    for each in reading.constants:
+        if isinstance(each, str) and "|" in each:
+            yield each.split("|")
 
 
 def _resolve(schema: JSONObject, steps: Steps, schemas: SchemaSet) -> JSONObject | None:
@@ -162,10 +183,10 @@ def _lists(schema: JSONObject, constants: Sequence[JSON], schemas: SchemaSet) ->
     items = schemas.followed(schema.get("items") or {}) or {}
     if items.get("properties"):
         return
-    single = [each for each in _values(items, constants, schemas) if each is not _NOTHING]
+    single = [each for each in _values(items, constants, schemas) if each is not NOTHING]
     yield from ([each] for each in single[:4])
     if len(single) > 1:
-        yield single[:2]
+        yield from (single[:2], [single[0], single[-1]], [single[-1], single[0]])
     yield []
     yield from ([each] for each in single[4:])
 
@@ -190,28 +211,3 @@ def _near(constants: Sequence[JSON]) -> list[JSON]:
     beside = [row[number] for number in range(8) for row in series if number < len(row)]
     empty = fitting.pop(repr(""), None)
     return [*fitting.values(), *dict.fromkeys(beside), *([] if empty is None else [empty])]
-
-
-def put(body: JSONObject, steps: Steps, value: object) -> JSONObject:
-    """Return a copy with a value at a place, or without the place; maps and lists on the way are made."""
-    copy = deep_copy(body)
-    holder: JSON = copy
-    for step, following in pairwise(steps):
-        fresh: JSON = [] if isinstance(following, int) else {}
-        if isinstance(step, int):
-            while len(holder) <= step:
-                holder.append(fresh)
-            if not isinstance(holder[step], (dict, list)):
-                holder[step] = fresh
-        elif not isinstance(holder.get(step), (dict, list)):
-            holder[step] = fresh
-        holder = holder[step]
-    last = steps[-1]
-    if value is _NOTHING:
-        if isinstance(last, str) and isinstance(holder, dict):
-            holder.pop(last, None)
-    elif isinstance(last, int):
-        holder[last:] = [deep_copy(value)]
-    else:
-        holder[last] = deep_copy(value)
-    return copy

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise, product, zip_longest
 from typing import Final
 
-from pyverno.compiler.equivalence.steering import put, sites_of, steered_objects
+from pyverno.compiler.equivalence.places import put
+from pyverno.compiler.equivalence.steering import sites_of, steered_objects
 from pyverno.compiler.equivalence.variations import numbers_near, texts_near
 from pyverno.compiler.equivalence.vocabulary import Vocabulary
 from pyverno.kube.json import JSON, JSONObject

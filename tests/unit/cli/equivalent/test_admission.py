@@ -139,3 +139,18 @@ def test_a_template_keeps_its_labels() -> None:
     admitted = ADMIT({**body, "spec": {"template": template}})
     assert admitted is not None
     assert {"team": "x", "app": "a"} == admitted["spec"]["template"]["metadata"]["labels"]
+
+
+def test_a_port_of_nodes_is_in_their_range_and_has_a_service_of_its_type() -> None:
+    """Neither the default type nor a number of other ports leaves the field out."""
+    ports = [{"port": 80, "nodePort": 1, "name": "a"}, {"port": 81, "nodePort": 30100, "name": "b"}]
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": ports}}
+    admitted = ADMIT(body)
+    assert admitted is not None
+    assert ("NodePort", [30001, 30100]) == (
+        admitted["spec"]["type"],
+        [each["nodePort"] for each in admitted["spec"]["ports"]],
+    )
+    twice = ADMIT({**body, "spec": {"ports": [{**each, "nodePort": 30000} for each in ports]}})
+    assert twice is not None
+    assert [30000, None] == [each.get("nodePort") for each in twice["spec"]["ports"]]

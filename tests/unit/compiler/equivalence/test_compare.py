@@ -148,6 +148,13 @@ def test_counts_are_of_requests_and_verdicts() -> None:
     assert () == tuple(found.blind)
 
 
+def test_a_rule_may_refuse_all_that_it_matches_if_it_leaves_others_alone() -> None:
+    """Its scope decides then, for objects of the kind; if that leaves nothing out, the comparison says nothing."""
+    for excluded, sides in (("x", []), ("none", ["first", "second"])):
+        rule = f"exclude: {{resources: {{names: [{excluded}]}}}}\n    validate: {{message: m, deny: {{}}}}"
+        assert sides == [reason.split()[1] for reason in run(rule, rule).blind]
+
+
 def test_what_is_not_admitted_does_not_count() -> None:
     """A comparison in which no request was admitted is reported as blind."""
     found = run(NAME, DATA, admits=False, count=5)

@@ -28,6 +28,8 @@ def checked(*expressions: str, **variables: str) -> JSONObject:
     }
 
 
+ADDED = "{{ request.object.spec.containers[].securityContext.capabilities.add[] }}"
+ADD = "spec containers 0 securityContext capabilities add 0"
 POD = "request.kind.kind == 'Pod' ? object : object.spec.template"
 
 
@@ -59,6 +61,28 @@ def test_a_field_is_found_with_the_constants_beside_it(policy: JSONObject, path:
     steps = tuple(int(each) if each == "0" else each for each in path.split())
     found = {each.steps: {*each.constants} for each in readings_of([policy])}
     assert found[steps] >= constants
+
+
+@pytest.mark.parametrize(
+    ("policy", "path"),
+    [
+        (rule(validate={"deny": {"conditions": [{"key": ADDED, "operator": "AnyNotIn", "value": ["A", "B"]}]}}), ADD),
+        (checked("object.spec.containers.all(c, c.securityContext.capabilities.add.all(a, a in ['A', 'B']))"), ADD),
+        (
+            checked(
+                "object.spec.containers.all(c, c.?securityContext.?capabilities.?add.orValue([])"
+                ".all(a, a in variables.allowed))",
+                allowed="['A', 'B']",
+            ),
+            ADD,
+        ),
+        (checked("['A', 'B'].exists(a, object.spec.type == a) || object.spec.type in ['A', 'B']"), "spec type"),
+    ],
+)
+def test_constants_of_one_list_are_kept_together(policy: JSONObject, path: str) -> None:
+    """Of an enumeration, one object can hold all values; a variable of constants is one."""
+    steps = tuple(int(each) if each == "0" else each for each in path.split())
+    assert ("A", "B") in next(each.lists for each in readings_of([policy]) if each.steps == steps)
 
 
 def test_a_policy_that_is_no_policy_reads_nothing() -> None:

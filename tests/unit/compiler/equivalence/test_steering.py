@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pyverno.compiler.equivalence.places import Site
 from pyverno.compiler.equivalence.readings import Reading
-from pyverno.compiler.equivalence.steering import Site, sites_of, steered_objects
+from pyverno.compiler.equivalence.steering import sites_of, steered_objects
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.policy.kinds import KNOWN_KINDS
@@ -69,8 +70,47 @@ def test_what_is_read_of_a_pod_is_set_in_the_template_of_a_controller() -> None:
         Reading(("metadata", "labels", "a"), ("b",)),
         Reading(("spec", "hostPID"), ()),
     )
-    assert {"metadata/labels/a", "spec/template/metadata/labels/a", "spec/template/spec/hostPID"} == {
-        *values(*readings, kind="Deployment")
-    }
+    labels = {f"{place}{name}" for place in ("", "spec/template/") for name in ("metadata/labels", "metadata/labels/a")}
+    assert {*labels, "spec/template/spec/hostPID"} == {*values(*readings, kind="Deployment")}
     deep: JSON = "spec/jobTemplate/spec/template/spec/hostPID"
     assert deep in values(*readings, kind="CronJob")
+
+
+def test_a_list_holds_all_values_that_a_policy_lists() -> None:
+    """Of an enumeration with a value too few, the object that holds all of them tells."""
+    capabilities = ("spec", "containers", 0, "securityContext", "capabilities")
+    found = values(
+        Reading((*capabilities, "add"), ("A", "B", "C"), (("A", "B", "C"),)),
+        Reading((*capabilities, "drop", 0), ("D", "E"), (("D", "E"),)),
+        Reading(("spec", "securityContext", "sysctls", 0, "name"), ("x", "y"), (("x", "y"),)),
+        Reading(("spec", "containers", 0, "imagePullPolicy"), ("Always | Never",)),
+        kind="CronJob",
+    )
+    spec = "spec/jobTemplate/spec/template/spec"
+    assert ["A", "B", "C"] == found[f"{spec}/containers/0/securityContext/capabilities/add"][1]
+    assert ["D", "E"] == found[f"{spec}/containers/0/securityContext/capabilities/drop"][0]
+    assert [{"name": "x"}, {"name": "y"}] == found[f"{spec}/securityContext/sysctls"][0]
+    assert [{"imagePullPolicy": "Always"}, {"imagePullPolicy": "Never"}] == found[f"{spec}/containers"][0]
+
+
+def test_one_value_of_a_list_fits_and_the_other_does_not() -> None:
+    """In both orders: a check of all, of any, of the first."""
+    found = values(Reading(("spec", "containers", 0, "command"), ("sh",)))["spec/containers/0/command"]
+    assert [each for each in found if isinstance(each, list) and len(each) == 2] == [
+        ["sh", "shx"],
+        ["sh", ""],
+        ["", "sh"],
+    ]
+
+
+def test_a_map_has_another_entry_than_the_one_that_is_read() -> None:
+    """Labels without this label differ from no labels at all."""
+    labels, limits = ("metadata", "labels"), ("spec", "containers", 0, "resources", "limits")
+    readings = (Reading((*labels, "team"), ("a",)), Reading((*limits, "memory"), ("1Gi",)))
+    found = values(*readings)
+    assert ({"other": "x"},) == found["metadata/labels"]
+    assert ({"ephemeral-storage": "1Gi"},) == found["spec/containers/0/resources/limits"]
+    pod = KNOWN_KINDS.by_kind("Pod")[0]
+    objects = [*steered_objects({"kind": "Pod"}, sites_of(readings, pod, schema_set()))]
+    assert {"other": "x"} in [each.get("metadata", {}).get("labels") for each in objects]
+    assert {"other": "x", "team": "a"} in [each.get("metadata", {}).get("labels") for each in objects]

@@ -38,13 +38,17 @@ class Evidence:
     {'type': 'object', 'properties': {'replicas': {'type': 'integer'}}}
     """
 
-    __slots__ = ("_element", "_entry", "_examples", "_members", "_suspected", "_types", "constants", "fields", "name")
+    __slots__ = (
+        *("_element", "_entry", "_examples", "_members", "_suspected", "_types"),
+        *("constants", "fields", "lists", "name"),
+    )
 
     def __init__(self, name: str = "") -> None:
         """Take the name of the field that holds the value, which shows a list where nothing else does."""
         self.name = name
         self.fields: dict[str, Evidence] = {}
         self.constants: dict[str, JSON] = {}
+        self.lists: dict[str, tuple[JSON, ...]] = {}
         self._entry: Evidence | None = None
         self._element: Evidence | None = None
         self._types: set[str] = set()
@@ -86,10 +90,16 @@ class Evidence:
         self._suspected.append(name)
 
     def remember(self, value: JSON) -> None:
-        """Keep a constant, or a pattern, that rules hold the value, or an element of it, against."""
-        for each in value if isinstance(value, list) else (value,):
-            if each is not None and not isinstance(each, (dict, list)):
-                self.constants.setdefault(repr(each), each)
+        """Keep a constant, or a pattern, that rules hold the value, or an element of it, against; or a list of them."""
+        found = [
+            each
+            for each in (value if isinstance(value, list) else (value,))
+            if each is not None and not isinstance(each, (dict, list))
+        ]
+        for each in found:
+            self.constants.setdefault(repr(each), each)
+        if isinstance(value, list) and len(found) > 1:
+            self.lists.setdefault(repr(found), tuple(found))
 
     def below(self) -> Iterator[tuple[str | int, Evidence]]:
         """Yield the fields with their names, then the element with 0."""
