@@ -24,17 +24,21 @@ LAUNCHER: Final = """\
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
 home=${XDG_DATA_HOME:-$HOME/.local/share}/pyverno/@VERSION@
-if [ ! -e "$home/complete" ]; then
+if [ ! -x "$home/bin/python" ]; then # not made yet, or its interpreter is gone
   python=${PYVERNO_PYTHON:-python3}
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     echo "pyverno: error: Python 3.11 or newer is needed; name one in PYVERNO_PYTHON" >&2
     exit 2
   }
-  rm -rf "$home"
-  "$python" -m venv "$home"
-  "$home/bin/python" -m pip --disable-pip-version-check --quiet install --require-hashes -r "$here/requirements.lock"
-  "$home/bin/python" -m pip --disable-pip-version-check --quiet install --no-deps "$here"/pyverno-*.whl
-  : > "$home/complete"
+  echo "pyverno: installing into $home, once" >&2
+  made=$home.$$ # first calls at the same time make one each; the first that is complete stays
+  trap 'rm -rf "$made"' EXIT
+  trap 'exit 130' INT TERM
+  "$python" -m venv "$made"
+  "$made/bin/python" -m pip --disable-pip-version-check --quiet install --require-hashes -r "$here/requirements.lock"
+  "$made/bin/python" -m pip --disable-pip-version-check --quiet install --no-deps "$here"/pyverno-*.whl
+  [ -x "$home/bin/python" ] || { rm -rf "$home" && mv "$made" "$home"; }
+  rm -rf "$made"
 fi
 exec "$home/bin/python" -m pyverno "$@"
 """

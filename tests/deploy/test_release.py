@@ -11,6 +11,7 @@ import sys
 import tarfile
 from base64 import b64decode
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 import yaml
@@ -46,6 +47,12 @@ def members(data: bytes) -> dict[str, bytes]:
     """Return the files of a compressed archive."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         return {each.name: archive.extractfile(each).read() for each in archive if each.isfile()}
+
+
+def unpack(data: bytes, folder: Path) -> None:
+    """Write the files of a compressed archive into a folder."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        archive.extractall(folder, filter="data")
 
 
 def test_a_release_has_every_file_that_people_pick_up(made: dict[str, bytes]) -> None:
@@ -104,12 +111,10 @@ def test_package_managers_get_the_bundle_with_its_checksum(made: dict[str, bytes
 @pytest.mark.parametrize("name", ["pyverno", "kubectl-pyverno"])
 def test_the_launcher_runs_the_environment_that_it_made(made: dict[str, bytes], tmp_path: Path, name: str) -> None:
     """This works through a symbolic link too, as krew installs it."""
-    with tarfile.open(fileobj=io.BytesIO(made[BUNDLE])) as archive:
-        archive.extractall(tmp_path / "store", filter="data")
+    unpack(made[BUNDLE], tmp_path / "store")
     (tmp_path / "link").symlink_to(tmp_path / "store" / name)
     home = tmp_path / "data" / "pyverno" / __version__
     (home / "bin").mkdir(parents=True)
-    (home / "complete").touch()
     (home / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (home / "bin" / "python").chmod(0o755)
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
@@ -119,12 +124,66 @@ def test_the_launcher_runs_the_environment_that_it_made(made: dict[str, bytes], 
 
 def test_the_launcher_names_the_python_that_it_needs(made: dict[str, bytes], tmp_path: Path) -> None:
     """The message comes before anything is installed."""
-    with tarfile.open(fileobj=io.BytesIO(made[BUNDLE])) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(made[BUNDLE], tmp_path)
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "PYVERNO_PYTHON": "false"}
     ran = subprocess.run([tmp_path / "pyverno"], env=environment, check=False, capture_output=True, text=True)
     wanted = "pyverno: error: Python 3.11 or newer is needed; name one in PYVERNO_PYTHON\n"
     assert (2, wanted, False) == (ran.returncode, ran.stderr, (tmp_path / "data").exists())
+
+
+def interpreter(path: Path, check: str = ":", install: str = ":") -> str:
+    """Write a program that makes environments of itself and prints `ran` for pyverno."""
+    text = f"""\
+        #!/bin/sh
+        case "$1 $2" in
+          "-c "*) {check} ;;
+          "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+          "-m pip") {install} ;;
+          "-m pyverno") echo ran ;;
+        esac
+        """
+    path.write_text(dedent(text))
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_first_call_leaves_the_environment_of_another_in_place(made: dict[str, bytes], tmp_path: Path) -> None:
+    """A call that began before another was complete does not take away what that one runs from."""
+    unpack(made[BUNDLE], tmp_path)
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+    home = tmp_path / "data" / "pyverno" / __version__
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    slow, quick = interpreter(tmp_path / "slow", check=f'read line < "{fifo}"'), interpreter(tmp_path / "quick")
+    first = subprocess.Popen([tmp_path / "pyverno"], env=environment | {"PYVERNO_PYTHON": slow}, stdout=subprocess.PIPE)
+    with fifo.open("w") as go:  # opened as soon as the first call waits
+        second = subprocess.check_output([tmp_path / "pyverno"], env=environment | {"PYVERNO_PYTHON": quick})
+        (home / "used").touch()
+        go.write("go\n")
+    out, _ = first.communicate(timeout=300)
+    assert (b"ran\n", b"ran\n", 0, True) == (second, out, first.returncode, (home / "used").exists())
+    assert [__version__] == [path.name for path in home.parent.iterdir()]
+
+
+def test_the_launcher_makes_the_environment_again_without_its_interpreter(
+    made: dict[str, bytes], tmp_path: Path
+) -> None:
+    """As after an update of Python that removed the one before; an installation that failed is made again, too."""
+    unpack(made[BUNDLE], tmp_path)
+    home = tmp_path / "data" / "pyverno" / __version__
+    (home / "bin").mkdir(parents=True)
+    (home / "complete").touch()
+    (home / "bin" / "python").symlink_to(tmp_path / "gone")
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+
+    def run(python: str) -> tuple[int, str]:
+        given = environment | {"PYVERNO_PYTHON": python}
+        ran = subprocess.run([tmp_path / "pyverno"], env=given, check=False, capture_output=True, text=True)
+        return ran.returncode, ran.stdout
+
+    assert (7, "") == run(interpreter(tmp_path / "failing", install="exit 7"))
+    assert (0, "ran\n") == run(interpreter(tmp_path / "quick"))
+    assert [__version__] == [path.name for path in home.parent.iterdir()]
 
 
 def test_notice_has_the_licence_of_every_dependency() -> None:
