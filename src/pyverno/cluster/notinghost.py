@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyverno.cluster.forwardinghost import ForwardingHost
-from pyverno.engine.host import Host, HttpCall
+from pyverno.engine.host import HttpCall
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 
@@ -31,11 +31,9 @@ class NotingHost(ForwardingHost):
     False
     """
 
-    def __init__(self, host: Host) -> None:
-        """Take the host that answers."""
-        super().__init__(host)
-        self.config_maps: set[ConfigMapKey] = set()
-        self.reads_host = False
+    # of the class, because each evaluation has a host of its own and most read nothing
+    config_maps: frozenset[ConfigMapKey] = frozenset()
+    reads_host = False
 
     def now(self) -> int:
         """Return the wall clock."""
@@ -75,7 +73,7 @@ class NotingHost(ForwardingHost):
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Return a ConfigMap."""
-        self.config_maps.add((namespace, name))
+        self.config_maps |= {(namespace, name)}
         return super().config_map(namespace, name)
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:

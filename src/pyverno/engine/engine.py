@@ -6,6 +6,7 @@ object changes what the rules after it see; nothing is performed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -90,32 +91,57 @@ class Review:
 class _Course:
     """The state of a review: the current request (with the object as changed so far) and the results so far.
 
-    `plain_object` is the object for the fast tier, which reads nothing else; None without an object, or when supplied
-    variables may decide otherwise.
+    `runtime` and `scope` are made on first use: a review that pass-checks decide needs neither. `plain_object` is the
+    object for the fast tier, which reads nothing else; None without an object, or when supplied variables may decide
+    otherwise.
     """
 
     __slots__ = (
+        "_budget",
+        "_deadline",
+        "_host",
         "_is_plain",
         "_resource",
+        "_runtime",
         "_scope",
         "effects",
         "faults",
         "plain_object",
         "request",
         "results",
-        "runtime",
     )
 
-    def __init__(self, request: Request, runtime: Runtime, *, is_plain: bool) -> None:
+    def __init__(
+        self, request: Request, host: Host, budget: Budget | None, deadline: float | None, *, is_plain: bool
+    ) -> None:
+        self._host = host
+        self._budget = budget
+        self._deadline = deadline
+        self._runtime: Runtime | None = None
         self._is_plain = is_plain
         self.request = request
         self.plain_object: JSON = request.object if is_plain and type(request.object) is dict else None
-        self.runtime = runtime
         self.results: list[RuleResult] = []
         self.effects: list[Effect] = []
         self.faults: list[tuple[RuleInfo, Fault]] = []
         self._resource: Resource | None = None
         self._scope: Scope | None = None
+
+    @property
+    def runtime(self) -> Runtime:
+        if self._runtime is None:
+            settings = self.request.settings
+            if self._budget is None:
+                self._budget = Budget(deadline=self._deadline, context_bytes=settings.context_bytes)
+            self._runtime = Runtime(self._host, self._budget, settings)
+        return self._runtime
+
+    def check_deadline(self) -> None:
+        """Raise when the deadline has passed."""
+        if self._budget is not None:
+            self._budget.check_deadline()
+        elif self._deadline is not None and time.monotonic() > self._deadline:
+            self.runtime.budget.check_deadline()
 
     @property
     def resource(self) -> Resource:
@@ -166,11 +192,9 @@ class Engine:
         `deadline` (seconds of the monotonic clock) ends a review that takes too long: the rules then left are errors.
         """
         policies = self.policies
-        settings = request.settings
-        if budget is None:
-            budget = Budget(deadline=deadline, context_bytes=settings.context_bytes)
-        runtime = Runtime(self.host, budget, settings)
-        course = _Course(request, runtime, is_plain=self._has_no_supplied_variables())
+        if budget is not None:
+            deadline = budget.deadline
+        course = _Course(request, self.host, budget, deadline, is_plain=self._has_no_supplied_variables())
         key = IndexKey(
             request.gvk,
             request.subresource,
@@ -179,10 +203,10 @@ class Engine:
             request.is_background,
             request.gvr,
         )
-        for step in policies.plan(phases, key, budget.deadline):
+        for step in policies.plan(phases, key, deadline):
             if isinstance(step, RuleSequence):
                 self._run_sequence(step, course)
-            elif _passes(step.check, course.plain_object, budget):
+            elif _passes(step.check, course):
                 course.results += step.results
             else:
                 for sequence in step.otherwise:
@@ -238,7 +262,7 @@ class Engine:
     def _run_sequence(self, sequence: RuleSequence, course: _Course) -> None:
         """Run rules in order: by their fast verdict where the object alone decides, the others in full."""
         stops, plain, results = sequence.stops, course.plain_object, course.results
-        check_deadline = course.runtime.budget.check_deadline
+        check_deadline = course.check_deadline
         for fast_verdict, candidate in sequence.rules:
             try:
                 check_deadline()
@@ -288,7 +312,7 @@ class Engine:
         try:
             if not candidate.is_certain and rule.matcher.mismatch(request, course.resource) is not None:
                 return ()
-            course.runtime.budget.check_deadline()
+            course.check_deadline()
             if candidate.problem is not None:
                 raise candidate.problem
             run = self._start(rule, request, course.scope, course.runtime)
@@ -369,10 +393,11 @@ class Engine:
             return {}
 
 
-def _passes(check: Callable[[JSON], bool], subject: JSON, budget: Budget) -> bool:
+def _passes(check: Callable[[JSON], bool], course: _Course) -> bool:
     """Return whether a generated pass-check proves that rules pass; anything else falls to the exact closures."""
+    subject = course.plain_object
     try:
-        budget.check_deadline()
+        course.check_deadline()
         return subject is not None and check(subject) is True
     except Exception:
         return False

@@ -239,15 +239,17 @@ class Request:
         settings: EvaluationSettings = DEFAULT_SETTINGS,
     ) -> Request:
         """Make the request for a live object, without a user; `gvk` is that of the object if it is known already."""
-        view = Resource(manifest)
+        # scans make one for each object: fewer names of arguments and no view of it are a third of the time
+        metadata = _object(manifest, "metadata")
         return cls(
-            operation=Operation.CREATE,
-            object=manifest,
-            old=None,
-            gvk=view.gvk if gvk is None else gvk,
-            gvr=gvr,
-            name=view.name,
-            namespace=view.namespace,
+            Operation.CREATE,
+            manifest,
+            None,
+            Resource(manifest).gvk if gvk is None else gvk,
+            gvr,
+            "",
+            _read_text(metadata, "name"),
+            _read_text(metadata, "namespace"),
             namespace_labels=namespace_labels,
             namespace_object=namespace_object,
             is_background=True,

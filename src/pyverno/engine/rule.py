@@ -200,12 +200,14 @@ class FastTier:
     """The fast tier of a rule: what the object alone decides when nothing but the action decides.
 
     `verdict` gives the results of the rule. `pass_check` is what must hold for the results `passed`, so that the
-    pass-checks of several rules can be fused.
+    pass-checks of several rules can be fused. `is_apart` keeps it from those of patterns and CEL: an object that such a
+    check does not prove to pass often passes all of them.
     """
 
     verdict: FastVerdict | None = None
     pass_check: PassCheckPart | None = None
     passed: tuple[RuleResult, ...] = ()
+    is_apart: bool = False
 
 
 NO_FAST_TIER = FastTier()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyverno.cluster.notinghost import ConfigMapKey, NotingHost
 from pyverno.controllers.reports.plan import ScanPlan
@@ -24,7 +24,6 @@ __all__ = ["Evaluation", "Evaluator", "Outcome", "ReportFilter", "ScanContext"]
 
 _SECONDS: Final = 30.0
 _MAX_OUTCOMES: Final = 4096
-_NOTHING_READ: Final[frozenset[ConfigMapKey]] = frozenset()
 _NOT_APPLIED: Final = "mutation is not applied"
 _VALIDATING: Final = frozenset({"ValidatingPolicy", "NamespacedValidatingPolicy"})
 _TYPES: Final = {
@@ -127,8 +126,7 @@ class Outcome:
         self.is_empty = is_empty
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """The results for one object that reports show, their outcome, and the name of the object."""
 
     results: tuple[RuleResult, ...]
@@ -159,7 +157,7 @@ class Evaluator:
         for policies in context.mutations:
             review = Engine(policies, noting).review(request, MUTATION_CHECK, deadline=deadline)
             found = (*found, *(_as_mutation_check(result, body) for result in review.results))
-        reads = noting.reads_host, frozenset(noting.config_maps) if noting.config_maps else _NOTHING_READ
+        reads = noting.reads_host, noting.config_maps
         key: object = (*map(id, found), reads)
         known = self._outcomes.get(key)
         if known is None:
@@ -171,7 +169,8 @@ class Evaluator:
         else:
             _, kept, outcome = known
         # never the body: a slice of time has hundreds of them, and memory that is used again is the fastest
-        return Evaluation(kept, outcome, ResourceRef.of(body))
+        ref = ResourceRef(body.get("apiVersion") or "", body.get("kind") or "", request.namespace, request.name)
+        return Evaluation(kept, outcome, ref)
 
     def _outcome(
         self, results: tuple[RuleResult, ...], reads: tuple[bool, frozenset[ConfigMapKey]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.actions.message import as_text, passed_message, rendered_message
-from pyverno.engine.fast.conditions import Answers, compile_denial
+from pyverno.engine.fast.conditions import Answers, compile_denial, denial_tier
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_FAST_TIER, FastTier, RuleInfo, Run
 from pyverno.engine.rules.conditions import Conditions
@@ -59,7 +59,8 @@ class DenyCheck(SkippedByException):
             return NO_FAST_TIER
         passed = Verdict(Status.PASS, passed_message(self.rule))
         denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, passed))
-        return FastTier(compile_denial(self.conditions, Answers((denied,), (allowed,))))
+        answers = Answers((denied,), (allowed,))
+        return denial_tier(compile_denial(self.conditions, answers), answers)
 
     def _render_message(self, run: Run, reasons: tuple[str, ...]) -> str:
         # Kyverno: pkg/engine/handlers/validation - the message and the texts of the conditions are substituted as one

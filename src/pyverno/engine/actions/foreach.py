@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.elements import Elements
 from pyverno.engine.actions.exemption import SkippedByException
-from pyverno.engine.fast.conditions import Answers, compile_denial_of_each
+from pyverno.engine.fast.conditions import Answers, compile_denial_of_each, denial_tier
 from pyverno.engine.result import FailureAction, RuleResult, Status, Verdict
 from pyverno.engine.rule import NO_FAST_TIER, Action, FastTier, RuleInfo, Run
 from pyverno.errors import (
@@ -80,7 +80,7 @@ class ForeachCheck(SkippedByException):
         failed = Verdict(failed.status, f"validation failure: {failed.message}")
         denied, allowed = (RuleResult.of(info, failure_action, verdict) for verdict in (failed, PASSED))
         answers = Answers((denied,), (allowed,), ())
-        return FastTier(compile_denial_of_each(elements.query, check.conditions, answers))
+        return denial_tier(compile_denial_of_each(elements.query, check.conditions, answers), answers)
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Check all elements of all lists."""

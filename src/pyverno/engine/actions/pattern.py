@@ -196,8 +196,11 @@ class AnyPatternCheck(SkippedByException):
         return _compile(document, run, float_numbers=True)
 
     def fast_tier(self, info: RuleInfo, action: FailureAction) -> FastTier:
-        """Return the fast tier of a rule that is these alternatives."""
-        return FastTier(self.by_object(info, action))
+        """Return the fast tier of a rule that is these alternatives; its pass-check proves the first of them."""
+        verdict = self.by_object(info, action)
+        if verdict is None or not self.compiled or self.outer:
+            return FastTier(verdict)
+        return FastTier(verdict, PassCheckPart(self.compiled[0], fuse), (self._passed(info, action, 0),), is_apart=True)
 
     def by_object(self, info: RuleInfo, action: FailureAction) -> FastVerdict | None:
         """Return the rule as a function of the object, when neither the alternatives nor the message have variables."""
@@ -207,8 +210,8 @@ class AnyPatternCheck(SkippedByException):
         for index, pattern in enumerate(self.compiled):
             if pattern.failing_path is None:
                 return None
-            passed = RuleResult.of(info, action, Verdict(Status.PASS, any_passed_message(self.rule, index)))
-            alternatives.append((pattern.failing_path, f"rule {self.rule}[{index}] failed at path ", (passed,)))
+            passed = (self._passed(info, action, index),)
+            alternatives.append((pattern.failing_path, f"rule {self.rule}[{index}] failed at path ", passed))
         prefix = validation_error(as_text(self.message.document), "")
         failed_result = failed_results(info, action)
 
@@ -224,6 +227,9 @@ class AnyPatternCheck(SkippedByException):
             return (failed_result(text),)
 
         return verdict
+
+    def _passed(self, info: RuleInfo, action: FailureAction, index: int) -> RuleResult:
+        return RuleResult.of(info, action, Verdict(Status.PASS, any_passed_message(self.rule, index)))
 
     def _judge(self, patterns: Sequence[Pattern], subject: JSON, run: Run) -> Sequence[Verdict]:
         if not patterns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pyverno.engine.result import RuleResult
-from pyverno.engine.rule import FastVerdict
+from pyverno.engine.rule import FastTier, FastVerdict, PassCheck, PassCheckPart
 from pyverno.engine.rules.conditions import Condition, Conditions, as_float
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
@@ -24,7 +24,7 @@ from pyverno.lang.template.expression_text import ExpressionText
 from pyverno.lang.template.syntax import parse_string
 from pyverno.value import dataclass
 
-__all__ = ["Answers", "compile_denial", "compile_denial_of_each"]
+__all__ = ["Answers", "compile_denial", "compile_denial_of_each", "denial_tier"]
 
 _OBJECT = ("request", "object")
 _ELEMENT = ("element",)
@@ -84,6 +84,34 @@ def compile_denial_of_each(query: ExpressionText, conditions: Conditions, answer
     except (NoFastFormError, ValueError, RecursionError):
         return None
     return verdict
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Denial:
+    """A fast verdict, and what it returns for an object that it allows."""
+
+    verdict: FastVerdict
+    passed: Results
+
+
+def denial_tier(verdict: FastVerdict | None, answers: Answers) -> FastTier:
+    """Return the fast tier of a rule whose fast verdict is a denial; it passes where it gives `answers.passed`."""
+    if verdict is None:
+        return FastTier()
+    passed = tuple(answers.passed)
+    return FastTier(verdict, PassCheckPart(_Denial(verdict, answers.passed), _fuse), passed, is_apart=True)
+
+
+def _fuse(denials: Sequence[_Denial]) -> PassCheck:
+    pairs = tuple((each.verdict, each.passed) for each in denials)
+
+    def passes(subject: JSON) -> bool:
+        for verdict, passed in pairs:  # noqa: SIM110 - `all` costs as much as a short verdict
+            if verdict(subject) is not passed:
+                return False
+        return True
+
+    return passes
 
 
 class _Writer:

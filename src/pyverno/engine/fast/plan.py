@@ -8,6 +8,7 @@ their results are ready.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
 from pyverno.engine.match import IndexKey
 from pyverno.engine.result import RuleResult, Status
@@ -30,6 +31,9 @@ __all__ = ["Candidate", "Checks", "Fast", "Plan", "RuleSequence", "Selected", "m
 
 GROUP = 32
 """How many policies share a pass-check: more would save little, and one failing rule sends all to fast verdicts."""
+
+LEAST_APART = 3
+"""From how many policies on those with alternatives or denials share a pass-check: a fast verdict costs little more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +130,21 @@ def make_plan(selected: Iterable[Selected], checks: Checks, time: CompileSlice) 
     of their results. When `time` has run out, rules run one after the other.
     """
     policies = tuple(selected)
-    fast = tuple(
+    fast = [
         policy for policy in policies if all(candidate.fast_tier.pass_check for candidate in _first_candidates(policy))
-    )
+    ]
+    apart = [policy for policy in fast if _is_apart(policy)]
+    fused = [policy for policy in fast if not _is_apart(policy)]
     together: list[Fast | RuleSequence] = []
-    for first in range(0, len(fast), GROUP):
-        together.extend(_build_plan(fast[first : first + GROUP], checks, time))
-    known = {id(policy) for policy in fast}
+    for group in (fused, apart if len(apart) >= LEAST_APART else []):
+        for first in range(0, len(group), GROUP):
+            together.extend(_build_plan(tuple(group[first : first + GROUP]), checks, time))
+    known = {id(policy) for policy in (fast if len(apart) >= LEAST_APART else fused)}
     return (*together, *_sequences(policy for policy in policies if id(policy) not in known))
+
+
+def _is_apart(selected: Selected) -> bool:
+    return any(candidate.fast_tier.is_apart for candidate in _first_candidates(selected))
 
 
 def _sequences(policies: Iterable[Selected]) -> Iterator[RuleSequence]:
@@ -182,7 +193,11 @@ def _fuse(parts: Sequence[PassCheckPart]) -> PassCheck | None:
     checks = [check for check in (fuse(conditions) for fuse, conditions in languages.items()) if check is not None]
     if len(checks) < len(languages):
         return None
-    return checks[0] if len(checks) == 1 else lambda subject: all(check(subject) is True for check in checks)
+    return reduce(_both, checks)
+
+
+def _both(first: PassCheck, second: PassCheck) -> PassCheck:
+    return lambda subject: first(subject) is True and second(subject) is True
 
 
 def _first_candidates(selected: Selected) -> Sequence[Candidate]:
