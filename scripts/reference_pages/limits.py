@@ -49,6 +49,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("bytes of an image's configuration", "registry.documents", "MAX_CONFIGURATION", "bytes"),
     ("values of one document of a registry", "registry.documents", "MAX_VALUES", ""),
     ("values of one signed document or attestation", "images.verification.strictjson", "MAX_VALUES", ""),
+    ("values of one answer of a service", "cluster.egress", "MAX_VALUES", ""),
     ("policies and exceptions of one `pyverno analyze`", "compiler.analysis.sampling", "MOST_POLICIES", ""),
     ("pairs of rules that one of its checks searches", "compiler.analysis.sampling", "MOST_PAIRS", ""),
     ("text of a denial in an answer of the webhook", "kube.admissionreview", "MAX_MESSAGE_BYTES", "bytes"),

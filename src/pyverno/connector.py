@@ -8,16 +8,20 @@ ends before leaves the socket to the garbage collector.
 from __future__ import annotations
 
 import asyncio
+import socket
 from functools import partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+
+from pyverno.addresses import leads_to_metadata
 
 if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-__all__ = ["Connector"]
+__all__ = ["Connector", "ForeignConnector", "read_at_most"]
 
 
 class Connector(aiohttp.TCPConnector):
@@ -55,3 +59,26 @@ class Connector(aiohttp.TCPConnector):
         # why it was lost is for the request that used it; asyncio would log what is never read
         if not lost.cancelled():
             lost.exception()
+
+
+class ForeignConnector(Connector):
+    """Makes connections to addresses that peers choose, by redirects or names: never to a metadata service."""
+
+    def __init__(self) -> None:
+        """Guard every address, also those that names resolve to."""
+        super().__init__(socket_factory=_open_foreign)
+
+
+def _open_foreign(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, place = address
+    if leads_to_metadata(ip_address(str(place[0]).partition("%")[0])):
+        raise PermissionError("the address is that of a metadata service")
+    return socket.socket(family=family, type=kind, proto=protocol)
+
+
+async def read_at_most(content: aiohttp.StreamReader, most: int) -> bytes:
+    """Return the body of an answer, and no more than `most + 1` bytes of it: one that is longer is too long."""
+    found = bytearray()
+    while len(found) <= most and (part := await content.read(most + 1 - len(found))):
+        found += part
+    return bytes(found)

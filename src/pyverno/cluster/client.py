@@ -59,6 +59,8 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 JSON_TYPE: Final = "application/json"
 METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _ATTEMPTS: Final = 5
+_HEAD_SECONDS: Final = 30.0
+_SHORT_SECONDS: Final = 30.0
 _SHORT: Final = 4 * 1024 * 1024
 _UNREAD_HEADERS: Final = {"Accept": METADATA, "Content-Type": JSON_TYPE}
 _STORED_HEADERS: Final = {"Accept": JSON_TYPE, "Content-Type": JSON_TYPE}
@@ -262,7 +264,7 @@ class Client:
         """Send a request over the connections for short answers; return status and body of its answer."""
         self._on_request(method, path)
         sent = _Sent(method, path, (), orjson.dumps(body), headers)
-        return await self._repeat(sent, self._send_directly, 30.0, _SHORT)
+        return await self._repeat(sent, self._send_directly, _SHORT_SECONDS, _SHORT)
 
     async def _repeat(
         self, sent: _Sent, send: _Send, seconds: float, max_bytes: int, is_urgent: bool = False
@@ -329,7 +331,11 @@ class Client:
         try:
             options = await self._options({"Accept": accept})
             began = time.monotonic()
-            async with self._open().get(self.access.server + path, params=query, timeout=timeout, **options) as reply:
+            # a watch may say nothing for long, but a server begins to answer at once
+            async with asyncio.timeout(_HEAD_SECONDS):
+                opening = self._open().get(self.access.server + path, params=query, timeout=timeout, **options)
+                reply = await opening
+            async with reply:
                 self._note_time(reply.headers.get("Date", ""), began)
                 if reply.status != 200:
                     decode_answer("GET", path, reply.status, await read_body(reply, MAX_ANSWER_BYTES, f"GET {path}"))

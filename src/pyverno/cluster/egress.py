@@ -29,6 +29,7 @@ from pyverno.connector import Connector
 from pyverno.engine.host import HttpCall
 from pyverno.errors import DocumentError, HostError, UsageError, ValueSyntaxError
 from pyverno.kube.json import JSON, decode, encode
+from pyverno.kube.jsonscan import has_more_values
 from pyverno.value import dataclass, field
 from pyverno.version import __version__
 
@@ -39,6 +40,9 @@ SCOPED_TOKEN: Final = Path("/var/run/secrets/kyverno/apicall/token")
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Resolves a host name and a port to addresses; raises OSError."""
+
+MAX_VALUES: Final = 500_000
+"""Values of the JSON of one answer: the decoder lets nothing else run, and takes up to 200 bytes for each."""
 
 _METHODS: Final = ("GET", "POST")
 _CONTEXTS: Final = 16
@@ -117,6 +121,8 @@ class Egress:
         status, body = await self.exchange(call)
         if not 200 <= status <= 299:
             raise HostError(f"HTTP {status}")
+        if has_more_values(body, MAX_VALUES):
+            raise HostError(f"the service answered with more than {MAX_VALUES} values")
         try:
             return decode(body)
         except DocumentError:

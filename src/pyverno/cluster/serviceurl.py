@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import string
-from typing import Final, TypeAlias
+from typing import Final
 from urllib.parse import quote, unquote
 
+from pyverno.addresses import Address
 from pyverno.errors import ValueSyntaxError
 from pyverno.value import dataclass
 
-__all__ = ["Address", "ServiceUrl", "parse_service_url"]
-
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+__all__ = ["ServiceUrl", "parse_service_url"]
 
 _PORTS: Final = {"http": 80, "https": 443}
 _OTHER_PROTOCOLS: Final = frozenset(

@@ -83,13 +83,13 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
 
     import aiohttp
 
-    from pyverno.connector import Connector
+    from pyverno.connector import ForeignConnector
 
     limits = aiohttp.ClientTimeout(total=timeout)
     try:
         async with (
             asyncio.timeout(timeout),
-            aiohttp.ClientSession(connector=Connector(), timeout=limits, trust_env=True) as session,
+            aiohttp.ClientSession(connector=ForeignConnector(), timeout=limits, trust_env=True) as session,
         ):
             return await _follow(session, url, max_bytes)
     except TimeoutError as error:

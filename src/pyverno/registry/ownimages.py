@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 import aiohttp
 
-from pyverno.connector import Connector
+from pyverno.connector import ForeignConnector
 from pyverno.errors import HostUnavailableError
 from pyverno.images.verification.trust import TrustRoot
 from pyverno.loopthread import LoopThread
@@ -40,7 +40,7 @@ class OwnRegistryImages:
         Without `public_key`, keys of key management systems are fetched with the identity of the process.
         """
         self._thread = LoopThread("registry")
-        self._images = RegistryImages(RegistryClient(Transport(settings, connector or Connector)), credentials)
+        self._images = RegistryImages(RegistryClient(Transport(settings, connector or ForeignConnector)), credentials)
         self._keys: PublicKeys | None = None
         self.source = BlockingImages(
             self._images, self._thread.ask, trust_root=trust_root, public_key=public_key or self._public_key

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import aiohttp
 from yarl import URL
 
-from pyverno.connector import Connector
+from pyverno.connector import ForeignConnector
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.json import decode
 from pyverno.registry.challenge import Challenge, parse_challenges
@@ -112,7 +112,7 @@ class Transport:
     def __init__(
         self,
         settings: RegistrySettings | None = None,
-        connector: Callable[[], aiohttp.BaseConnector] = Connector,
+        connector: Callable[[], aiohttp.BaseConnector] = ForeignConnector,
     ) -> None:
         """Take the settings, and the factory of connections, which also guards the addresses."""
         self._settings = settings or RegistrySettings()

@@ -20,6 +20,7 @@ from tests.security.guards.guard import Edit, Guard
 from tests.security.guards.images import VERIFICATION
 from tests.security.guards.limits import LIMITS
 from tests.security.guards.memory import MEMORY
+from tests.security.guards.peers import PEERS
 from tests.security.guards.revocation import REVOCATION
 from tests.security.guards.signatures import SIGNATURES
 from tests.security.guards.web import WEB
@@ -45,6 +46,7 @@ GUARDS: Final = (
     *REVOCATION,
     *VERIFICATION,
     *WEB,
+    *PEERS,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""
 

@@ -82,7 +82,7 @@ def with_doubles(value: JSON, meter: Meter = UNMETERED) -> JSON:
     if type(value) is int:
         return _double(value)
     if isinstance(value, list):
-        meter.charge_steps(len(value) // PARTS_PER_STEP)
+        meter.charge_steps(1 + len(value) // PARTS_PER_STEP)
         return [with_doubles(item, meter) for item in value]
     if isinstance(value, dict):
         meter.charge_steps(1)

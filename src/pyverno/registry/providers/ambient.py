@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import aiohttp
 
-from pyverno.connector import Connector
+from pyverno.connector import Connector, read_at_most
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.json import JSONObject, decode
 from pyverno.value import dataclass, field
@@ -79,9 +79,7 @@ class Ambient:
                     allow_redirects=False,
                 ) as reply,
             ):
-                body = await reply.content.read(_MAX_BYTES + 1)
-                while len(body) <= _MAX_BYTES and (part := await reply.content.read(_MAX_BYTES)):
-                    body += part
+                body = await read_at_most(reply.content, _MAX_BYTES)
                 if len(body) > _MAX_BYTES:
                     raise HostError(f"{request.what} answers with more than {_MAX_BYTES} bytes")
                 return CloudReply(reply.status, body)

@@ -21,6 +21,8 @@ __all__ = ["ALGORITHMS", "check_id_token"]
 
 _MOST_BYTES: Final = 64 * 1024
 _SKEW_SECONDS: Final = 60
+_SHORTEST_RSA, _LONGEST_RSA, _LONGEST_EXPONENT = 2048, 8192, 64
+"""Bits of RSA keys."""
 _RSA: Final = {"RS256": "SHA256", "RS384": "SHA384", "RS512": "SHA512", "PS256": "SHA256", "PS384": "SHA384"}
 _CURVES: Final = {"ES256": ("P-256", "SHA256", 32), "ES384": ("P-384", "SHA384", 48)}
 ALGORITHMS: Final = (*_RSA, *_CURVES)
@@ -82,12 +84,12 @@ def _choose(keys: Sequence[JSONObject], header: JSONObject) -> list[JSONObject]:
 
 
 def _check_signature(signed: bytes, signature: bytes, algorithm: str, keys: Sequence[JSONObject]) -> None:
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     for key in keys:
         try:
             (_check_rsa if algorithm in _RSA else _check_ecdsa)(signed, signature, algorithm, key)
-        except (InvalidSignature, ValueError, KeyError, TypeError):
+        except (InvalidSignature, UnsupportedAlgorithm, AccessDeniedError, ValueError, KeyError, TypeError):
             continue
         return
     reason = "the signature of the token does not fit" if keys else "the issuer has no key for the token"
@@ -100,9 +102,10 @@ def _check_rsa(signed: bytes, signature: bytes, algorithm: str, key: JSONObject)
 
     if key.get("kty") != "RSA":
         raise ValueError(key)
-    public = rsa.RSAPublicNumbers(_number(key["e"]), _number(key["n"])).public_key()
-    if public.key_size < 2048:
-        raise ValueError("a short key")
+    exponent, modulus = _number(key["e"]), _number(key["n"])
+    if not _SHORTEST_RSA <= modulus.bit_length() <= _LONGEST_RSA or exponent.bit_length() > _LONGEST_EXPONENT:
+        raise ValueError("a key that is too short to be safe, or takes too long to check with")
+    public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
     digest: Any = getattr(hashes, _RSA[algorithm])()
     pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
     public.verify(signature, signed, pss if algorithm.startswith("PS") else padding.PKCS1v15(), digest)

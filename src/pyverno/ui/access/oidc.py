@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 
-from pyverno.connector import Connector
+from pyverno.connector import Connector, read_at_most
 from pyverno.errors import DocumentError, HostError, UsageError
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.ui.access.identity import AccessDeniedError, Identity
@@ -36,6 +36,9 @@ _KEYS_SECONDS: Final = 600.0
 _RETRY_SECONDS: Final = 10.0
 _LOGIN_SECONDS: Final = 600.0
 _MOST_LOGINS: Final = 1000
+_MOST_KEYS: Final = 100
+_SILENT_SECONDS: Final = 5.0
+"""Logins fail at once for so long after an issuer gave no answer: they wait for it one after the other."""
 _MOST_GROUPS: Final = 1000
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -83,6 +86,7 @@ class OidcLogins:
         self._keys: tuple[float, Sequence[JSONObject]] | None = None
         self._begun: OrderedDict[str, _Begun] = OrderedDict()
         self._turn = asyncio.Lock()
+        self._failed: tuple[float, str] | None = None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -173,7 +177,7 @@ class OidcLogins:
         """Return the endpoints of the issuer; raises HostError for an invalid discovery document."""
         async with self._turn:
             if self._described is None:
-                found = await self._ask(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+                found = await self._read(f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration")
                 if found.get("issuer") != self._settings.issuer:
                     raise HostError(
                         f"the issuer names itself `{str(found.get('issuer'))[:200]}`: give --oidc-issuer the same text"
@@ -193,11 +197,22 @@ class OidcLogins:
         async with self._turn:
             age = None if self._keys is None else self._now() - self._keys[0]
             if self._keys is None or age is None or age > (_RETRY_SECONDS if again else _KEYS_SECONDS):
-                found = (await self._ask(described["jwks_uri"])).get("keys")
-                keys = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+                found = (await self._read(described["jwks_uri"])).get("keys")
+                listed = found[:_MOST_KEYS] if isinstance(found, list) else []
+                keys = [each for each in listed if isinstance(each, dict)]
                 self._keys = (self._now(), keys)
                 return keys, True
             return self._keys[1], False
+
+    async def _read(self, url: str) -> JSONObject:
+        """Return a document of the issuer for the login whose turn it is; those that waited share its failure."""
+        if self._failed is not None and 0 <= self._now() - self._failed[0] < _SILENT_SECONDS:
+            raise HostError(self._failed[1])
+        try:
+            return await self._ask(url)
+        except HostError as error:
+            self._failed = (self._now(), error.message)
+            raise
 
     async def _ask(self, url: str, form: Mapping[str, str] | None = None) -> JSONObject:
         if self._session is None:
@@ -212,7 +227,7 @@ class OidcLogins:
                 allow_redirects=False,
                 headers={"Accept": "application/json", "Accept-Encoding": "identity"},
             ) as response:
-                body = await response.content.read(_MOST_BYTES + 1)
+                body = await read_at_most(response.content, _MOST_BYTES)
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise HostError(f"{what} does not answer: {type(error).__name__}") from error

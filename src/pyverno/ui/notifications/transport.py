@@ -20,6 +20,7 @@ from yarl import URL
 from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.cluster.serviceurl import ServiceUrl, parse_service_url
+from pyverno.connector import read_at_most
 from pyverno.errors import HostError, UsageError, ValueSyntaxError
 from pyverno.kube.json import JSON
 from pyverno.ui.notifications.delivery import DeliveryError
@@ -94,8 +95,7 @@ class Transport:
             async with self._session.request(
                 method, target, data=body, headers=sent, allow_redirects=False, ssl=tls
             ) as answer:
-                found = await answer.content.read(_MOST_BYTES)
-                reply = Reply(answer.status, found)
+                reply = Reply(answer.status, await _read(answer))
                 wait = answer.headers.get("Retry-After", "")
         except HostError as error:  # the egress guard refused the addresses of the name
             raise DeliveryError(error.message) from None
@@ -107,6 +107,14 @@ class Transport:
             raise DeliveryError(f"`{url.origin}` cannot be reached, or does not answer as HTTP servers do") from None
         _check_status(url, reply.status, wait)
         return reply
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    """Return the body, empty if it breaks off: the status has said what became of the request."""
+    try:
+        return await read_at_most(answer.content, _MOST_BYTES)
+    except (aiohttp.ClientError, OSError):
+        return b""
 
 
 def _check_status(url: ServiceUrl, status: int, wait: str) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
-from pyverno.errors import DocumentError, EvaluationError
+from pyverno.errors import DocumentError, EvaluationError, HostError
 from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.jsonscan import has_more_values
 from pyverno.lang.cel.declarations import Declaration, Implementation, Library, function
 from pyverno.lang.cel.json_values import to_json, with_doubles
 from pyverno.lang.cel.libraries.kyverno.hosterrors import HostErrors
@@ -207,10 +208,16 @@ NAMESPACED_RESOURCE: Final = _resource_library(
 _HTTP: Final = "http.Context"
 
 
-def _answer(status: int, body: bytes) -> JSONObject:
+MAX_ANSWER_VALUES: Final = 500_000
+"""Values of the JSON of one answer; a value takes 2 bytes of its text and up to 200 of memory."""
+
+
+def _answer(evaluation: Evaluation, status: int, body: bytes) -> JSONObject:
     """Return an answer as policies see it: a JSON map with `statusCode`, other content under `body`."""
+    if has_more_values(body, MAX_ANSWER_VALUES):
+        raise HostError(f"the answer has more than {MAX_ANSWER_VALUES} values")
     try:
-        value = with_doubles(decode(body))
+        value = with_doubles(decode(body), evaluation.runtime.budget)
     except DocumentError:
         value = None
     if isinstance(value, dict):
@@ -223,7 +230,7 @@ def _send(
 ) -> JSONObject:
     body = to_json(data) if method == "POST" else None
     with HostErrors("request failed", (url, data, headers)):
-        return _answer(*evaluation.host.http(method, url, body, headers, client.ca_bundle))
+        return _answer(evaluation, *evaluation.host.http(method, url, body, headers, client.ca_bundle))
 
 
 @_both_cases("Get", "get", f"{_HTTP}.(string) -> any", f"{_HTTP}.(string, {_LABELS}) -> any")
