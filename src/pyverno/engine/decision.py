@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import Final
 
 from pyverno.engine.faults import fault_of
 from pyverno.engine.request import Request
@@ -41,6 +42,9 @@ class Decision:
     fault: Fault | None = None
 
 
+_UNCHANGED: Final = Decision(allowed=True)
+
+
 def decide(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
     """Judge the results of a review; whatever goes wrong with it, what should be denied is denied."""
     results = tuple(results)
@@ -70,7 +74,10 @@ def _unworded(request: Request, resource: JSON, results: Iterable[RuleResult], f
 
 def _judge(request: Request, resource: JSON, results: Iterable[RuleResult]) -> Decision:
     # results that passed do not matter here, and most did
-    results = _in_order(result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning)
+    spoken = [result for result in results if result.status not in _QUIET or result.rule.policy.emit_warning]
+    if not spoken and (resource is None or resource is request.object):
+        return _UNCHANGED
+    results = _in_order(spoken)
     if any(_blocks(result) for result in results):
         message = denial_message(request, results)
         return Decision(allowed=False, message=message, warnings=tuple(_cel_warnings(results)))

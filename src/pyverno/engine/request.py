@@ -71,7 +71,7 @@ class User:
         """
         return cls(
             username=_read_text(info, "username"),
-            groups=tuple(item for item in info.get("groups") or () if isinstance(item, str)),
+            groups=tuple([item for item in info.get("groups") or () if isinstance(item, str)]),
             uid=_read_text(info, "uid"),
             extra={key: tuple(values or ()) for key, values in _object(info, "extra").items()},
         )
@@ -306,6 +306,7 @@ class Request:
         namespace_labels: Mapping[str, str] | None = None,
         namespace_object: JSON = None,
         user: User | None = None,
+        settings: EvaluationSettings = DEFAULT_SETTINGS,
     ) -> Request:
         """Return the request of an AdmissionReview (admission.k8s.io/v1), of a bare request, or of one that was read.
 
@@ -315,28 +316,27 @@ class Request:
         # imported here, because most runs of the command line read no reviews
         from pyverno.kube.admissionreview import AdmissionRequest, check_request, request_of
 
-        if isinstance(review, AdmissionRequest):
-            body = review.request
-        else:
-            body = request_of(review)
-            check_request(body)
-        kind = _object(body, "kind")
+        if not isinstance(review, AdmissionRequest):
+            check_request(request_of(review))
+            review = AdmissionRequest("", "", request_of(review))
+        body = review.request
         resource = _object(body, "resource")
         rest = {key: value for key, value in body.items() if key not in _OWN_FIELDS}
         return cls(
-            operation=Operation(_read_text(body, "operation")),
+            operation=Operation(review.operation),
             object=body.get("object"),
             old=body.get("oldObject"),
-            gvk=GVK(_read_text(kind, "group"), _read_text(kind, "version"), _read_text(kind, "kind")),
+            gvk=review.kind,
             gvr=GVR(_read_text(resource, "group"), _read_text(resource, "version"), _read_text(resource, "resource")),
-            subresource=_read_text(body, "subResource"),
-            name=_read_text(body, "name"),
-            namespace=_read_text(body, "namespace"),
+            subresource=review.subresource,
+            name=review.name,
+            namespace=review.namespace,
             user=user or User.from_json(_object(body, "userInfo")).with_roles(roles, cluster_roles),
             namespace_labels=namespace_labels,
             namespace_object=namespace_object,
             dry_run=body.get("dryRun") is True,
             admission=rest,
+            settings=settings,
         )
 
 

@@ -64,7 +64,7 @@ class TimeSliceBudget(Budget):
     >>> TimeSliceBudget(KeyboardInterrupt, seconds=60).check_deadline()
     """
 
-    __slots__ = ("_stop", "_until")
+    __slots__ = ("_first", "_stop", "_until")
 
     def __init__(
         self,
@@ -77,9 +77,13 @@ class TimeSliceBudget(Budget):
         super().__init__(deadline=deadline, context_bytes=context_bytes)
         self._stop = stop
         self._until = time.monotonic() + seconds
+        self._first = self._until if deadline is None or deadline > self._until else deadline
 
     def check_deadline(self) -> None:
         """Raise when the moment or the deadline has passed."""
-        if time.monotonic() > self._until:
+        now = time.monotonic()
+        if now <= self._first:
+            return
+        if now > self._until:
             raise self._stop
         Budget.check_deadline(self)

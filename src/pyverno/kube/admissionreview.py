@@ -60,32 +60,26 @@ class AdmissionRequest:
     uid: str
     request: JSONObject
     size: int = 0
+    kind: GVK = field(init=False, repr=False, compare=False)
+    """Group, version and kind of the object, after a conversion that the API server made to fit a rule."""
+    operation: str = field(init=False, repr=False, compare=False)
+    """CREATE, UPDATE, DELETE or CONNECT."""
+    subresource: str = field(init=False, repr=False, compare=False)
+    """The subresource that is written, or the empty text."""
+    namespace: str = field(init=False, repr=False, compare=False)
+    """The namespace of the request, empty for cluster-scoped resources."""
+    name: str = field(init=False, repr=False, compare=False)
+    """The name of the object; on CREATE that of the object itself, which may still be missing."""
 
-    @property
-    def kind(self) -> GVK:
-        """Group, version and kind of the object, after a conversion that the API server made to fit a rule."""
-        found = self.request.get("kind") or {}
-        return GVK(_read_text(found, "group"), _read_text(found, "version"), _read_text(found, "kind"))
-
-    @property
-    def operation(self) -> str:
-        """CREATE, UPDATE, DELETE or CONNECT."""
-        return _read_text(self.request, "operation")
-
-    @property
-    def subresource(self) -> str:
-        """The subresource that is written, or the empty text."""
-        return _read_text(self.request, "subResource")
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the request, empty for cluster-scoped resources."""
-        return _read_text(self.request, "namespace")
-
-    @property
-    def name(self) -> str:
-        """The name of the object; on CREATE that of the object itself, which may still be missing."""
-        return _read_text(self.request, "name")
+    def __post_init__(self) -> None:
+        """Read once what every part of a review asks for."""
+        request, put = self.request, object.__setattr__
+        kind = request.get("kind") or {}
+        put(self, "kind", GVK(_read_text(kind, "group"), _read_text(kind, "version"), _read_text(kind, "kind")))
+        put(self, "operation", _read_text(request, "operation"))
+        put(self, "subresource", _read_text(request, "subResource"))
+        put(self, "namespace", _read_text(request, "namespace"))
+        put(self, "name", _read_text(request, "name"))
 
     @property
     def object(self) -> JSON:

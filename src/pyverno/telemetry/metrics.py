@@ -270,9 +270,10 @@ class Metrics:
         if not results:
             return
         key: tuple[object, ...] = about, *map(id, results)
-        if any(result.status is not Status.PASS for result in results):
-            key = about, *((id(result.rule), result.action, result.status) for result in results)
         found = self._batches.get(key)
+        if found is None and any(result.status is not Status.PASS for result in results):
+            key = about, *((id(result.rule), result.action, result.status) for result in results)
+            found = self._batches.get(key)
         if found is None:
             if len(self._batches) >= _MAX_BATCHES:
                 self._count_batches()

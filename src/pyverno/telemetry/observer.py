@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ParamSpec, Protocol, runtime_checkable
 
 from pyverno.engine.engine import Review
 from pyverno.engine.policyset import PolicySet
@@ -16,6 +16,8 @@ from pyverno.engine.result import Fault
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 
 __all__ = ["AdmissionOutcome", "AuditObserver", "Observer", "Observers"]
+
+_P = ParamSpec("_P")
 
 log = logging.getLogger("pyverno.webhook")
 
@@ -71,12 +73,12 @@ class Observers:
     ) -> None:
         """Pass a response on to every observer."""
         for observer in self._observers:
-            _call_guarded(lambda each=observer: each.answered(admission_request, path, outcome, seconds))  # type: ignore[misc]
+            _call_guarded(observer.answered, admission_request, path, outcome, seconds)
 
     def failed(self, path: str, error: BaseException) -> None:
         """Pass a refusal on to every observer."""
         for observer in self._observers:
-            _call_guarded(lambda each=observer: each.failed(path, error))  # type: ignore[misc]
+            _call_guarded(observer.failed, path, error)
 
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
@@ -84,11 +86,11 @@ class Observers:
         """Pass a review made after the response on to every `AuditObserver`."""
         for observer in self._observers:
             if isinstance(observer, AuditObserver):
-                _call_guarded(lambda each=observer: each.audited(admission_request, path, outcome, seconds))  # type: ignore[misc]
+                _call_guarded(observer.audited, admission_request, path, outcome, seconds)
 
 
-def _call_guarded(notify: Callable[[], None]) -> None:
+def _call_guarded(notify: Callable[_P, None], *arguments: _P.args, **named: _P.kwargs) -> None:
     try:
-        notify()
+        notify(*arguments, **named)
     except Exception:
         log.exception("an observer of answers failed")

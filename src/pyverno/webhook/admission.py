@@ -122,7 +122,7 @@ def answer(
         if unseen is not None:
             return unseen
         known = cluster.policies
-        missing = known.missing(route, admission_request.namespace)
+        missing = known.missing(route, request.namespace)
         if missing:
             _check_are_gone(missing, host)
         later = known.auditing(route) if defers else None
@@ -161,11 +161,9 @@ def passes_unseen(
     if configuration.excluded.excludes(request.user):
         return ALLOWED
     kind = request.gvk
-    if any(
-        each.takes(kind, request.namespace, request.name)
-        for each in configuration.filters_of(kind, admission_request.subresource)
-    ):
-        return ALLOWED
+    for each in configuration.filters_of(kind, request.subresource):
+        if each.takes(kind, request.namespace, request.name):
+            return ALLOWED
     if kind.group in _OWN_GROUPS and kind.kind in _OWN_KINDS:
         return ALLOWED
     return None
@@ -191,8 +189,9 @@ def _request(admission_request: AdmissionRequest, cluster: ClusterFacts, host: H
         user=user.with_roles(*cluster.roles_of(user, admission_request.namespace)),
         namespace_labels=_labels(namespace),
         namespace_object=namespace,
-    ).with_settings(cluster.configuration.evaluation)
-    if not admission_request.subresource:
+        settings=cluster.configuration.evaluation,
+    )
+    if not request.subresource:
         return request
     return request.with_kind(_parent(admission_request, cluster.kinds))
 
@@ -213,7 +212,8 @@ def _namespace_object(admission_request: AdmissionRequest, cluster: ClusterFacts
     A namespace that the watch has not delivered yet is fetched. Raises HostError when that fails: without its labels a
     selector would not match.
     """
-    if admission_request.kind.kind == "Namespace" and not admission_request.kind.group:
+    kind = admission_request.kind
+    if kind.kind == "Namespace" and not kind.group:
         subject = admission_request.object if admission_request.object is not None else admission_request.old_object
         return subject if isinstance(subject, dict) else None
     if not admission_request.namespace:
@@ -233,10 +233,10 @@ def _labels(namespace: JSON) -> Mapping[str, str] | None:
 
 
 def _is_managed(admission_request: AdmissionRequest) -> bool:
-    return any(
-        isinstance(each, dict) and (_labels(each) or {}).get(_MANAGED_BY) == "kyverno"
-        for each in (admission_request.object, admission_request.old_object)
-    )
+    for each in (admission_request.object, admission_request.old_object):
+        if isinstance(each, dict) and (_labels(each) or {}).get(_MANAGED_BY) == "kyverno":
+            return True
+    return False
 
 
 def _may_manage(user: User, admission_request: AdmissionRequest, cluster: ClusterFacts) -> bool:

@@ -99,16 +99,18 @@ class ExcludedUsers:
 
     def excludes(self, user: User) -> bool:
         """Return whether requests of a user bypass all policies."""
-        lists: Sequence[tuple[UserList, Sequence[str]]] = (
+        is_excluded = False
+        for users, names in (
             (self.groups, user.groups),
             (self.usernames, (user.username,)),
             (self.roles, user.roles),
             (self.cluster_roles, user.cluster_roles),
-        )
-        if any(users.included(names) for users, names in lists):
-            return False
-        return any(users.excluded(names) for users, names in lists)
+        ):
+            if users.includes and users.included(names):
+                return False
+            is_excluded = is_excluded or (bool(users.excludes) and users.excluded(names))
+        return is_excluded
 
 
 def _any_fits(patterns: Sequence[str], names: Iterable[str]) -> bool:
-    return bool(patterns) and any(fits(pattern, name) for name in names for pattern in patterns)
+    return any(fits(pattern, name) for name in names for pattern in patterns)
