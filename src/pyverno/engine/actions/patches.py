@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, weight
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.patch.mergedlists import MergeMemory
 from pyverno.kube.patch.strategicmerge import strategic_merge
-from pyverno.lang.pattern.mutate import Overlay, compile_overlay
+from pyverno.lang.pattern.mutate import Followers, Overlay, compile_overlay
 from pyverno.lang.template import Template
 from pyverno.lang.template.patchtext import PatchText
 from pyverno.value import dataclass
@@ -54,13 +54,21 @@ class StrategicMergePatch:
             budget.produce(weight(patch))
             overlay = compile_overlay(patch)
         try:
-            resolved = overlay.resolve(document, meter=budget)
+            followers: Followers = {}
+            resolved = overlay.resolve(document, meter=budget, followers=followers)
             if resolved is None or resolved == {}:
                 return document
             group, version = parse_api_version(document.get("apiVersion") or "")
             kind = document.get("kind") or ""
             return strategic_merge(
-                document, resolved, group=group, version=version, kind=kind, meter=budget, memory=memory
+                document,
+                resolved,
+                group=group,
+                version=version,
+                kind=kind,
+                meter=budget,
+                memory=memory,
+                followers=followers,
             )
         except (ExpressionError, PatchError) as error:
             text = error.message if self.compiled is not None else redact_values(error.message, self.template, patch)

@@ -6,6 +6,7 @@ replaced. Inputs never change; the result shares every part that the patch does 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pyverno.errors import PatchError
@@ -32,6 +33,7 @@ def strategic_merge(
     kind: str = "",
     meter: Meter = UNMETERED,
     memory: MergeMemory | None = None,
+    followers: Mapping[int, tuple[JSONObject, Sequence[JSON]]] | None = None,
 ) -> JSON:
     """The document after a strategic merge patch; None when the patch deletes it.
 
@@ -40,7 +42,8 @@ def strategic_merge(
     Elements of a patch come before those that only the document has (kustomize prepends). Raises PatchError when the
     patch and the document disagree about what is a map, a list or a scalar. Takes time linear in the maps and lists
     that the patch mentions, and charges `meter` for them. Merges that follow each other on one document may share a
-    `memory`, so that they do not look at all elements of its lists each time.
+    `memory`, so that they do not look at all elements of its lists each time. `followers` are further changes of the
+    item that an element of the patch changes, by the identity of that element.
 
     >>> pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "a", "image": "x"}]}}
     >>> strategic_merge(pod, {"spec": {"containers": [{"name": "b"}, {"name": "a", "tty": True}]}})["spec"]
@@ -49,7 +52,9 @@ def strategic_merge(
     table = merge_table()
     schema = table.type_of(group, version, kind) if kind else None
     try:
-        merged = _Merge(table, meter, memory).walk(document, patch, MergeField(type=schema) if schema else None)
+        merged = _Merge(table, meter, memory, followers or {}).walk(
+            document, patch, MergeField(type=schema) if schema else None
+        )
     except RecursionError:
         raise PatchError("the patch is nested too deeply") from None
     return None if merged is MISSING else merged
@@ -58,10 +63,17 @@ def strategic_merge(
 class _Merge:
     """One merge; holds the table of merge keys."""
 
-    __slots__ = ("memory", "meter", "table")
+    __slots__ = ("followers", "memory", "meter", "table")
 
-    def __init__(self, table: MergeTable, meter: Meter, memory: MergeMemory | None) -> None:
+    def __init__(
+        self,
+        table: MergeTable,
+        meter: Meter,
+        memory: MergeMemory | None,
+        followers: Mapping[int, tuple[JSONObject, Sequence[JSON]]],
+    ) -> None:
         self.table = table
+        self.followers = followers
         self.memory = memory
         self.meter = meter
 
@@ -81,7 +93,7 @@ class _Merge:
             _expect(list, "SequenceNode", dest, patch)
             if field is not None and field.is_merged_list:
                 return self.walk_list(dest, patch, field)
-            return MISSING if patch is None else patch
+            return MISSING if patch is None else self.listed(patch)
         _expect(object, "ScalarNode", dest, patch)
         if isinstance(dest, str) and isinstance(patch, bool | int | float):
             # COMPAT: kyaml keeps the quotes of the value it replaces, so a number over text becomes text.
@@ -140,10 +152,27 @@ class _Merge:
             before,
             changes,
             field.keys,
-            lambda old, change: self.walk(old, change, element),
+            lambda old, change: self.walk_element(old, change, element),
             meter=self.meter,
             memory=self.memory,
         )
+
+    def walk_element(self, dest: Any, patch: Any, field: MergeField) -> Any:
+        """The merged element, after all changes of it."""
+        value = self.walk(dest, patch, field)
+        _, others = self.followers.get(id(patch), (None, ()))
+        for each in others:
+            value = MISSING if value is MISSING else self.walk(value, each, field)
+        return value
+
+    def listed(self, patch: JSON) -> JSON:
+        """A value that replaces that of the document: here followers are elements of their own."""
+        if not self.followers or not isinstance(patch, dict | list):
+            return patch
+        if isinstance(patch, dict):
+            return {key: self.listed(item) for key, item in patch.items()}
+        rows = ((item, *self.followers.get(id(item), (None, ()))[1]) for item in patch)
+        return [self.listed(item) for row in rows for item in row]
 
 
 def _expect(kind: type, name: str, *values: Any) -> None:

@@ -2,8 +2,9 @@
 
 `(k)` and `<(k)` state whether the patch (or a list element of it) applies, `+(k)` keeps k only where the resource has
 none; `=( )`, `^( )` and `X( )` are plain keys here. A list element with anchors becomes one element per resource
-element that fits, tied to it by name. This module must never merge the patch (see `kube.patch.strategicmerge`), and it
-works on a copy: neither overlay nor resource is changed.
+element that fits, tied to it by name; where several fit the same resource element, the later ones are followers of the
+first. This module must never merge the patch (see `kube.patch.strategicmerge`), and it works on a copy: neither overlay
+nor resource is changed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from pyverno.lang.pattern.leaf import as_float
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
 
-__all__ = ["Overlay", "compile_overlay"]
+__all__ = ["Followers", "Overlay", "compile_overlay"]
+
+Followers = dict[int, tuple[JSONObject, list[JSON]]]
+"""Elements of a patch by identity, each with the elements that change the same item of the resource after it."""
 
 _ANCHORS = CONDITIONS | {Modifier.ADD_IF_ABSENT}
 _ADD = frozenset({Modifier.ADD_IF_ABSENT})
@@ -36,12 +40,13 @@ class Overlay:
         self.tree = tree
         self._plain: tuple[JSON] | None = None
         if not has_anchor_keys(tree, _ANCHORS):
-            pruned = _without_conditions(_copy(tree))
+            pruned = _without_conditions(_copy(tree), {})
             self._plain = (tree if pruned == tree else pruned,)
 
-    def resolve(self, resource: JSON, *, meter: Meter = UNMETERED) -> JSON | None:
+    def resolve(self, resource: JSON, *, meter: Meter = UNMETERED, followers: Followers | None = None) -> JSON | None:
         """Return the plain patch for a resource; None when a condition keeps the patch from applying.
 
+        `followers` collects what else changes an item that two elements of a list select: the patch holds the first.
         Raises PatchError when the overlay has a list of maps where the resource has a map or a scalar, and
         ExpressionError when the overlay is nested too deeply. Each list element of the overlay that has anchors is
         decided for each element of the resource, for which `meter` is charged.
@@ -55,8 +60,9 @@ class Overlay:
             return self._plain[0]
         try:
             patch = _copy(self.tree)
-            _walk(patch, resource, _Decisions(meter), present=True)
-            return _without_conditions(patch)
+            decisions = _Decisions(meter, {} if followers is None else followers)
+            _walk(patch, resource, decisions, present=True)
+            return _without_conditions(patch, decisions.followers)
         except _ConditionError:
             return None
         except RecursionError:
@@ -89,6 +95,8 @@ class _GlobalConditionError(_ConditionError):
 class _MergedElement(dict[str, JSON]):
     """A patch element made for one resource element; a plain map once the patch is finished."""
 
+    followers: tuple[JSONObject, ...] = ()
+
 
 class _Added(dict[str, JSON]):
     """The value of a condition that had `+( )` keys: no condition any more, but a part of the patch."""
@@ -98,6 +106,10 @@ def _copy(value: JSON) -> JSON:
     """Copy maps and lists with sorted keys, the order in which the upstream engine sees them."""
     if isinstance(value, dict):
         copied = {key: _copy(value[key]) for key in sorted(value)}
+        if isinstance(value, _MergedElement):
+            made = _MergedElement(copied)
+            made.followers = value.followers
+            return made
         return _Added(copied) if isinstance(value, _Added) else copied
     return [_copy(item) for item in value] if isinstance(value, list) else value
 
@@ -151,12 +163,13 @@ def _decide_additions(patch: JSON, resource: JSON) -> bool:
 
 
 class _Decisions:
-    """The conditions of one resolution, each compiled once, and what they may cost."""
+    """The conditions of one resolution, each compiled once, what they may cost, and the followers of elements."""
 
-    __slots__ = ("_compiled", "meter")
+    __slots__ = ("_compiled", "followers", "meter")
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, followers: Followers) -> None:
         self.meter = meter
+        self.followers = followers
         # Conditions by their identity; kept with them, so that no other value takes over their ids.
         self._compiled: dict[int, tuple[JSON, Pattern]] = {}
 
@@ -191,24 +204,30 @@ def _walk_list(patch: list[JSON], resource: JSON, decisions: _Decisions, *, pres
         raise PatchError("failed to preProcess rule: wrong node kind: expected SequenceNode")
     # Kyverno leaves what it made for one outer element in the copy that the next outer element gets; here it goes
     patch[:] = [element for element in patch if not isinstance(element, _MergedElement)]
+    selected: dict[int, _MergedElement] = {}
     for element in list(patch):
         if not has_anchor_keys(element, _ANCHORS):
             continue
         # COMPAT: all resource elements share one copy, so `+( )` is decided by the first of them
         shared = _copy(element)
-        if present:
-            patch.extend(_fitted(shared, resource or [], decisions))
-        else:
+        if not present:
             _walk_absent(shared, decisions)
+            continue
+        for place, made in _fitted(shared, resource or [], decisions):
+            first = selected.setdefault(place, made)
+            if first is made:
+                patch.append(made)
+            else:
+                first.followers += (made,)
 
 
-def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_MergedElement]:
-    """Return one patch element for each named resource element that meets the conditions."""
+def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[tuple[int, _MergedElement]]:
+    """Return one patch element for each named resource element that meets the conditions, with the place of that."""
     is_gate = has_anchor_keys(shared, _GLOBAL)
     is_refused = False
     has_passed = False
-    fitted: list[_MergedElement] = []
-    for item in items:
+    fitted: list[tuple[int, _MergedElement]] = []
+    for place, item in enumerate(items):
         try:
             _walk(shared, item, decisions, present=True)
         except _GlobalConditionError:
@@ -217,8 +236,8 @@ def _fitted(shared: JSON, items: list[JSON], decisions: _Decisions) -> list[_Mer
             continue
         else:
             has_passed = has_passed or is_gate
-            if not is_gate and (named := _make_named(shared, item)) is not None:
-                fitted.append(named)
+            if not is_gate and (named := _make_named(shared, item, decisions.followers)) is not None:
+                fitted.append((place, named))
     if is_refused and not has_passed:
         raise _GlobalConditionError
     return fitted
@@ -233,50 +252,59 @@ def _walk_absent(shared: JSON, decisions: _Decisions) -> None:
         return
 
 
-def _make_named(shared: JSON, item: JSON) -> _MergedElement | None:
+def _make_named(shared: JSON, item: JSON, followers: Followers) -> _MergedElement | None:
     name = item.get("name") if isinstance(item, dict) else None
     if name is None or name in ({}, []):
         return None
     element = _copy(shared)
-    return None if _delete_anchors(element) else _MergedElement({**element, "name": _copy(name)})
+    return None if _delete_anchors(element, followers) else _MergedElement({**element, "name": _copy(name)})
 
 
 # --- step 2: remove the conditions from the patch --------------------------------------------------------------------
 
 
-def _without_conditions(patch: JSON) -> JSON:
+def _without_conditions(patch: JSON, followers: Followers) -> JSON:
     # Kyverno does this in pkg/engine/mutate/patch, deleteConditionElements. There a condition on a map or list stays
     # as a part of the patch, and writes its wildcards into the resource; here what was tested goes.
     if isinstance(patch, dict):
-        _delete_in_map(patch)
+        _delete_in_map(patch, followers)
     return patch
 
 
-def _delete_anchors(node: JSON) -> bool:
+def _delete_anchors(node: JSON, followers: Followers) -> bool:
     """Remove the conditions below a node in place; return whether the node itself is to go."""
     if isinstance(node, dict):
-        return _delete_in_map(node)
-    return isinstance(node, list) and _delete_in_list(node)
+        return _delete_in_map(node, followers)
+    return isinstance(node, list) and _delete_in_list(node, followers)
 
 
-def _delete_in_map(node: JSONObject) -> bool:
+def _delete_in_map(node: JSONObject, followers: Followers) -> bool:
     for anchor, text in _anchored_keys(node, CONDITIONS):
         condition = node.pop(text)
         if isinstance(condition, _Added):
             node[anchor.key] = dict(condition)
     for key in list(node):
-        if _delete_anchors(node[key]):
+        if _delete_anchors(node[key], followers):
             del node[key]
     return not node
 
 
-def _delete_in_list(node: list[JSON]) -> bool:
+def _delete_in_list(node: list[JSON], followers: Followers) -> bool:
     # Kyverno deletes by index while the list shrinks and so hits wrong elements; here exactly the anchored ones go
     kept = [
-        dict(element) if isinstance(element, _MergedElement) else element
+        _finish(element, followers) if isinstance(element, _MergedElement) else element
         for element in node
-        if isinstance(element, _MergedElement) or not (has_anchor_keys(element, _ANCHORS) or _delete_anchors(element))
+        if isinstance(element, _MergedElement)
+        or not (has_anchor_keys(element, _ANCHORS) or _delete_anchors(element, followers))
     ]
     is_emptied = bool(node) and not kept
     node[:] = kept
     return is_emptied
+
+
+def _finish(element: _MergedElement, followers: Followers) -> JSONObject:
+    """Return a made element as a plain map, and note its followers under this map."""
+    plain: JSONObject = dict(element)
+    if element.followers:
+        followers[id(plain)] = plain, [dict(each) for each in element.followers]
+    return plain

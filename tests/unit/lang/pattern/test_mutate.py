@@ -6,7 +6,8 @@ import pytest
 
 from pyverno.errors import ExpressionError, PatchError
 from pyverno.kube.json import JSON
-from pyverno.lang.pattern.mutate import compile_overlay
+from pyverno.kube.patch.strategicmerge import strategic_merge
+from pyverno.lang.pattern.mutate import Followers, compile_overlay
 
 POD: JSON = {
     "kind": "Pod",
@@ -94,6 +95,75 @@ def test_what_was_made_for_one_element_does_not_reach_the_next() -> None:
     assert resolved == expected
     assert {type(element) for element in resolved["c"]} == {dict}
     assert {type(element) for element in resolved["c"][0]["m"]} == {dict}
+
+
+def test_each_element_that_selects_an_item_changes_it() -> None:
+    """Several elements with conditions apply one after the other; nested lists and lists without keys follow suit."""
+    pod = {"spec": {"containers": [{"name": "a", "image": "x:1"}, {"name": "b", "image": "y:1"}]}}
+    overlay = compile_overlay(
+        {
+            "spec": {
+                "containers": [
+                    {"(name)": "*", "tty": True, "env": [{"name": "ONE", "value": "1"}], "args": ["first"]},
+                    {"(image)": "x:*", "stdin": True, "env": [{"name": "TWO", "value": "2"}], "args": ["second"]},
+                    {"(name)": "a", "tty": False},
+                ]
+            }
+        }
+    )
+    followers: Followers = {}
+    patch = overlay.resolve(pod, followers=followers)
+    merged = strategic_merge(pod, patch, version="v1", kind="Pod", followers=followers)
+    first, second = merged["spec"]["containers"]
+    env = [{"name": "TWO", "value": "2"}, {"name": "ONE", "value": "1"}]
+    expected = {"name": "a", "image": "x:1", "tty": False, "stdin": True, "env": env, "args": ["second"]}
+    assert expected == first
+    assert {
+        "name": "b",
+        "image": "y:1",
+        "tty": True,
+        "env": [{"name": "ONE", "value": "1"}],
+        "args": ["first"],
+    } == second
+
+
+def test_each_element_of_a_nested_list_that_selects_an_item_changes_it() -> None:
+    """The followers of nested elements are found for each outer element; every result is a plain map."""
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    pod = {"spec": {"containers": [{"name": name, "volumeMounts": mounts} for name in "ab"]}}
+    inner = [{"(name)": "v", "mountPath": "/v", "readOnly": True}, {"(name)": "*", "mountPath": "/v", "subPath": "s"}]
+    followers: Followers = {}
+    patch = compile_overlay({"spec": {"containers": [{"(name)": "*", "volumeMounts": inner}]}}).resolve(
+        pod, followers=followers
+    )
+    merged = strategic_merge(pod, patch, version="v1", kind="Pod", followers=followers)
+    expected = {"name": "v", "mountPath": "/v", "readOnly": True, "subPath": "s"}
+    found = [mount for each in merged["spec"]["containers"] for mount in each["volumeMounts"]]
+    assert [expected, expected] == found
+    assert {dict} == {type(mount) for mount in found}
+
+
+def test_an_element_without_conditions_counts_alone() -> None:
+    """Kyverno: what a list says of an item by its name, without conditions, hides what conditions select."""
+    pod = {"spec": {"containers": [{"name": "a"}]}}
+    followers: Followers = {}
+    overlay = compile_overlay({"spec": {"containers": [{"(name)": "a", "tty": True}, {"name": "a", "stdin": True}]}})
+    patch = overlay.resolve(pod, followers=followers)
+    merged = strategic_merge(pod, patch, version="v1", kind="Pod", followers=followers)
+    assert {"spec": {"containers": [{"name": "a", "stdin": True}]}} == merged
+
+
+def test_a_list_without_merge_keys_holds_all_that_was_selected() -> None:
+    """Such a list replaces that of the object: followers are elements of their own there, also in nested lists."""
+    rules = {"rules": [{"name": "r", "l": [{"name": "i"}]}]}
+    inner = [{"(name)": "i", "x": 1}, {"(name)": "*", "y": 2}]
+    followers: Followers = {}
+    patch = compile_overlay({"rules": [{"(name)": "r", "l": inner}, {"(name)": "*", "z": 3}]}).resolve(
+        rules, followers=followers
+    )
+    merged = strategic_merge(rules, patch, version="v1", kind="Unknown", followers=followers)
+    nested = [{"name": "i", "x": 1}, {"name": "i", "y": 2}]
+    assert {"rules": [{"name": "r", "l": nested}, {"name": "r", "z": 3}]} == merged
 
 
 def test_a_name_that_is_no_text_stays_in_the_resource_as_it_is() -> None:
