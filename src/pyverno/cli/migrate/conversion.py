@@ -88,11 +88,10 @@ def convert_document(
         admit = admission_of(settings.kube_version, book.definitions)
         settings = replace(settings, admit=admit, definitions=book.definitions)
     if isinstance(item.written, ClusterPolicy):
-        found = convert_policy(item.written, book, assumes_types=is_unsafe, selected=selected)
-        related = RelatedConversion(found)
+        related = RelatedConversion(_converted(item.written, book, selected, is_unsafe))
     else:
-        related = convert_related(document, item.written, book, others)
-        found = related.conversion
+        related = _only_valid(convert_related(document, item.written, book, others))
+    found = related.conversion
     if target != "cel" and found.documents:
         found = native_conversion(found, target)
         related = replace(related, conversion=found)
@@ -121,6 +120,53 @@ def convert_document(
         new = [each.value for each in load_documents(written)]
         record = record_of(((document.file, [document.value]), ("converted", new)), verification, settings)
     return Conversion(document, _lines(document, found, state, reason), documents, found.remaining, written, record)
+
+
+def _converted(
+    policy: ClusterPolicy, book: SchemaBook, selected: Callable[[str], bool], is_unsafe: bool
+) -> PolicyConversion:
+    """Convert a policy; rules whose CEL turns out not to be valid stay, so that they cost no other rule anything."""
+    invalid: dict[str, Refused] = {}
+
+    def convert(is_wanted: Callable[[str], bool]) -> PolicyConversion:
+        return convert_policy(policy, book, assumes_types=is_unsafe, selected=is_wanted)
+
+    def is_left(rule: str) -> bool:
+        return rule not in invalid and selected(rule)
+
+    while True:
+        found = convert(is_left)
+        errors = _errors(found.documents)
+        suspects = {each.rule: errors[name] for each in found.rules for name in each.policies if name in errors}
+        if not suspects:
+            rules = (replace(each, refused=invalid.get(each.rule, each.refused)) for each in found.rules)
+            return replace(found, rules=tuple(rules))
+        # rules that share a policy are looked at one by one
+        alone = {rule: next(iter(_errors(convert(rule.__eq__).documents).values()), None) for rule in suspects}
+        invalid |= {rule: refused for rule, refused in alone.items() if refused is not None} or suspects
+
+
+def _only_valid(related: RelatedConversion) -> RelatedConversion:
+    """Refuse the conversion of a cleanup policy or an exception whose CEL is not valid."""
+    found = related.conversion
+    errors = _errors(found.documents)
+    if not errors:
+        return related
+    rules = tuple(RuleOutcome(each.rule, (), next(iter(errors.values())), each.notes) for each in found.rules)
+    return RelatedConversion(PolicyConversion(found.source, (), found.source, rules))
+
+
+def _errors(documents: Sequence[JSONObject]) -> dict[str, Refused]:
+    """Return a refusal for each policy that does not compile, by its name: a gap of the conversion, not of the user."""
+    found: dict[str, Refused] = {}
+    for body in documents:
+        errors = compile_documents([Document(body, "-", 0)]).errors
+        if errors:
+            reason = f"its form in CEL is not valid: {errors[0].message.splitlines()[0]}"
+            found[body["metadata"]["name"]] = Refused(
+                "invalid-cel", "", reason, "convert the rule by hand, and report this"
+            )
+    return found
 
 
 def _verified(policy: JSONObject, related: RelatedConversion, settings: Settings) -> Verification:

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pyverno.kube.yaml.documents import load_documents
+from pyverno.compiler.migration.outcome import Converted
+from pyverno.compiler.migration.related.cleanups import convert_cleanup
+from pyverno.compiler.migration.schema import SchemaBook
+from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.value import replace
 from tests.support.commandline import Run
 
 POLICY = """\
@@ -121,3 +125,19 @@ def test_what_kubernetes_cannot_express_stays(cli: Run, folder: Path, text: str)
     ran = cli("migrate", "policy.yaml", "--to", "vap", "--objects", "200")
     assert (1, "") == (ran.code, ran.out)
     assert "use --to cel" in ran.err
+
+
+def test_a_cleanup_policy_whose_cel_is_not_valid_stays(cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report names the reason; the exit code is not that of unusable input."""
+
+    def broken(document: Document, book: SchemaBook) -> Converted:
+        made = convert_cleanup(document, book)
+        conditions = [{"name": "a", "expression": "1 + 'a' == 2"}]
+        bad = [{**each, "spec": {**each["spec"], "conditions": conditions}} for each in made.documents]
+        return replace(made, documents=tuple(bad))
+
+    monkeypatch.setattr("pyverno.compiler.migration.related.convert.convert_cleanup", broken)
+    (folder / "old.yaml").write_text(CLEANUP)
+    ran = cli("migrate", "old.yaml")
+    assert (1, "") == (ran.code, ran.out)
+    assert "not convertible: its form in CEL is not valid" in ran.err

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pyverno.compiler.migration.validating import RulePart, convert_validate
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.rule import Rule
+from pyverno.value import replace
 from tests.support.commandline import Run
 
 POLICY = """\
@@ -235,6 +240,28 @@ def test_the_plan_has_steps_with_checks(cli: Run) -> None:
     assert [["Audit"], ["Deny"], None] == actions
     old = load_documents(ran.out)[2].value
     assert "Audit" == old["spec"]["rules"][0]["validate"]["failureAction"]
+
+
+@pytest.mark.parametrize("target", ["cel", "vap"])
+def test_a_rule_whose_cel_is_not_valid_stays_alone(
+    cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """It costs neither the other rules nor the other policies their conversion, and nothing invalid is written."""
+
+    def broken(policy: ClusterPolicy, rule: Rule, *given: Any, **named: Any) -> RulePart:
+        part = convert_validate(policy, rule, *given, **named)
+        bad = tuple({**each, "expression": "1 + 'a' == 2"} for each in part.validations)
+        return replace(part, validations=bad) if rule.name == "bad" else part
+
+    monkeypatch.setattr("pyverno.compiler.migration.policy.convert_validate", broken)
+    rule = POLICY[POLICY.index("  - name: no-latest") :]
+    (folder / "mixed.yaml").write_text(POLICY + rule.replace("no-latest", "bad"))
+    ran = cli("migrate", "policy.yaml", "mixed.yaml", "--to", target, *FEW)
+    assert (1, False) == (ran.code, "1 + 'a'" in ran.out)
+    assert 2 == ran.err.count("no-latest: converted (tested)")
+    assert "images/bad: not convertible: its form in CEL is not valid" in ran.err
+    old = [each.value for each in load_documents(ran.out) if each.value["kind"] == "ClusterPolicy"]
+    assert [["bad"]] == [[each["name"] for each in body["spec"]["rules"]] for body in old]
 
 
 def test_several_processes_give_the_same(cli: Run, folder: Path) -> None:

@@ -58,6 +58,10 @@ class PathTranslator(ABC):
     def quiet(self, node: Node, current: Value | None) -> Value:
         """Translate a node whose missing field is null; `current` is None at the root of the names."""
 
+    @abstractmethod
+    def truth_of(self, node: Node, current: Value | None) -> Value:
+        """Translate a node of which only the truth is asked; it may stand for a value of another type."""
+
     def current(self, _node: Node, current: Value | None) -> Value:
         """Return the current value, `@`."""
         if current is None:

@@ -146,7 +146,7 @@ class ProjectionTranslator(PathTranslator):
             return left
         sequence = left.sequence or self.sequence_of(left, source)
         if condition is not None:
-            met = self.quiet(condition, sequence.element)
+            met = self.truth_of(condition, sequence.element)
             last = sequence.loops[-1]
             needed = sequence.element.present
             last = replace(last, condition=all_of([last.condition, needed, truth(met)]))

@@ -64,6 +64,14 @@ class Translator(ProjectionTranslator):
 
     def quiet(self, node: Node, current: Value | None) -> Value:
         """Translate a node whose missing field is null; `current` is None at the root of the names."""
+        value = self.truth_of(node, current)
+        if value.is_true_of_any:
+            reason = "`||` and `&&` that give a bool or a value of another type, which has no type in CEL"
+            raise self.refuse("truth-only", reason, "compare the operands, so that each of them is a bool")
+        return value
+
+    def truth_of(self, node: Node, current: Value | None) -> Value:
+        """Translate a node of which only the truth is asked; it may stand for a value of another type."""
         method = _METHODS.get(node.type)
         if method is None:
             raise self.refuse("expression", f"JMESPath's {node.type.value} has no form in CEL")
@@ -97,7 +105,7 @@ class Translator(ProjectionTranslator):
 
     def either(self, node: Node, current: Value | None) -> Value:
         """Return the first operand that is not false or empty."""
-        operands = [self.quiet(child, current) for child in _operands(node)]
+        operands = [self.truth_of(child, current) for child in _operands(node)]
         known = next((each.shape for each in reversed(operands) if each.shape is not Shape.ANY), None)
         if known is not None:
             operands = [
@@ -110,11 +118,11 @@ class Translator(ProjectionTranslator):
 
     def both(self, node: Node, current: Value | None) -> Value:
         """Return the last operand if all are true."""
-        return both(*(self.quiet(child, current) for child in node.children))
+        return both(*(self.truth_of(child, current) for child in node.children))
 
     def negation(self, node: Node, current: Value | None) -> Value:
         """Return whether the operand is false or empty."""
-        inner = self.quiet(node.children[0], current)
+        inner = self.truth_of(node.children[0], current)
         return Value(truth(inner).not_(), BOOLEAN, fails=inner.fails)
 
     def pipe(self, node: Node, current: Value | None) -> Value:

@@ -79,8 +79,9 @@ class Value:
     `parts` for a list that is, `keys` for a map of which only the keys have a form, `counted` for the length of a list,
     `default` for the value and the constant of `value || constant`.
 
-    `is_truth_only` means that false may stand for null or something empty, `is_total` that `cel` is false where the
-    value is null, `is_data` that a requester can choose the value.
+    `is_truth_only` means that false may stand for null or something empty, `is_true_of_any` that true may stand for any
+    value that is not empty, `is_total` that `cel` is false where the value is null, `is_data` that a requester can
+    choose the value.
     """
 
     cel: Cel
@@ -99,6 +100,7 @@ class Value:
     keys: Value | None = None
     default: tuple[Value, JSON] | None = None
     is_truth_only: bool = False
+    is_true_of_any: bool = False
     is_data: bool = True
     is_total: bool = False
     nulls: tuple[Cel, ...] = ()
@@ -294,12 +296,18 @@ def either(left: Value, right: Value) -> Value:
         left = left.as_type(_schema_of(right.constant).shape) if right.constant is not None else left
     if left.shape is Shape.BOOL and right.shape is Shape.BOOL:
         known = truth(left)
+        is_any = left.is_true_of_any or right.is_true_of_any
+        loose = is_any or right.is_truth_only
         if right.is_constant and not right.constant:
-            return Value(known, BOOLEAN, fails=fails)
-        chosen = _or(known, right.or_value(FALSE), left.fails)
-        return Value(chosen, BOOLEAN, any_of([known, right.present]), fails=fails)
+            return Value(known, BOOLEAN, fails=fails, is_truth_only=loose, is_true_of_any=is_any)
+        chosen, present = _or(known, right.or_value(FALSE), left.fails), any_of([known, right.present])
+        return Value(chosen, BOOLEAN, present, fails=fails, is_truth_only=loose, is_true_of_any=is_any)
     if right.is_null:
         return replace(left, present=truth(left), reference=None, optional=None)
+    if Shape.BOOL in (left.shape, right.shape) and Shape.ANY not in (left.shape, right.shape):
+        # a bool or something else has no type in CEL, but whether it counts as true can be said
+        chosen = _or(truth(left), truth(right), left.fails)
+        return Value(chosen, BOOLEAN, fails=fails, is_truth_only=True, is_true_of_any=True)
     schema = replace(left.schema, presence=Presence.OPTIONAL, is_nullable=False)
     schema = replace(schema, presence=Presence.REQUIRED) if right.is_always else schema
     origin = (left, right.constant) if right.is_constant else None
@@ -328,11 +336,11 @@ def both(left: Value, right: Value) -> Value:
     fails = left.fails or right.fails
     known = truth(left)
     if right.shape is not Shape.BOOL:
-        right = Value(truth(right), BOOLEAN, fails=right.fails, is_truth_only=True)
+        right = Value(truth(right), BOOLEAN, fails=right.fails, is_truth_only=True, is_true_of_any=True)
     is_exact = left.shape is Shape.BOOL and left.is_always and right.is_always
     chosen = _and(known, right.or_value(FALSE), left.fails)
     loose = not is_exact or left.is_truth_only or right.is_truth_only
-    return Value(chosen, BOOLEAN, fails=fails, is_truth_only=loose)
+    return Value(chosen, BOOLEAN, fails=fails, is_truth_only=loose, is_true_of_any=right.is_true_of_any)
 
 
 def _or(left: Cel, right: Cel, left_fails: bool) -> Cel:

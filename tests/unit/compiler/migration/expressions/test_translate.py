@@ -88,7 +88,7 @@ def test_unknown_kinds_are_read_as_the_rule_reads_them() -> None:
     names = names_for("Widget")
     value = translate("{{ request.object.spec.size || `1` }}", names, "key")
     assert "object.?spec.?size.orValue(1)" == value.cel.text
-    assert {"assumed-type"} == {note.code for note in names.notes} | {"assumed-type"}
+    assert ["assumed-type"] == [note.code for note in names.notes]
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,22 @@ def test_constants_keep_their_value() -> None:
     assert ["3", "0.5", "'a'", "[1, 2]"] == [constant(each).cel.text for each in (3.0, 0.5, "a", [1, 2])]
     assert is_static({"a": 1})
     assert "5" == translate(5, names_for("Pod"), "").cel.text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NET || VOLUMES", "object.spec.?hostNetwork.orValue(false) || has(object.spec.volumes)"),
+        ("VOLUMES || NET", "has(object.spec.volumes) || object.spec.?hostNetwork.orValue(false)"),
+        ("NET && VOLUMES", "object.spec.?hostNetwork.orValue(false) && has(object.spec.volumes)"),
+        ("(NET || VOLUMES) || `false`", "object.spec.?hostNetwork.orValue(false) || has(object.spec.volumes)"),
+    ],
+)
+def test_a_bool_or_another_type_is_only_true_or_false(text: str, expected: str) -> None:
+    """CEL has no type for a bool or a list; whether it counts as true can be said, its value cannot."""
+    mixed = text.replace("NET", "request.object.spec.hostNetwork").replace("VOLUMES", "request.object.spec.volumes")
+    assert f"!({expected})" == translate_query(f"!({mixed})", names_for("Pod"), "").cel.text
+    for whole in (mixed, f"to_string({mixed})", f"({mixed}) == `true`", f"[{mixed}]", f"({mixed}) | @"):
+        with pytest.raises(UnconvertibleError) as raised:
+            translate_query(whole, names_for("Pod"), "key")
+        assert ("truth-only", "key") == (raised.value.refused.code, raised.value.refused.path)
