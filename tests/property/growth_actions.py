@@ -10,14 +10,13 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from pyverno.compiler import compile_documents
 from pyverno.engine import actions
 from pyverno.engine.engine import Engine
 from pyverno.engine.host import NO_HOST
-from pyverno.engine.phases import ADMISSION, DELETING
+from pyverno.engine.phases import ADMISSION, DELETING, GENERATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.engine.rule import CompiledPolicy
@@ -28,7 +27,18 @@ from tests.bench.adversary import CONTAINERS, SPEC_LISTS, TEXTS
 from tests.property.growth import Call, Shape, Subject
 from tests.property.growth_inputs import text, text_names
 
-__all__ = ["ACTIONS", "POLICIES", "action_modules", "action_subjects", "policy_subjects"]
+__all__ = [
+    "ACTIONS",
+    "POLICIES",
+    "WHOLES",
+    "action_modules",
+    "action_subjects",
+    "compiles",
+    "in_cel",
+    "policy_subjects",
+    "written",
+    "written_in_cel",
+]
 
 _EACH = "request.object.spec.containers"
 POLICIES: Mapping[str, JSONObject] = {
@@ -38,7 +48,7 @@ POLICIES: Mapping[str, JSONObject] = {
     "existence": {"validate": {"message": "m", "pattern": {"spec": {"^(containers)": [{"name": "zz"}]}}}},
     "condition anchors": {"validate": {"message": "m", "pattern": {"spec": {"containers": [{"(image)": "*:latest", "name": "x"}]}}}},
     "any pattern": {"validate": {"message": "m", "anyPattern": [
-        {"spec": {"containers": [{"name": "x"}]}}, {"spec": {"=(initContainers)": [{"name": "y"}]}, "metadata": {"labels": {"a": "b"}}}]}},
+        {"spec": {"containers": [{"name": "?*"}], "z": "b"}}, {"spec": {"containers": [{"image": "?*"}], "=(initContainers)": [{"name": "y"}], "z": "b"}}]}},
     "deny": {"validate": {"message": "m", "deny": {"conditions": {"any": [
         {"key": "{{ " + _EACH + "[].image }}", "operator": "AnyNotIn", "value": ["a*", "b?"]}]}}}},
     "deny of two lists": {"validate": {"message": "m", "deny": {"conditions": {"any": [
@@ -115,18 +125,18 @@ def action_modules() -> frozenset[str]:
 def action_subjects() -> Iterator[Subject]:
     """Yield every row with every shape of object."""
     for name, rule in POLICIES.items():
-        yield Subject(f"rule {name}", _object_shapes(_compiled(_written(rule))))
+        yield Subject(f"rule {name}", _object_shapes(_compiled(written(rule))))
     for kind, spec in CEL_POLICIES.items():
-        yield Subject(f"{kind}", _object_shapes(_compiled(_written_in_cel(kind, spec))))
+        yield Subject(f"{kind}", _object_shapes(_compiled(written_in_cel(kind, spec))))
 
 
-def _written(rule: JSONObject, name: str = "p") -> JSONObject:
+def written(rule: JSONObject, name: str = "p") -> JSONObject:
     whole = {"name": "r", "match": {"any": [{"resources": {"kinds": ["Pod"]}}]}, **rule}
     metadata = {"name": name, "annotations": {"pod-policies.kyverno.io/autogen-controllers": "none"}}
     return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": {"rules": [whole]}}
 
 
-def _written_in_cel(kind: str, spec: str) -> JSONObject:
+def written_in_cel(kind: str, spec: str) -> JSONObject:
     header = f"""apiVersion: policies.kyverno.io/v1
 kind: {kind}
 metadata: {{name: p}}
@@ -157,7 +167,7 @@ def _document(value: JSONObject) -> Document:
 
 def _object_shapes(policies: tuple[CompiledPolicy, ...]) -> dict[str, Shape]:
     engine = Engine(PolicySet(policies), NO_HOST)
-    phases = DELETING if any(policy.info.kind == "DeletingPolicy" for policy in policies) else ADMISSION
+    phases = DELETING if any(policy.info.kind == "DeletingPolicy" for policy in policies) else (*ADMISSION, *GENERATING)
     shapes: dict[str, Shape] = {}
 
     def reviewed(make: Any) -> Shape:
@@ -216,16 +226,20 @@ def _pod(containers: list[Any], *, metadata: Any = None, labels: Any = None, **s
 def policy_subjects() -> Iterator[Subject]:
     """Yield the compiler, with policies that grow as its input."""
     for where, write in _PLACES.items():
-        shapes = {f"text {each}": _compiles(write, text_name=each) for each in text_names()}
+        shapes = {f"text {each}": _compiles_text(write, text_name=each) for each in text_names()}
         yield Subject(f"compile {where}", shapes, largest=1 << 18)
-    yield Subject("compile whole policies", {name: _policy(make) for name, make in _WHOLES.items()}, largest=1 << 18)
+    yield Subject("compile whole policies", {name: compiles(make) for name, make in WHOLES.items()}, largest=1 << 18)
+    from tests.property.growth_faults import FAULTY  # which has the policies of this module
+
+    for name, make in FAULTY.items():
+        yield Subject(f"compile {name}", {name: compiles(make)}, largest=1 << 17)
 
 
-def _compiles(write: Any, *, text_name: str) -> Shape:
-    return _policy(lambda size: write(text(text_name, size)))
+def _compiles_text(write: Any, *, text_name: str) -> Shape:
+    return compiles(lambda size: write(text(text_name, size)))
 
 
-def _policy(make: Any) -> Shape:
+def compiles(make: Any) -> Shape:
     def shape(size: int) -> Call:
         document = _document(make(size))
         return lambda budget: compile_documents([document])
@@ -233,28 +247,28 @@ def _policy(make: Any) -> Shape:
     return shape
 
 
-def _in_cel(expression: str) -> JSONObject:
-    value = _written_in_cel("ValidatingPolicy", "validations: [{expression: 'true'}]")
+def in_cel(expression: str) -> JSONObject:
+    value = written_in_cel("ValidatingPolicy", "validations: [{expression: 'true'}]")
     return {**value, "spec": {**value["spec"], "validations": [{"expression": expression}]}}
 
 
 _PLACES: Mapping[str, Any] = {
-    "pattern": lambda given: _written({"validate": {"message": "m", "pattern": {"a": given}}}),
-    "pattern key": lambda given: _written({"validate": {"message": "m", "pattern": {given: "a"}}}),
-    "message": lambda given: _written({"validate": {"message": given, "pattern": {"a": "b"}}}),
-    "variable": lambda given: _written({"validate": {"message": "{{ " + given + " }}", "pattern": {"a": "b"}}}),
-    "regular expression": lambda given: _written({"validate": {"message": "{{ regex_match('" + given.replace("'", "") + "', 'a') }}", "pattern": {"a": "b"}}}),
-    "condition": lambda given: _written({"validate": {"message": "m", "deny": {"conditions": {"any": [{"key": given, "operator": "Equals", "value": given}]}}}}),
-    "json patch": lambda given: _written({"mutate": {"patchesJson6902": given}}),
-    "kind": lambda given: _written({"match": {"any": [{"resources": {"kinds": [given]}}]}, "validate": {"message": "m", "pattern": {"a": "b"}}}),
-    "name": lambda given: _written({"match": {"any": [{"resources": {"kinds": ["Pod"], "names": [given]}}]}, "validate": {"message": "m", "pattern": {"a": "b"}}}),
-    "cel": _in_cel,
-    "cel regular expression": lambda given: _in_cel("object.metadata.name.matches(r\"" + given.replace('"', "") + "\")"),
+    "pattern": lambda given: written({"validate": {"message": "m", "pattern": {"a": given}}}),
+    "pattern key": lambda given: written({"validate": {"message": "m", "pattern": {given: "a"}}}),
+    "message": lambda given: written({"validate": {"message": given, "pattern": {"a": "b"}}}),
+    "variable": lambda given: written({"validate": {"message": "{{ " + given + " }}", "pattern": {"a": "b"}}}),
+    "regular expression": lambda given: written({"validate": {"message": "{{ regex_match('" + given.replace("'", "") + "', 'a') }}", "pattern": {"a": "b"}}}),
+    "condition": lambda given: written({"validate": {"message": "m", "deny": {"conditions": {"any": [{"key": given, "operator": "Equals", "value": given}]}}}}),
+    "json patch": lambda given: written({"mutate": {"patchesJson6902": given}}),
+    "kind": lambda given: written({"match": {"any": [{"resources": {"kinds": [given]}}]}, "validate": {"message": "m", "pattern": {"a": "b"}}}),
+    "name": lambda given: written({"match": {"any": [{"resources": {"kinds": ["Pod"], "names": [given]}}]}, "validate": {"message": "m", "pattern": {"a": "b"}}}),
+    "cel": in_cel,
+    "cel regular expression": lambda given: in_cel("object.metadata.name.matches(r\"" + given.replace('"', "") + "\")"),
 }  # fmt: skip
 
 
 def _rules(count: int) -> JSONObject:
-    value = _written({"validate": {"message": "m", "pattern": {"spec": {"containers": [{"name": "a"}]}}}})
+    value = written({"validate": {"message": "m", "pattern": {"spec": {"containers": [{"name": "a"}]}}}})
     rule = value["spec"]["rules"][0]
     return {
         **value,
@@ -267,38 +281,33 @@ def _nested(count: int) -> JSONObject:
     pattern: Any = "a"
     for _ in range(min(count, 400)):
         pattern = {"a": [pattern]}
-    return _written({"validate": {"message": "m", "pattern": pattern}})
+    return written({"validate": {"message": "m", "pattern": pattern}})
 
 
-_WHOLES: Mapping[str, Any] = {
+WHOLES: Mapping[str, Any] = {
     "rules": lambda size: _rules(max(1, size // 200)),
     "deep pattern": lambda size: _nested(size // 8),
-    "wide pattern": lambda size: _written({"validate": {"message": "m", "pattern": {f"k{n}": "a" for n in range(size // 10)}}}),
-    "wide conditions": lambda size: _written({"validate": {"message": "m", "pattern": {"a": [{f"(k{n})": "a"} for n in range(size // 20)]}}}),
-    "any patterns": lambda size: _written({"validate": {"message": "m", "anyPattern": [{"a": f"{n}"} for n in range(size // 12)]}}),
-    "context": lambda size: _written({"context": [{"name": f"v{n}", "variable": {"value": f"{{{{ v{max(0, n - 1)} }}}}"}} for n in range(size // 50)],
+    "wide pattern": lambda size: written({"validate": {"message": "m", "pattern": {f"k{n}": "a" for n in range(size // 10)}}}),
+    "wide conditions": lambda size: written({"validate": {"message": "m", "pattern": {"a": [{f"(k{n})": "a"} for n in range(size // 20)]}}}),
+    "any patterns": lambda size: written({"validate": {"message": "m", "anyPattern": [{"a": f"{n}"} for n in range(size // 12)]}}),
+    "context": lambda size: written({"context": [{"name": f"v{n}", "variable": {"value": f"{{{{ v{max(0, n - 1)} }}}}"}} for n in range(size // 50)],
                                       "validate": {"message": "m", "pattern": {"a": "b"}}}),
-    "conditions": lambda size: _written({"validate": {"message": "m", "deny": {"conditions": {"any": [
+    "conditions": lambda size: written({"validate": {"message": "m", "deny": {"conditions": {"any": [
         {"key": "{{ request.object.a }}", "operator": "Equals", "value": n} for n in range(size // 70)]}}}}),
-    "kinds": lambda size: _written({"match": {"any": [{"resources": {"kinds": [f"Pod{n}" for n in range(size // 8)]}}]}, "validate": {"message": "m", "pattern": {"a": "b"}}}),
-    "references": lambda size: _written({"validate": {"message": "m", "pattern": {"a": "b", **{f"k{n}": "$(./a)" for n in range(size // 20)}}}}),
-    "cel and": lambda size: _in_cel(" && ".join(["object.a"] * (size // 12))),
-    "cel or in parentheses": lambda size: _in_cel("(" * min(size // 4, 240) + "true" + ")" * min(size // 4, 240)),
-    "cel list": lambda size: _in_cel("[" + ", ".join(["1"] * (size // 3)) + "].size() > 0"),
-    "cel deep list": lambda size: _in_cel("[" * min(size // 4, 240) + "1" + "]" * min(size // 4, 240) + " == []"),
-    "cel macros": lambda size: _in_cel(" && ".join(["object.a.all(x, x.b)"] * (size // 25))),
-    "cel nested macros": lambda size: _in_cel("object.a" + ".map(x, x)" * min(size // 10, 200) + " == []"),
-    "cel macros in macros": lambda size: _in_cel("object.all(x, " * min(size // 30, 60) + "true" + ")" * min(size // 30, 60)),
-    "cel binds": lambda size: _in_cel("cel.bind(x, [x, x], " * min(size // 30, 40) + "true" + ")" * min(size // 30, 40)),
-    "cel generics": lambda size: _in_cel("cel.bind(x, [1], " + "cel.bind(x, {1: x}, " * min(size // 30, 40) + "true" + ")" * (1 + min(size // 30, 40))),
-    "cel optionals": lambda size: _in_cel("object" + ".?a" * min(size // 3, 240) + ".hasValue()"),
-    "cel text": lambda size: _in_cel("'" + "a" * size + "' == ''"),
-    "cel plus": lambda size: _in_cel(" + ".join(["1"] * (size // 4)) + " > 0"),
-    "cel conditional": lambda size: _in_cel("true ? true : " * min(size // 14, 200) + "true"),
-    "cel not": lambda size: _in_cel("!" * min(size, 200) + "true"),
+    "kinds": lambda size: written({"match": {"any": [{"resources": {"kinds": [f"Pod{n}" for n in range(size // 8)]}}]}, "validate": {"message": "m", "pattern": {"a": "b"}}}),
+    "references": lambda size: written({"validate": {"message": "m", "pattern": {"a": "b", **{f"k{n}": "$(./a)" for n in range(size // 20)}}}}),
+    "cel and": lambda size: in_cel(" && ".join(["object.a"] * (size // 12))),
+    "cel or in parentheses": lambda size: in_cel("(" * min(size // 4, 240) + "true" + ")" * min(size // 4, 240)),
+    "cel list": lambda size: in_cel("[" + ", ".join(["1"] * (size // 3)) + "].size() > 0"),
+    "cel deep list": lambda size: in_cel("[" * min(size // 4, 240) + "1" + "]" * min(size // 4, 240) + " == []"),
+    "cel macros": lambda size: in_cel(" && ".join(["object.a.all(x, x.b)"] * (size // 25))),
+    "cel nested macros": lambda size: in_cel("object.a" + ".map(x, x)" * min(size // 10, 200) + " == []"),
+    "cel macros in macros": lambda size: in_cel("object.all(x, " * min(size // 30, 60) + "true" + ")" * min(size // 30, 60)),
+    "cel binds": lambda size: in_cel("cel.bind(x, [x, x], " * min(size // 30, 40) + "true" + ")" * min(size // 30, 40)),
+    "cel generics": lambda size: in_cel("cel.bind(x, [1], " + "cel.bind(x, {1: x}, " * min(size // 30, 40) + "true" + ")" * (1 + min(size // 30, 40))),
+    "cel optionals": lambda size: in_cel("object" + ".?a" * min(size // 3, 240) + ".hasValue()"),
+    "cel text": lambda size: in_cel("'" + "a" * size + "' == ''"),
+    "cel plus": lambda size: in_cel(" + ".join(["1"] * (size // 4)) + " > 0"),
+    "cel conditional": lambda size: in_cel("true ? true : " * min(size // 14, 200) + "true"),
+    "cel not": lambda size: in_cel("!" * min(size, 200) + "true"),
 }  # fmt: skip
-
-
-def imported_actions() -> tuple[object, ...]:
-    """Import every module of actions, so that a broken one is seen here."""
-    return tuple(import_module(f"{actions.__name__}.{name}") for name in sorted(action_modules()))

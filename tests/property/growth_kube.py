@@ -162,7 +162,7 @@ EXEMPT: Mapping[str, str] = {
          "lang.pattern.operators_membership.compile_in",
          "lang.pattern.operators_membership.compile_not_in", "lang.pattern.operators_order.compile_duration_order",
          "lang.pattern.operators_order.compile_order", "lang.pattern.operators.operator",
-         "lang.template.slot.compile_slot", "lang.template.rescan.render_rescanning", "lang.template.positions.find_offset",
+         "lang.template.slot.compile_slot", "lang.template.rescan.render_rescanning",
          "lang.template.positions.find_outer_offset", "lang.template.positions.find_steps",
          "podsecurity.excludes.compile_excludes", "podsecurity.excludes.exempt", "podsecurity.evaluate.message",
          "podsecurity.pod.read_pod", "podsecurity.evaluate.compile_pod_security", "podsecurity.problems.exclude_problems",

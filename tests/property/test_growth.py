@@ -14,6 +14,7 @@ import pytest
 
 from pyverno.lang.cel.types import Type
 from pyverno.lang.jmespath import FUNCTIONS
+from pyverno.lang.runtime import Budget
 from tests.property.growth import Subject, broken_laws, charged, lines_run
 from tests.property.growth_actions import (
     ACTIONS,
@@ -106,6 +107,13 @@ def test_every_action_has_a_row() -> None:
     """A module of actions that no policy here uses would escape the law."""
     assert action_modules() == {*ACTIONS, *ELSEWHERE}
     assert {name for rows in ACTIONS.values() for name in rows} <= {*POLICIES, *CEL_POLICIES}
+
+
+def test_every_row_of_actions_runs_its_rule() -> None:
+    """A row whose rule is not asked would measure nothing."""
+    subjects = [*action_subjects()]
+    reviews = [subject.shapes["containers bare"](SMALL)(Budget()) for subject in subjects]
+    assert [] == [subject.name for subject, (review, _) in zip(subjects, reviews, strict=True) if not review.results]
 
 
 def test_every_function_that_writes_a_report_has_a_row() -> None:

@@ -1,4 +1,4 @@
-"""A policy of twice the size costs about twice as much to review, to explain and to try in the playground.
+"""A policy of twice the size costs about twice as much to compile, to review, to explain and to try in the playground.
 
 Functions of Python that are called are counted; objects grow as well.
 """
@@ -18,8 +18,11 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.lang.runtime import Budget
 from pyverno.ui.playground.review import review_texts
 from tests.property.growth import calls_of
+from tests.property.growth_actions import WHOLES, compiles
+from tests.property.growth_faults import FAULTY
 
 SIZES = (40, 80, 160)
 RATIO = 2.4
@@ -153,14 +156,14 @@ DOORS = {"review": _review, "explain": _explain, "playground": _play}
 PATTERN: JSONObject = {"spec": {"containers": [{"image": "!*:latest"}]}}
 
 
-def _assert_growth(work: Callable[[int], Callable[[], object]]) -> None:
+def _assert_growth(work: Callable[[int], Callable[[], object]], unit: int = UNIT) -> None:
     """Assert that what twice as much adds costs at most twice as much, with a margin."""
     costs: list[int] = []
     work(4)()  # what is imported on first use
     for size in SIZES:
         costs.append(calls_of(work(size)))
     steps = [after - before for before, after in pairwise(costs)]
-    assert all(after <= RATIO * max(before, 0) + UNIT for before, after in pairwise(steps)), costs
+    assert all(after <= RATIO * max(before, 0) + unit for before, after in pairwise(steps)), costs
 
 
 @pytest.mark.parametrize("shape", POLICIES)
@@ -176,6 +179,19 @@ def test_objects_of_twice_the_size_cost_twice_as_much(door: str, shape: str) -> 
     """By one policy, which refuses them."""
     policy = _policy(0, _rule(validate={"pattern": PATTERN}))
     _assert_growth(lambda size: DOORS[door]([policy], OBJECTS[shape](size)))
+
+
+@pytest.mark.parametrize("shape", [*WHOLES, *FAULTY])
+def test_a_policy_of_twice_the_size_costs_twice_as_much_to_compile(shape: str) -> None:
+    """Also one with a fault in each of its parts: they are reported with their places."""
+    compiled = compiles({**WHOLES, **FAULTY}[shape])
+
+    def work(size: int) -> Callable[[], object]:
+        call = compiled(100 * size)
+        return lambda: call(Budget())
+
+    # expressions that a smaller policy has are compiled
+    _assert_growth(work, unit=3 * UNIT)
 
 
 def test_rows_that_are_joined_are_read_once() -> None:

@@ -554,7 +554,8 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.scope.Scope.materialise": "expressions that read `@` as a whole are refused",
     "pyverno.engine.variables.merged": "values files only",
     "pyverno.kube.json.encode": "messages that are no text only",
-    "pyverno.lang.template.patchtext.PatchText.find_offset": "asked before a review, for errors of the policy",
+    "pyverno.lang.template.patchtext.PatchText.positions": "asked before a review, for errors of the policy",
+    "pyverno.lang.template.patchtext.PatchPositions.find": "asked before a review, for errors of the policy",
     **{f"pyverno.offline.host.OfflineHost.{name}": _LIKE_OTHERS for name in ("lookup_host", "random_bits")},
 }
 

@@ -275,46 +275,15 @@ def _compile(
     lowered = lower(written, bound)
     if lowered is not None:
         result, more = lowered
-        problems = _join(problems, more)
+        if more:
+            from pyverno.compiler.sameerrors import join_errors  # only for what is reported
+
+            problems = join_errors(problems, more)
         if isinstance(result, CompiledPolicy):
             policy = result
         else:
             exception = result
     return Compiled(document, written, policy, exception, tuple(problems), (*warnings, *found.warnings))
-
-
-def _join(problems: Sequence[PolicyError], more: Sequence[PolicyError]) -> list[PolicyError]:
-    """Merge the errors of lowering and of validation; an error of both is reported once, at the more exact place."""
-    found = list(problems)
-    known = {(error.path, error.location) for error in problems}
-    once = {(error.path, error.location, error.message): error for error in more}  # the copies of a rule repeat it
-    for error in once.values():
-        same = [at for at, each in enumerate(found) if _is_same(each, error)] if error.code == _SYNTAX else []
-        if same:
-            words, code = found[same[0]].message, found[same[0]].code
-            found[same[0]] = PolicyError(words, location=error.location, path=error.path, code=code)
-            # the autogen copies of a rule have the same error at the same place
-            known.add((error.path, error.location))
-        elif (error.path, error.location) not in known:
-            found.append(error)
-    return found
-
-
-def _is_same(known: PolicyError, error: PolicyError) -> bool:
-    is_there = known.location is not None and known.location.column > 1 and known.location == error.location
-    if known.message.endswith(error.message) or (is_there and known.code == "variable"):
-        return True
-    # a reference `$(…)` is resolved in the rule, in its pattern and in the copies by autogen: only the paths differ
-    is_inside = "$(" in error.message and error.path.startswith(known.path)
-    return is_inside and _without_path(known.message).endswith(_without_path(error.message))
-
-
-def _without_path(message: str) -> str:
-    head, found, rest = message.partition(" at path ")
-    return head + rest.partition(" ")[2] if found else message
-
-
-_SYNTAX = "expression-syntax"
 
 
 def _unsupported(value: JSON, document: Document) -> PolicyError:

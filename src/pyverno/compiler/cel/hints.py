@@ -10,6 +10,8 @@ from pyverno.spelling import did_you_mean
 __all__ = ["compile_hint"]
 
 _MOST = 3
+_MOST_VARIABLES = 50
+"""Of a policy that is searched: one with more may have as many expressions that name none of them."""
 
 
 def compile_hint(error: CompileError, variables: tuple[str, ...] = ()) -> str:
@@ -30,6 +32,6 @@ def _hints(error: CompileError, variables: tuple[str, ...]) -> Iterator[str]:
         if not issue.unknown:
             continue
         # the only structs whose fields authors name are the variables of the policy
-        found = did_you_mean(issue.unknown, issue.known or variables)
+        found = did_you_mean(issue.unknown, issue.known or variables[:_MOST_VARIABLES])
         if found:
             yield f"{issue.unknown}{found}"

@@ -76,9 +76,11 @@ def _operations(text: str, path: Path, within: JSON, parser: Parser) -> PatchTex
         offset = error.offset if isinstance(error, ExpressionSyntaxError) else 0
         parser.report(error.message, path, code="patch", offset=parser.offset_in(text, path, offset))
         return None
+    positions = operations.positions() if operations.template.errors else None
     for problem in operations.template.errors:
-        is_exact = problem.offset is not None
-        at = operations.find_offset(problem.steps, problem.offset) if is_exact else None
+        at = None
+        if positions is not None and problem.offset is not None:
+            at = positions.find(problem.steps, problem.offset)
         parser.report_problem(replace(problem, text=text, steps=(), offset=at, in_key=False), path)
     return operations
 

@@ -6,7 +6,8 @@ This module must not run anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import ExpressionSyntaxError, PyvernoError, SubstitutionError
@@ -29,9 +30,6 @@ _FOREACH_FORMS = "pattern, anyPattern, deny, or a nested foreach"
 _TEXT_VALUES = 'labels and annotations supports only string values, "use double quotes around the non string values"'
 _POD_SECURITY_VERSIONS = ("latest", *(f"v1.{minor}" for minor in range(19, 33)))
 """The values in Kyverno's definition of the kind."""
-
-_MOST_PLACES = 20
-"""How many problems have exact places: each of them reads the text again."""
 _ONE_PATCH = "only one of `patchStrategicMerge` or `patchesJson6902` is allowed"
 
 
@@ -189,8 +187,10 @@ def _check_json_patch(text: str, path: Path, findings: Findings) -> None:
         return
     operations = patch.template.document
 
-    def place(*steps: str | int) -> Place | None:
-        return Place(path, text, patch.find_offset(steps)) if len(findings.errors) < _MOST_PLACES else None
+    positions = cache(patch.positions)
+
+    def place(*steps: str | int) -> Callable[[], Place]:
+        return lambda: Place(path, text, positions().find(steps))
 
     if not isinstance(operations, list):
         findings.error("json-patch", path, "a JSON patch is a list of operations", at=place())

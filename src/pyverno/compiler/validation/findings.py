@@ -5,11 +5,16 @@ This module must not know any check.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyverno.errors import PolicyError
 from pyverno.kube.yaml.fieldpath import Path, Place, Source, locate, path_text
 from pyverno.value import dataclass, field
 
 __all__ = ["Findings", "Problems"]
+
+_MOST_PLACES = 20
+"""How many errors of a document have exact places that must be looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +32,24 @@ class Findings:
     source: Source
     errors: dict[tuple[str, str], PolicyError] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
+    codes: set[str] = field(default_factory=set)
 
-    def error(self, code: str, path: Path, message: str, *, at: Place | None = None) -> None:
+    def error(
+        self, code: str, path: Path, message: str, *, at: Place | Callable[[], Place | None] | None = None
+    ) -> None:
         """Record an error; rules made by autogen have the path of their origin, so their errors fall together.
 
-        `at` is the exact place of what is at the path, where it is known.
+        `at` is the exact place of what is at the path, where it is known, or finds it: for a new error, and while
+        there are few.
         """
         where = path_text(path)
+        if (where, message) in self.errors:
+            return
+        if callable(at):
+            at = at() if len(self.errors) < _MOST_PLACES else None
+        self.codes.add(code)
         location = locate(self.source, path) if at is None else at.location(self.source)
-        problem = PolicyError(message, location=location, path=where, code=code)
-        self.errors.setdefault((where, message), problem)
+        self.errors[where, message] = PolicyError(message, location=location, path=where, code=code)
 
     def warn(self, message: str) -> None:
         """Record a warning."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pyverno.compiler.validation.context import context_entries
 from pyverno.compiler.validation.findings import Findings
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.kube.yaml.documents import find_value
 from pyverno.kube.yaml.fieldpath import Path, Place
-from pyverno.lang.template import Template, Variable, compile_template
+from pyverno.lang.template import Variable, compile_template
 from pyverno.lang.template.patchtext import compile_patch_text
 from pyverno.lang.template.syntax import VARIABLE
 from pyverno.lazyregex import regex
@@ -28,6 +31,9 @@ from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
 from pyverno.spelling import nearest
 from pyverno.value import dataclass
+
+if TYPE_CHECKING:
+    from pyverno.lang.template.positions import VariablePositions
 
 __all__ = ["check_variables"]
 
@@ -40,7 +46,9 @@ _UPDATE_MODE = (
     "Set spec.mutateExistingOnPolicyUpdate=false to disable update policy mode for this policy rule: "
 )
 _USER_ERROR = "background-variable"
-_MOST_PLACES = 20
+_MOST_WILDCARDS = 20
+_MOST_HINTS = 20
+"""How many errors say what was meant: a search of all names."""
 _INVALID = "policy contains invalid variables: "
 
 _ADMISSION = r"serviceAccountName|serviceAccountNamespace|"
@@ -68,29 +76,54 @@ _USER = regex(
 
 
 @dataclass(frozen=True, slots=True)
+class _Entries:
+    """The context entries of a rule: the texts that variables of them are, begin with, or match by wildcards."""
+
+    patterns: tuple[str, ...]
+    whole: frozenset[str]
+    beginnings: frozenset[str]
+    lengths: tuple[int, ...]
+    wildcards: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rule: Rule) -> _Entries:
+        """Return the index of the entries: a rule may have as many variables as entries."""
+        patterns = tuple(dict.fromkeys(_context_patterns(rule)))
+        plain = [pattern for pattern in patterns if not has_wildcard(pattern.removesuffix("*"))]
+        beginnings = frozenset(pattern[:-1] for pattern in plain if pattern.endswith("*"))
+        lengths = tuple({len(each) for each in beginnings})
+        return cls(patterns, frozenset(plain), beginnings, lengths, tuple({*patterns}.difference(plain)))
+
+    def __contains__(self, text: str) -> bool:
+        if text in self.whole or any(text[:length] in self.beginnings for length in self.lengths):
+            return True
+        # so many names with wildcards have no order that a search could use: what they mean, a review shows
+        return len(self.wildcards) > _MOST_WILDCARDS or any(wildcard_match(each, text) for each in self.wildcards)
+
+
+@dataclass(frozen=True, slots=True)
 class _Allowed:
     """The variables that a rule may use."""
 
     background: bool
     target: bool
-    patterns: tuple[str, ...]
+    entries: _Entries
 
     def accepts(self, text: str) -> bool:
         unquoted = text.replace('"', "")
-        if _COMPILED[self.background, self.target].search(unquoted):
-            return True
-        return any(wildcard_match(pattern, unquoted) for pattern in self.patterns)
+        return _COMPILED[self.background, self.target].search(unquoted) is not None or unquoted in self.entries
 
-    def refusal(self, text: str) -> str:
+    def refusal(self, text: str, *, is_hinted: bool) -> str:
         """Report a refused variable, with what was probably meant."""
         unquoted = text.replace('"', "")
         name = _name_of(unquoted)
         if name in _OF_ADMISSION:
             return f"variable {unquoted} is not defined in background mode (`spec.background: false` ends it)"
-        return f"variable {unquoted} is not defined: {self._hint(name, unquoted[len(name) :])}"
+        hint = f": {self._hint(name, unquoted[len(name) :])}" if is_hinted else ""
+        return f"variable {unquoted} is not defined{hint}"
 
     def _hint(self, name: str, rest: str) -> str:
-        entries = {pattern.removesuffix("*").partition(".")[0]: pattern for pattern in self.patterns}
+        entries = {pattern.removesuffix("*").partition(".")[0]: pattern for pattern in self.entries.patterns}
         if name in entries:  # of a ConfigMap
             return f"expected `{name}.data` or `{name}.metadata`"
         if name == "target":
@@ -189,11 +222,11 @@ def _check_user_match(place: str, section: MatchBlocks, findings: Findings, pref
 
 def _check_rule(rule: Rule, findings: Findings, *, background: bool, prefix: str) -> None:
     _check_forbidden_sections(rule, findings, prefix)
-    patterns = tuple(_context_patterns(rule))
+    entries = _Entries.of(rule)
     mutate = rule.action if isinstance(rule.action, Mutate) else None
     has_targets = mutate is not None and mutate.targets is not None
     if mutate is not None:
-        allowed = _Allowed(background, False, patterns)
+        allowed = _Allowed(background, False, entries)
         for index, target in enumerate(mutate.targets or ()):
             named = {key: target.raw.get(key) for key in ("apiVersion", "kind", "namespace", "name", "uid")}
             seen = {
@@ -209,7 +242,7 @@ def _check_rule(rule: Rule, findings: Findings, *, background: bool, prefix: str
                 f"{prefix}invalid variables defined at mutate.targets[{index}]: ",
                 target=index,
             )
-    allowed = _Allowed(background, has_targets, patterns)
+    allowed = _Allowed(background, has_targets, entries)
     failed = f"{prefix}variable substitution failed for rule {rule.name}: "
     _check_document(_without_attestation_conditions(rule.raw), rule.path, findings, allowed, failed)
 
@@ -236,30 +269,47 @@ def _check_document(
 ) -> None:
     """Check the variables of a part of a rule; `target` is the index of its only target in the rule."""
     template = compile_template(document)
-    is_reported = any(each.code == _USER_ERROR for each in findings.errors.values())
+    texts = _Texts(template.document)
+    is_reported = _USER_ERROR in findings.codes
     for error in template.errors:
         place = Place((*path, *_in_rule(error.steps, target)), error.text, error.offset, error.in_key)
         findings.error("variable", path, f"{prefix}{error.message}", at=place if error.offset is not None else None)
+    refusals: dict[str, str] = {}
     for variable in template.variables:
         text = _without_inner(variable.text)
         if variable.expression is not None and text != "@" and not allowed.accepts(text):
             if is_reported and _name_of(text) in _OF_ADMISSION:
                 continue  # the checks of background mode have found it
-            at = _place(template, variable, path, target) if len(findings.errors) < _MOST_PLACES else None
-            findings.error("variable", path, f"{prefix}{allowed.refusal(text)}", at=at)
+            if text not in refusals:
+                refusals[text] = allowed.refusal(text, is_hinted=len(findings.errors) < _MOST_HINTS)
+            at = partial(_place, texts, variable, path, target)
+            findings.error("variable", path, f"{prefix}{refusals[text]}", at=at)
 
 
-def _place(template: Template, variable: Variable, path: Path, target: int) -> Place | None:
+class _Texts:
+    """The texts of a document by the paths of variables in them: their steps, and the positions of all variables."""
+
+    def __init__(self, document: JSON) -> None:
+        self._document = document
+        self._known: dict[str, tuple[Path, str, VariablePositions] | None] = {}
+
+    def find(self, path: str) -> tuple[Path, str, VariablePositions] | None:
+        if path not in self._known:
+            from pyverno.lang.template.positions import VariablePositions, find_steps  # only for what is reported
+
+            steps = find_steps(self._document, path)
+            text = find_value(self._document, steps)
+            self._known[path] = (steps, text, VariablePositions(text)) if isinstance(text, str) else None
+        return self._known[path]
+
+
+def _place(texts: _Texts, variable: Variable, path: Path, target: int) -> Place | None:
     """Return where a variable is; None for one in the name of a field."""
-    if variable.in_key:
+    found = None if variable.in_key else texts.find(variable.path)
+    if found is None:
         return None
-    from pyverno.lang.template.positions import find_offset, find_steps  # only for what is reported
-
-    steps = find_steps(template.document, variable.path)
-    text = find_value(template.document, steps)
-    if not isinstance(text, str):
-        return None
-    return Place((*path, *_in_rule(steps, target)), text, find_offset(text, variable.number))
+    steps, text, positions = found
+    return Place((*path, *_in_rule(steps, target)), text, positions.find(variable.number))
 
 
 def _in_rule(steps: Path, target: int) -> Path:

@@ -98,9 +98,10 @@ def _compile(text: str) -> ExpressionText:
         try:
             query = Query(occurrence.text, compile_expression(occurrence.text), source=occurrence.source)
         except ExpressionSyntaxError as error:
-            from pyverno.lang.template.positions import find_offset  # only for what is reported
+            from pyverno.lang.template.positions import VariablePositions  # only for what is reported
 
-            raise ExpressionSyntaxError(error.message, offset=find_offset(text, number, error.offset)) from error
+            offset = VariablePositions(text).find(number, error.offset)
+            raise ExpressionSyntaxError(error.message, offset=offset) from error
         inner.append((query, occurrence.placeholders))
     if parsed.whole is not None:
         query, placeholders = inner[parsed.whole]

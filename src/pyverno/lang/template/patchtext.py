@@ -30,29 +30,16 @@ _MARK = regex(f"{_OPEN}([0-9]+){_CLOSE}{_QUOTED}?")
 
 @dataclass(frozen=True, slots=True)
 class PatchText:
-    """Compiled operations; `plain` are the paths of values that are one unquoted variable."""
+    """Compiled operations; `plain` are the paths of values that are one unquoted variable, and of all around them."""
 
     template: Template
     plain: frozenset[tuple[str | int, ...]] = frozenset()
     has_quoted: bool = False
     text: str = ""
 
-    def find_offset(self, path: tuple[str | int, ...], offset: int | None = None) -> int:
-        """Return the index in the text of the value at a path of the operations, or of a character of it."""
-        marked, spans = _mark(self.text)
-        document = load_documents(marked, file="patchesJson6902")[0]
-        value = find_value(document.value, path)
-        if offset is not None and isinstance(value, str):
-            grown = 0
-            for match in _TOKEN.finditer(value):
-                start, end = spans[int(match[1])]
-                begin = match.start() + grown
-                if begin <= offset < begin + end - start:
-                    return start + offset - begin
-                if offset >= begin:
-                    grown += end - start - len(match[0])
-            offset -= grown
-        return _written_index(document.text_index(path, offset), marked, spans)
+    def positions(self) -> PatchPositions:
+        """Return the positions of the operations in the text, which reads the text again."""
+        return PatchPositions(self.text)
 
     def render(self, scope: Mapping[str, JSON], runtime: Runtime, *, delete_request: bool = False) -> list[JSONObject]:
         """Return the operations with their variables resolved; raises SubstitutionError or EvaluationError."""
@@ -83,12 +70,37 @@ class PatchText:
             budget.charge_steps(1 + len(value))
         if isinstance(value, list):
             return [self._finish(item, (*path, index), budget) for index, item in enumerate(value)]
-        if isinstance(value, dict) and (self.has_quoted or any(place[: len(path)] == path for place in self.plain)):
+        if isinstance(value, dict) and (self.has_quoted or path in self.plain):
             return {
                 (key.replace(_QUOTED, "") if self.has_quoted else key): self._finish(item, (*path, key), budget)
                 for key, item in value.items()
             }
         return value
+
+
+class PatchPositions:
+    """The positions in the text of a patch of the values of its operations; made by reading the text once."""
+
+    __slots__ = ("_document", "_marked", "_spans")
+
+    def __init__(self, text: str) -> None:
+        self._marked, self._spans = _mark(text)
+        self._document = load_documents(self._marked, file="patchesJson6902")[0]
+
+    def find(self, path: tuple[str | int, ...], offset: int | None = None) -> int:
+        """Return the index in the text of the value at a path of the operations, or of a character of it."""
+        value = find_value(self._document.value, path)
+        if offset is not None and isinstance(value, str):
+            grown = 0
+            for match in _TOKEN.finditer(value):
+                start, end = self._spans[int(match[1])]
+                begin = match.start() + grown
+                if begin <= offset < begin + end - start:
+                    return start + offset - begin
+                if offset >= begin:
+                    grown += end - start - len(match[0])
+            offset -= grown
+        return _written_index(self._document.text_index(path, offset), self._marked, self._spans)
 
 
 def compile_patch_text(text: str, path: str = "", within: JSON = None) -> PatchText:
@@ -206,7 +218,10 @@ def _unmark(value: JSON, tokens: list[str], path: tuple[str | int, ...], plain: 
             return value
         whole = _TOKEN.fullmatch(value)
         if whole and parse_string(tokens[int(whole[1])]).whole is not None:
-            plain.add(path)
+            place = path
+            while place not in plain:  # all around a known place is known
+                plain.add(place)
+                place = place[:-1]
         return _TOKEN.sub(lambda match: tokens[int(match[1])], value)
     if isinstance(value, list):
         return [_unmark(item, tokens, (*path, index), plain) for index, item in enumerate(value)]

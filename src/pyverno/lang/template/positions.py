@@ -1,7 +1,7 @@
 """Positions of the characters of a variable's expression in the surrounding text.
 
 Expressions are compiled without their braces, blanks and nested variables, so that offsets in them are not those of the
-text. This runs only for what is reported.
+text. This runs only for what is reported, and goes over a text once for all its variables.
 """
 
 from __future__ import annotations
@@ -12,24 +12,31 @@ from pyverno.kube.json import JSON
 from pyverno.lang.template.location import join_path
 from pyverno.lang.template.syntax import MAX_ROUNDS, PLACEHOLDER, PRIVATE, VARIABLE, split_expression
 
-__all__ = ["find_offset", "find_outer_offset", "find_steps"]
+__all__ = ["VariablePositions", "find_outer_offset", "find_steps"]
 
 _Positions = Sequence[int]
 
 
-def find_offset(text: str, number: int, offset: int = 0) -> int:
-    """Return the index in `text` of the character at `offset` of the expression of its variable `number`.
+class VariablePositions:
+    """The positions in a text of the characters of its variables; made by going over the text once.
 
     Variables have the numbers of `parse_string`: inner ones first.
 
     >>> text = "a {{ f({{ b }}, c) }}"
-    >>> text[find_offset(text, 0) :][:1], text[find_offset(text, 1, len("f(?0?, ")) :][:1]
+    >>> found = VariablePositions(text)
+    >>> text[found.find(0) :][:1], text[found.find(1, len("f(?0?, ")) :][:1]
     ('b', 'c')
     """
-    for found, positions in _variables(text):
-        if found == number:
-            return positions[min(max(offset, 0), len(positions) - 1)]
-    return 0
+
+    __slots__ = ("_found",)
+
+    def __init__(self, text: str) -> None:
+        self._found = dict(_variables(text))
+
+    def find(self, number: int, offset: int = 0) -> int:
+        """Return the index in the text of the character at `offset` of the expression of a variable."""
+        positions = self._found.get(number)
+        return 0 if positions is None else positions[min(max(offset, 0), len(positions) - 1)]
 
 
 def find_outer_offset(text: str, offset: int) -> int:
@@ -88,9 +95,8 @@ def _protect(text: str) -> tuple[str, _Positions]:
     return "".join(pieces), positions
 
 
-def _variables(text: str) -> list[tuple[int, _Positions]]:
-    """Return the numbers of all variables with the index of each character of their expressions, and of their end."""
-    found: list[tuple[int, _Positions]] = []
+def _variables(text: str) -> Iterator[tuple[int, _Positions]]:
+    """Yield the numbers of all variables with the index of each character of their expressions, and of their end."""
     for current, positions, count in _passes(text):
         for index, match in enumerate(VARIABLE.finditer(current)):
             start, end = match.span(2)
@@ -99,8 +105,7 @@ def _variables(text: str) -> list[tuple[int, _Positions]]:
             at = start + _find(match[2], expression, is_shallow)
             own = positions[at : at + len(expression)]
             closing = positions[min(at + len(expression), end - 1)]
-            found.append((count + index, [*_renumber(expression, own), closing]))
-    return found
+            yield count + index, [*_renumber(expression, own), closing]
 
 
 def _passes(text: str) -> Iterator[tuple[str, _Positions, int]]:

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["Template", "TemplateProblem", "Variable", "compile_template"]
 
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
+_Faulty = list[tuple[int, Occurrence, Slot]]
 
 _COPIED_PER_STEP = 8
 _MOST_PLACES = 20
-"""How many problems of a document have exact places, each of which reads the document and a text again."""
+"""How many problems of a document have exact places, each text of which is read again."""
 _TOO_DEEP = "the document is nested too deeply"
 
 
@@ -216,9 +217,15 @@ class _Compiler:
         parsed = parse_string(text)
         slots = [compile_slot(occurrence, path) for occurrence in parsed.occurrences]
         self.slots += slots
+        faulty: _Faulty = []
         for number, (occurrence, slot) in enumerate(zip(parsed.occurrences, slots, strict=True)):
             if slot.constant is None:
-                self._note(slot, text, occurrence, number, in_key=in_key)
+                expression, is_shallow = slot.query.expression, occurrence.is_shallow
+                self.variables.append(Variable(occurrence.source, slot.path, expression, is_shallow, in_key, number))
+                if expression is None:
+                    faulty.append((number, occurrence, slot))
+        if faulty:
+            self._report(faulty, text, path, in_key=in_key)
         if parsed.whole is not None:
             return _whole(slots[parsed.whole], slots[:-1])
         if not slots:
@@ -226,18 +233,20 @@ class _Compiler:
             return None if literal == text else lambda scope, runtime, deleting, prefix: literal
         return _join(slots, parsed.parts)
 
-    def _note(self, slot: Slot, text: str, occurrence: Occurrence, number: int, *, in_key: bool) -> None:
-        query, source = slot.query, occurrence.source
-        self.variables.append(Variable(source, slot.path, query.expression, occurrence.is_shallow, in_key, number))
-        if query.expression is None:
-            message = f"failed to resolve {source} at path {slot.path}: {query.problem}"
-            if len(self.errors) >= _MOST_PLACES:
-                self.errors.append(TemplateProblem(message))
-                return
-            from pyverno.lang.template.positions import find_offset, find_steps  # only for what is reported
+    def _report(self, faulty: _Faulty, text: str, path: str, *, in_key: bool) -> None:
+        """Note the variables of one text that do not parse, with their places while there are few."""
+        from pyverno.lang.template.positions import VariablePositions, find_steps  # only for what is reported
 
-            steps = find_steps(self.document, slot.path, self.base)
-            offset = find_offset(text, number, query.offset if query.text == occurrence.text else 0)
+        exact = max(_MOST_PLACES - len(self.errors), 0)
+        steps = find_steps(self.document, path, self.base) if exact else ()
+        positions = VariablePositions(text) if exact else None
+        for number, occurrence, slot in faulty:
+            query = slot.query
+            message = f"failed to resolve {occurrence.source} at path {slot.path}: {query.problem}"
+            if positions is None or len(self.errors) >= _MOST_PLACES:
+                self.errors.append(TemplateProblem(message))
+                continue
+            offset = positions.find(number, query.offset if query.text == occurrence.text else 0)
             self.errors.append(TemplateProblem(message, text, (*steps, text) if in_key else steps, offset, in_key))
 
 

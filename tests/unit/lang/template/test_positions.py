@@ -10,7 +10,7 @@ from pyverno.errors import ExpressionSyntaxError
 from pyverno.lang.template import compile_template
 from pyverno.lang.template.expression_text import compile_expression_text
 from pyverno.lang.template.patchtext import compile_patch_text
-from pyverno.lang.template.positions import find_offset, find_steps
+from pyverno.lang.template.positions import VariablePositions, find_steps
 from pyverno.lang.template.syntax import PLACEHOLDER, parse_string
 
 _PIECES = st.sampled_from(
@@ -21,6 +21,7 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES, max_size=12).map("".join))
 def test_every_character_of_an_expression_is_found_in_its_text(text: str) -> None:
     """The text has the character of the expression at the offset that is found."""
+    positions = VariablePositions(text)
     for number, occurrence in enumerate(parse_string(text).occurrences):
         if occurrence.constant is not None or not occurrence.text:
             continue
@@ -28,7 +29,7 @@ def test_every_character_of_an_expression_is_found_in_its_text(text: str) -> Non
             index for placeholder in PLACEHOLDER.finditer(occurrence.text) for index in range(*placeholder.span())
         }
         written = [index for index in range(len(occurrence.text)) if index not in placeholders]
-        found = "".join(text[find_offset(text, number, index)] for index in written)
+        found = "".join(text[positions.find(number, index)] for index in written)
         assert found == "".join(occurrence.text[index] for index in written)
 
 
@@ -63,9 +64,10 @@ def test_places_in_a_patch_are_those_of_its_text() -> None:
     patch = compile_patch_text(text)
     (problem,) = patch.template.errors
     places = [(1, "op"), (1, "path")]
-    found = [text[patch.find_offset(place) :][:5] for place in places]
+    positions = patch.positions()
+    found = [text[positions.find(place) :][:5] for place in places]
     assert found == ["addd,", "f}\n"]
-    assert text[patch.find_offset(problem.steps, problem.offset) :].startswith('| e }}"')
+    assert text[positions.find(problem.steps, problem.offset) :].startswith('| e }}"')
 
 
 def test_a_patch_that_is_no_yaml_has_the_offset_of_the_fault() -> None:
