@@ -15,7 +15,7 @@ from pyverno.compiler.validation.match import check_sections, forbid_user_info
 from pyverno.compiler.validation.spec import check_name
 from pyverno.errors import ExpressionSyntaxError, ValueSyntaxError
 from pyverno.kube.kinds import KindTable
-from pyverno.kube.time.cron import parse_standard
+from pyverno.kube.time.cron import CronFieldError, parse_standard
 from pyverno.kube.time.duration import try_duration
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.template import compile_template
@@ -58,8 +58,12 @@ def check_cleanup_policy(policy: CleanupPolicy, findings: Findings, kinds: KindT
                 pass
     try:
         parse_standard(spec.schedule)
-    except ValueSyntaxError:
-        text = "schedule spec in the cleanupPolicy is not in proper cron format"
+    except ValueSyntaxError as refusal:
+        # Kyverno's text ends before the colon
+        where = f" in {refusal.field} field" if isinstance(refusal, CronFieldError) else ""
+        text = (
+            f"schedule spec in the cleanupPolicy is not in proper cron format: syntax error{where}: {refusal.message}"
+        )
         findings.error("schedule", ("spec", "schedule"), text)
     for section in (spec.match, spec.exclude):
         if section is not None and not forbid_user_info(section, findings):

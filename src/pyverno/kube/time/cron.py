@@ -17,7 +17,16 @@ from pyverno.kube.time.gotime import GoTime
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
-__all__ = ["CronExpression", "Schedule", "parse_cronexpr", "parse_standard"]
+__all__ = ["CronExpression", "CronFieldError", "Schedule", "parse_cronexpr", "parse_standard"]
+
+
+class CronFieldError(ValueSyntaxError):
+    """One of the five fields of a cron line is wrong: `field` is its name."""
+
+    def __init__(self, message: str, field: str) -> None:
+        """Take the text of the parser, and the name of the field."""
+        super().__init__(message)
+        self.field = field
 
 
 class Schedule(Protocol):
@@ -48,6 +57,7 @@ _MONTHS = {
 }
 _DAYS = {name: index for index, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 _BOUNDS = (_Bounds(0, 59, {}), _Bounds(0, 23, {}), _Bounds(1, 31, {}), _Bounds(1, 12, _MONTHS), _Bounds(0, 6, _DAYS))
+_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -139,7 +149,7 @@ class _Calendar:
 def parse_standard(text: str) -> Schedule:
     """Read five fields, a descriptor or `@every DURATION`, after an optional `CRON_TZ=ZONE` or `TZ=ZONE`.
 
-    Raises `ValueSyntaxError` with robfig's text.
+    Raises `ValueSyntaxError` with robfig's text, a `CronFieldError` for one of the fields.
 
     >>> from pyverno.kube.time.gotime import parse_rfc3339
     >>> str(parse_standard("30 4 * * 1").next(parse_rfc3339("2024-01-02T00:00:00Z")))
@@ -163,7 +173,7 @@ def parse_standard(text: str) -> Schedule:
     fields = text.split()
     if len(fields) != 5:
         raise ValueSyntaxError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
-    minute, hour, day, month, day_of_week = map(_field, fields, _BOUNDS)
+    minute, hour, day, month, day_of_week = map(_field, fields, _BOUNDS, _FIELDS)
     return _Calendar(minute, hour, day, month, day_of_week, zone)
 
 
@@ -187,8 +197,11 @@ def _every(text: str) -> _Every:
     return _Every(delay - delay % SECOND)
 
 
-def _field(text: str, bounds: _Bounds) -> _Field:
-    parts = [_range(part, bounds) for part in text.split(",") if part]
+def _field(text: str, bounds: _Bounds, name: str) -> _Field:
+    try:
+        parts = [_range(part, bounds) for part in text.split(",") if part]
+    except ValueSyntaxError as error:
+        raise CronFieldError(error.message, name) from None
     return _Field(frozenset().union(*(part.values for part in parts)), any(part.is_star for part in parts))
 
 

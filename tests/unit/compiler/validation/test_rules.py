@@ -439,7 +439,18 @@ BLOCKS = "{any: [{resources: {kinds: [Pod]}}]}"
         (
             "ClusterCleanupPolicy",
             f"{{schedule: '* * * *', match: {BLOCKS}}}",
-            ["schedule spec in the cleanupPolicy is not in proper cron format"],
+            [
+                "schedule spec in the cleanupPolicy is not in proper cron format: "
+                "syntax error: expected exactly 5 fields, found 4: [* * * *]"
+            ],
+        ),
+        (
+            "ClusterCleanupPolicy",
+            f"{{schedule: '0 * * 13 *', match: {BLOCKS}}}",
+            [
+                "schedule spec in the cleanupPolicy is not in proper cron format: "
+                "syntax error in month field: end of range (13) above maximum (12): 13"
+            ],
         ),
         (
             "ClusterCleanupPolicy",
