@@ -34,7 +34,7 @@ TEXT_READERS = (
     "kube.admissionreview.shortened", "kube.semver.try_version", "kube.wildcard.compile_wildcard", "kube.wildcard.has_wildcard",
     "kube.yaml.events.build_value", "kube.yaml.scalars.resolve_plain",
     "kube.apply.fieldset.field_step", "kube.time.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
-    "lang.pattern.anchors.parse_anchor", "lang.pattern.anchors.strip_anchors",
+    "lang.pattern.anchors.parse_anchor",
     "lang.pattern.leaf.compile_leaf", "lang.pattern.leaf.integer_range", "lang.pattern.leaf.literal_texts",
     "lang.pattern.leaf.split_operator", "lang.pattern.metadata.compile_key",
     "lang.pattern.operators_values.duration_of", "kube.gofloat.parse_float",
@@ -62,11 +62,6 @@ PAIRS = (
 )  # fmt: skip
 
 PAIRED: Mapping[str, frozenset[str]] = {
-    "kube.wildcard.first_match": frozenset(
-        f"{patterns}, {found}"
-        for patterns in ("questions", "stars", "texts")
-        for found in ("texts", "long texts", "one long text")
-    ),
     "kube.selector.compile_selector": frozenset({"wildcards"}),
 }
 """Shapes in which the wildcards of a policy grow as well as the texts of an object: each may match each."""
@@ -402,7 +397,6 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.selector import compile_selector, format_selector
     from pyverno.kube.time.gotime import parse_time
     from pyverno.kube.time.ttl import parse_ttl
-    from pyverno.kube.wildcard import first_match, separate_wildcards
     from pyverno.lang.pattern.metadata import find_tag, text_entries
     from pyverno.lang.pattern.operators import OPERATORS, compile_operator
     from pyverno.podsecurity.evaluate import evaluate
@@ -538,16 +532,6 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
             each: (lambda size, each=each: call(parse_ttl, text(each, size), created)) for each in text_names()
         },
         "kube.apply.typedmerge.apply_configuration": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
-        "kube.wildcard.first_match": {
-            f"{left}, {right}": (
-                lambda size, left=left, right=right: call(
-                    first_match, VALUES[left](size // 2), VALUES[right](size // 2)
-                )
-            )
-            for left in ("stars", "questions", "texts", "one long text")
-            for right in ("texts", "long texts", "one long text")
-        },
-        "kube.wildcard.separate_wildcards": {"stars": lambda size: call(separate_wildcards, VALUES["stars"](size))},
         "lang.pattern.metadata.find_tag": {"labels": lambda size: call(find_tag, _labels(size), "labels")},
         "lang.pattern.metadata.text_entries": {"labels": lambda size: call(text_entries, _labels(size))},
         "lang.pattern.operators.compile_operator": operator_shapes,

@@ -9,7 +9,7 @@ long even so ends with an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -18,11 +18,9 @@ from pyverno.kube.names import MAX_NAME
 
 __all__ = [
     "compile_wildcard",
-    "first_match",
     "has_wildcard",
     "match",
     "match_price",
-    "separate_wildcards",
 ]
 
 _TRIES: Final = 64
@@ -68,30 +66,6 @@ def match_price(left: str, right: str) -> int:
     if len(left) < _PRICED_FROM or len(right) < _PRICED_FROM or not ("?" in left or "?" in right):
         return 0
     return len(left) * len(right) // _PRODUCT_PER_STEP
-
-
-def first_match(patterns: Iterable[str], texts: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first pair of pattern and text that fit, patterns in the outer loop; None when none do.
-
-    >>> first_match(["a*", "b*"], ["b1", "b2"])
-    ('b*', 'b1')
-    """
-    candidates = tuple(texts)
-    for pattern in patterns:
-        for text in candidates:
-            if match(pattern, text):
-                return pattern, text
-    return None
-
-
-def separate_wildcards(texts: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split texts into those with wildcards and those without, each in the given order.
-
-    >>> separate_wildcards(["a*", "b"])
-    (('a*',), ('b',))
-    """
-    given = tuple(texts)
-    return tuple(filter(has_wildcard, given)), tuple(text for text in given if not has_wildcard(text))
 
 
 def compile_wildcard(pattern: str) -> Callable[[str], bool]:

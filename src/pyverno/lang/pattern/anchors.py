@@ -17,7 +17,7 @@ from enum import StrEnum
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass
 
-__all__ = ["CONDITIONS", "GO_SPACE", "Anchor", "Modifier", "has_anchor_keys", "parse_anchor", "strip_anchors"]
+__all__ = ["CONDITIONS", "GO_SPACE", "Anchor", "Modifier", "has_anchor_keys", "parse_anchor"]
 
 GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """The characters that Go's strings.TrimSpace removes; Python's own strip() removes four control characters more."""
@@ -101,14 +101,3 @@ def has_anchor_keys(pattern: JSON, modifiers: frozenset[Modifier]) -> bool:
         elif isinstance(node, list):
             pending.extend(node)
     return False
-
-
-def strip_anchors(path: str) -> str:
-    """Remove the anchors from every segment of a slash separated path.
-
-    >>> strip_anchors("/spec/=(containers)/X(image)")
-    '/spec/containers/image'
-    """
-    anchored = ((segment, parse_anchor(segment)) for segment in path.split("/") if segment)
-    segments = [segment if anchor is None else anchor.key for segment, anchor in anchored]
-    return ("/" if path.startswith("/") else "") + "/".join(segments)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyverno.lang.pattern.anchors import CONDITIONS, Anchor, Modifier, has_anchor_keys, parse_anchor, strip_anchors
+from pyverno.lang.pattern.anchors import CONDITIONS, Anchor, Modifier, has_anchor_keys, parse_anchor
 
 KEYS = [
     ("(a)", Anchor(Modifier.CONDITION, "a")),
@@ -48,12 +48,3 @@ def test_anchor_keys_are_found_at_any_depth() -> None:
     """Keys count wherever they are, values never do."""
     assert has_anchor_keys([{"a": [{"b": {"<(c)": 1}}]}], CONDITIONS)
     assert not has_anchor_keys([{"a": [{"b": "(c)"}, "<(d)"]}, {"=(e)": 1}], CONDITIONS)
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [("/a/(b)/X(c)", "/a/b/c"), ("a/=(b)/0", "a/b/0"), ("/", "/"), ("", ""), ("/a/b/", "/a/b")],
-)
-def test_paths_lose_their_anchors(path: str, expected: str) -> None:
-    """Segments keep their order, a leading slash stays."""
-    assert strip_anchors(path) == expected

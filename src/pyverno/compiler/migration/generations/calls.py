@@ -7,7 +7,6 @@ both sides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from pyverno.compiler.migration.conditions import conditions
@@ -42,7 +41,6 @@ _NOT_ADOPTED: Final = Note(
     "generate",
     "objects that the old rule created are left alone: delete them, or keep the old rule for them, when you switch",
 )
-_SOURCES: Final = ("data", "clone", "cloneList")
 _VARIABLES: Final = "ijk"
 
 
@@ -106,11 +104,11 @@ class _Writer:
 
     def applied(self, generate: JSONObject, names: Names, path: str) -> Cel:
         """Return the call for one target."""
-        sources = [each for each in _SOURCES if generate.get(each)]
+        writers = {"data": self._data, "clone": self._clone, "cloneList": self._clone_list}
+        sources = [write for field, write in writers.items() if generate.get(field)]
         if len(sources) != 1:
             raise UnconvertibleError("generate-source", path, "the rule has no source, or several", "mend the rule")
-        write: Callable[[JSONObject, RuleExpressions, str], Cel] = getattr(self, f"_{sources[0].lower()}")
-        return write(generate, RuleExpressions(names, conditions), path)
+        return sources[0](generate, RuleExpressions(names, conditions), path)
 
     def _data(self, generate: JSONObject, expressions: RuleExpressions, path: str) -> Cel:
         data, below = generate["data"], join_path(path, "data")
@@ -145,7 +143,7 @@ class _Writer:
         made = _apply(namespace, read.text)
         return _unless_same(namespace, source, made, below)
 
-    def _clonelist(self, generate: JSONObject, expressions: RuleExpressions, path: str) -> Cel:
+    def _clone_list(self, generate: JSONObject, expressions: RuleExpressions, path: str) -> Cel:
         clone, below = generate["cloneList"], join_path(path, "cloneList")
         source = _text(clone.get("namespace") or "", expressions, join_path(below, "namespace"))
         namespace = self._namespace(generate, expressions, path)
