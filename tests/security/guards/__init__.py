@@ -22,6 +22,7 @@ from tests.security.guards.limits import LIMITS
 from tests.security.guards.memory import MEMORY
 from tests.security.guards.peers import PEERS
 from tests.security.guards.revocation import REVOCATION
+from tests.security.guards.rows import ROWS
 from tests.security.guards.signatures import SIGNATURES
 from tests.security.guards.web import WEB
 
@@ -47,6 +48,7 @@ GUARDS: Final = (
     *VERIFICATION,
     *WEB,
     *PEERS,
+    *ROWS,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""
 

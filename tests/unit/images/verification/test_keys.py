@@ -57,6 +57,13 @@ def test_what_is_long_or_deep_is_not_read(reader: str, document: str) -> None:
         READERS[reader](DOCUMENTS[document])
 
 
+@pytest.mark.parametrize("reader", ["a key", "keys", "a certificate", "certificates", "a time stamp"])
+def test_what_is_long_is_refused_by_its_length(reader: str) -> None:
+    """Nothing is split, searched or decoded before its length is known (CVE-2025-66564, CVE-2025-66506)."""
+    with pytest.raises(VerificationError, match=r"(longer|larger) than \d+ (bytes|characters)"):
+        READERS[reader](b"." * LONG)
+
+
 def test_a_key_has_a_length() -> None:
     """The limit holds for PEM and DER, before anything is decoded (CVE-2024-12401)."""
     der = base64.b64decode("".join(KEY.splitlines()[1:-1]))

@@ -419,7 +419,7 @@ def test_a_set_passes_when_enough_entries_have_signed() -> None:
 
 
 def test_the_same_key_counts_once() -> None:
-    """Two entries with one key are one signer (CVE-2023-class of threshold faults)."""
+    """Two entries with one key are one signer (CVE-2026-49834)."""
     found = verify_set(_set(_key(), _key(), count=2), [_layer(KEYED), _layer(KEYED)], _expected())
     assert (False, 1) == (found.passes, found.verified)
 
