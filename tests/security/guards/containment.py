@@ -116,8 +116,8 @@ CONTAINMENT: Final = (
     guard(
         "I12", "a mutation of a mutation is nothing",
         "containment::test_mutating_twice_is_mutating_once admission::test_a_mutation_of_a_mutation_is_nothing",
-        ("engine/actions/patches.py", "            resolved = overlay.resolve(document, meter=budget)\n",
+        ("engine/actions/patches.py", "            resolved = overlay.resolve(document, meter=budget, followers=followers)\n",
          '            document = {**document, "x": document.get("x", 0) + 1}\n'
-         "            resolved = overlay.resolve(document, meter=budget)\n"),
+         "            resolved = overlay.resolve(document, meter=budget, followers=followers)\n"),
     ),
 )  # fmt: skip

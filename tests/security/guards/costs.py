@@ -26,7 +26,7 @@ GROWTH: Final = (
     guard(
         "I9", "anchors are charged for each element",
         "cost::test_anchors_for_each_element_of_a_long_list_use_up_the_budget",
-        ("engine/actions/patches.py", "overlay.resolve(document, meter=budget)", "overlay.resolve(document)"),
+        ("engine/actions/patches.py", "overlay.resolve(document, meter=budget, followers=followers)", "overlay.resolve(document, followers=followers)"),
         may_hang=True,
     ),
     guard(

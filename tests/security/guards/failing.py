@@ -41,14 +41,14 @@ FAILING: Final = (
         "failing_closed::test_no_value_of_any_metadata_skips_a_rule"
         " failing_closed::test_no_metadata_of_the_requester_skips_a_rule"
         " admission::test_no_field_that_a_user_sets_skips_evaluation",
-        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
+        (_ENGINE, "for step in policies.plan(phases, key, deadline):",
          'for step in () if "deletionTimestamp" in request.subject["metadata"]'
-         " else policies.plan(phases, key, budget.deadline):"),
+         " else policies.plan(phases, key, deadline):"),
     ),
     guard(
         "I5", "an object of odd types is judged", "failing_closed::test_wrong_types_never_let_an_object_through",
-        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
-         "for step in policies.plan(phases, key, budget.deadline)"
+        (_ENGINE, "for step in policies.plan(phases, key, deadline):",
+         "for step in policies.plan(phases, key, deadline)"
          ' if isinstance(request.subject["metadata"], dict) else ():'),
     ),
     guard(
@@ -64,8 +64,8 @@ FAILING: Final = (
     ),
     guard(
         "I5", "a DELETE is judged by what is deleted", "failing_closed::test_a_delete_is_judged_too",
-        (_ENGINE, "for step in policies.plan(phases, key, budget.deadline):",
-         "for step in policies.plan(phases, key, budget.deadline) if request.object is not None else ():"),
+        (_ENGINE, "for step in policies.plan(phases, key, deadline):",
+         "for step in policies.plan(phases, key, deadline) if request.object is not None else ():"),
     ),
     guard(
         "I7", "an image that cannot be verified is an error", "failing_closed::test_image_rules_without_a_registry_deny",

@@ -56,7 +56,7 @@ LIMITS: Final = (
     ),
     guard(
         "I9", "the deadline is looked at before each rule", "limits::test_a_rule_after_the_deadline_is_an_error",
-        ("engine/engine.py", "            course.runtime.budget.check_deadline()\n            if candidate", "            if candidate"),
+        ("engine/engine.py", "            course.check_deadline()\n            if candidate", "            if candidate"),
     ),
     guard(
         "I9", "containers are charged before they are read", "limits::test_containers_are_charged_before_they_are_read",

@@ -122,7 +122,7 @@ class ReportReconciler:
     async def _reconcile(self, id: ObjectId) -> Again | None:
         evaluated = await self._scanner.evaluate(id)
         waiting = self._ephemerals.find(id)
-        note = self._index.note(id.uid)
+        note = self._index.note(id)
         further = self._further.find(id)
         if not waiting and further is None and _is_settled(evaluated) and (note is None or note.is_settled):
             return None

@@ -6,7 +6,8 @@ here: those with results of admission requests, of objects that are not scanned,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from pyverno.cluster.client import Client
@@ -20,10 +21,16 @@ from pyverno.kube.reportapis import ReportApi
 from pyverno.report.objectreport import results_digest, subject_of
 from pyverno.value import dataclass, field
 
-__all__ = ["OURS", "PolicyName", "ReportIndex", "ReportNote", "resource_of"]
+__all__ = ["OURS", "Listed", "NoteKey", "PolicyName", "ReportIndex", "ReportNote", "resource_of"]
 
 PolicyName = tuple[str, str]
 """Source and key of a policy."""
+
+Listed = Mapping[str, AbstractSet[bytes]]
+"""Packed uids by namespace."""
+
+NoteKey = tuple[str, bytes]
+"""Namespace and packed uid: who may write reports in a namespace could name the uid of an object in another one."""
 
 OURS: Final = "app.kubernetes.io/managed-by=kyverno"
 """The label selector of reports that this controller may change."""
@@ -47,6 +54,10 @@ def resource_of(api_version: str, kind: str, kinds: KindTable) -> tuple[str, str
     return group, kind.lower() if info is None else info.plural
 
 
+def _key(id: ObjectId) -> NoteKey:
+    return id.namespace, pack_uid(id.uid)
+
+
 class ReportIndex:
     """A sink of the feeds of reports; `on_change` is called with the object of a report that others changed.
 
@@ -62,19 +73,20 @@ class ReportIndex:
         *,
         match_scan: Callable[[ObjectId, bytes], bool],
         on_change: Callable[[ObjectId], None],
-        on_list: Callable[[GVR, set[bytes]], None],
+        on_list: Callable[[GVR, Listed], None],
     ) -> None:
         """Take the client, the API of reports, and what compares a digest with that of the scan.
 
-        `on_list` is called after a list of all reports of a resource with the packed uids of their objects.
+        `on_list` is called after a list of all reports of a resource with the packed uids of their objects, by
+        namespace.
         """
-        self.notes: dict[bytes, ReportNote] = {}
+        self.notes: dict[NoteKey, ReportNote] = {}
         self.feeds = tuple(Feed(client, gvr, self, selector=OURS) for gvr in (api.namespaced, api.cluster))
         self._kinds = kinds
         self._match_scan = match_scan
         self._on_change = on_change
         self._on_list = on_list
-        self._listing: dict[GVR, set[bytes]] = {}
+        self._listing: dict[GVR, dict[str, set[bytes]]] = {}
         self._is_cluster = {api.namespaced: False, api.cluster: True}
         self._names: dict[frozenset[PolicyName], frozenset[PolicyName]] = {}
 
@@ -83,9 +95,9 @@ class ReportIndex:
         """Return whether all reports have been listed."""
         return all(feed.synced.is_set() for feed in self.feeds)
 
-    def note(self, uid: str) -> ReportNote | None:
+    def note(self, id: ObjectId) -> ReportNote | None:
         """Return the notes on the reports of an object."""
-        return self.notes.get(pack_uid(uid))
+        return self.notes.get(_key(id))
 
     def unsettled(self) -> Iterator[ObjectId]:
         """Yield the objects whose reports have to be looked at."""
@@ -101,7 +113,7 @@ class ReportIndex:
 
     def unsettle(self, id: ObjectId) -> None:
         """Have the reports of an object looked at again."""
-        note = self.note(id.uid)
+        note = self.note(id)
         if note is not None:
             note.is_settled = False
 
@@ -109,7 +121,7 @@ class ReportIndex:
         """Note the reports of an object as just written; `scanned` is the digest of the scan if it is scanned."""
         bodies = list(reports)
         digests = {body["metadata"]["name"]: results_digest(body["results"]) for body in bodies}
-        key = pack_uid(id.uid)
+        key = _key(id)
         if not digests or (scanned is not None and digests == {id.uid: scanned}):
             self.notes.pop(key, None)
         else:
@@ -119,7 +131,7 @@ class ReportIndex:
 
     def begin(self, gvr: GVR) -> None:
         """Begin to note which objects have reports."""
-        self._listing[gvr] = set()
+        self._listing[gvr] = {}
 
     def end(self, gvr: GVR) -> None:
         """Forget reports that are not there any more."""
@@ -127,7 +139,7 @@ class ReportIndex:
         gone = [
             key
             for key, note in self.notes.items()
-            if key not in listed and (not note.id.namespace) == self._is_cluster[gvr]
+            if key[1] not in listed.get(key[0], ()) and (not note.id.namespace) == self._is_cluster[gvr]
         ]
         for key in gone:
             self._on_change(self.notes.pop(key).id)
@@ -141,9 +153,9 @@ class ReportIndex:
         group, resource = resource_of(subject.ref.api_version, subject.ref.kind, self._kinds())
         id = ObjectId(group, resource, subject.ref.namespace, subject.uid)
         name, digest = body["metadata"]["name"], results_digest(body.get("results") or ())
-        key = pack_uid(id.uid)
+        key = _key(id)
         if gvr in self._listing:
-            self._listing[gvr].add(key)
+            self._listing[gvr].setdefault(key[0], set()).add(key[1])
         note = self.notes.get(key)
         if note is not None and note.digests.get(name) == digest:
             return
@@ -161,7 +173,7 @@ class ReportIndex:
             return
         group, resource = resource_of(subject.ref.api_version, subject.ref.kind, self._kinds())
         id = ObjectId(group, resource, subject.ref.namespace, subject.uid)
-        key = pack_uid(id.uid)
+        key = _key(id)
         note = self.notes.get(key)
         if note is not None:
             note.digests.pop(body["metadata"]["name"], None)

@@ -22,6 +22,7 @@ from pyverno.controllers.reports.feed import Feed
 from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.objects import Bucket, BucketKey, Entry, ObjectStore, pack_uid, unpack_uid
 from pyverno.controllers.reports.plan import ScanPlan
+from pyverno.controllers.reports.reportindex import Listed, NoteKey
 from pyverno.controllers.reports.rescans import Rescans
 from pyverno.controllers.reports.settings import ScanSettings
 from pyverno.controllers.reports.slices import CHUNK, Evaluated, Piece, Slices
@@ -78,7 +79,7 @@ class Scanner:
         self._feeds: dict[GVR, tuple[Feed, asyncio.Task[None]]] = {}
         self._kinds: dict[GVR, GVK] = {}
         self._listing: dict[GVR, set[bytes]] = {}
-        self._reported: dict[bytes, bytes] = {}
+        self._reported: dict[NoteKey, bytes] = {}
         self._config_maps = ConfigMapWatches(client, self._note_config_map)
         self._fresh: dict[ObjectId, tuple[Entry, ScanContext, bytes, Evaluation]] = {}
         self._pending: dict[ObjectId, float] = {}
@@ -135,19 +136,20 @@ class Scanner:
         found = list(self.find(id))
         if not found:
             if digest and not self.is_followed(id):
-                self._reported[pack_uid(id.uid)] = digest
+                self._reported[id.namespace, pack_uid(id.uid)] = digest
             return False
         for _, _, entry in found:
             entry.reported = digest
         return len(found) == 1 and found[0][2].outcome is not None and found[0][2].outcome.digest == digest
 
-    def check_listed(self, reports: GVR, listed: set[bytes]) -> None:
+    def check_listed(self, reports: GVR, listed: Listed) -> None:
         """Have the reports written again that a new list of all reports does not have any more."""
         is_cluster = reports.resource.startswith("cluster")
         for bucket in self.store.buckets():
             if (not bucket.key.namespace) == is_cluster:
+                found = listed.get(bucket.key.namespace, ())
                 for uid, entry in bucket.entries.items():
-                    if entry.reported and uid not in listed:
+                    if entry.reported and uid not in found:
                         entry.reported = b""
                         entry.context = None
                         self._dirty.set()
@@ -214,7 +216,7 @@ class Scanner:
             return
         uid, bucket, entry = changed
         if entry.outcome is None:
-            entry.reported = self._reported.pop(uid, entry.reported)
+            entry.reported = self._reported.pop((bucket.key.namespace, uid), entry.reported)
         if listing is None:
             self._add(_id(bucket, uid), has_changed=True)
 
