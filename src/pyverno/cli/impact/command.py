@@ -54,7 +54,7 @@ impact = command(
             number("--examples", help="Examples of each group.", default=3, least=0, most=1000),
             number(
                 "--fail-on",
-                help="Exit with 1 when so many objects would newly be refused or deleted; 0 for never.",
+                help="Exit with 1 when at least this many objects would newly be refused or deleted; 0 for never.",
                 default=0,
                 least=0,
                 most=10_000_000,

@@ -14,11 +14,11 @@ __all__ = ["migrate"]
 
 _HELP = """Convert policies to CEL, and show that they decide as before.
 
-POLICIES are files, folders, or `-` for stdin, with ClusterPolicies, Policies, CleanupPolicies or PolicyExceptions. What
-they become goes to stdout, nothing else does; the report goes to stderr, one line for each rule: converted (tested),
-converted but different (only with --unsafe), or not convertible, with the field, the reason and the next step. A rule
-that has no equal in CEL stays in the old policy. With --write and --in-place, suites (`kyverno-test.yaml`) among
-POLICIES or in its folders are converted too, and run before and after.
+POLICIES are files, folders, or `-` for stdin, with ClusterPolicies, Policies, CleanupPolicies or PolicyExceptions. The
+converted policies go to stdout, and nothing else does. The report goes to stderr, one line for each rule: converted
+(tested), converted but different (only with --unsafe), or not convertible, with the field, the reason and the next
+step. A rule that has no equal in CEL stays in the old policy. With --write and --in-place, suites (`kyverno-test.yaml`)
+among POLICIES or in its folders are converted too, and run before and after.
 
 Every conversion is judged beside its source on generated objects that an API server admits. What was tried becomes an
 annotation, and with --write a file that `pyverno equivalent --check` and `--check` read again.
@@ -79,7 +79,13 @@ migrate = command(
             switch("--in-place", help="Replace the policies in their files."),
             switch("--plan", help="Print the steps of the change, each with its check."),
             switch("--check", help="Only check that the folder of --write holds what these policies become."),
-            value("--report", help="Report.", default="text", choices=("text", "json", "markdown"), metavar="FORMAT"),
+            value(
+                "--report",
+                help="Format of the report: text, json or markdown.",
+                default="text",
+                choices=("text", "json", "markdown"),
+                metavar="FORMAT",
+            ),
         ),
         "Storage versions": (
             Flag(("--resource",), "list", "Definition whose objects are stored again.", key="crds_to_store"),

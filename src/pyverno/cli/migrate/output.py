@@ -66,7 +66,10 @@ def check_folder(found: Sequence[Conversion], folder: Path) -> int:
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
     if not problems:
-        sys.stdout.write(f"{len(found)} policies are converted as they are now, and tested\n")
+        what = (
+            "1 policy is converted as it is" if len(found) == 1 else f"{len(found)} policies are converted as they are"
+        )
+        sys.stdout.write(f"{what} now, and tested\n")
     return 1 if problems else 0
 
 

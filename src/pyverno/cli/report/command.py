@@ -54,7 +54,7 @@ _SECTIONS = {
         ),
         value(
             "--by",
-            help=f"What results are counted by: {', '.join(_GROUPINGS)}.",
+            help=f"Grouping of the counts: {', '.join(_GROUPINGS)}.",
             default="policy",
             choices=_GROUPINGS,
             metavar="GROUPING",

@@ -16,7 +16,7 @@ _HELP = """Show reports, and a playground for policies, in a browser.
 
 FILES are files or folders with PolicyReport, ClusterPolicyReport, Report or ClusterReport objects, or the output of
 `pyverno report -o json`. Without files the reports of the cluster of the kubeconfig are followed.
-`pyverno ui check-login` with the flags of a login asks the issuer, and says what is wrong with it.
+`pyverno ui check-login` with the flags of a login goes through a login, and reports what is wrong.
 `pyverno ui test-target NAME --notifications FILE` sends a sample to one target of the file, and
 `pyverno ui send-report NAME [FILES] --notifications FILE` mails the results that the target's filter admits.
 """
@@ -64,7 +64,7 @@ _SECTIONS = {
         comma_list("--oidc-scopes", help="Scopes beside `openid`; else profile and email.", key="scopes"),
         comma_list(
             "--oidc-user-claims",
-            help="Claims that name the user, the first one there is; else email, preferred_username, sub.",
+            help="Claims that may name the user, the preferred one first; else email, preferred_username, sub.",
             key="user_claims",
         ),
         value(
@@ -76,16 +76,16 @@ _SECTIONS = {
         value("--proxy-user-header", help="Header in which a proxy names the user.", metavar="NAME"),
         value("--proxy-groups-header", help="Header in which a proxy names the groups, with commas.", metavar="NAME"),
         comma_list("--proxy-peers", help="Addresses or networks of the proxy."),
-        comma_list("--allow-users", help="Only these users may come in, and those of --allow-groups."),
-        comma_list("--allow-groups", help="Only these groups may come in, and those of --allow-users."),
+        comma_list("--allow-users", help="Only these users, and those of --allow-groups, may log in."),
+        comma_list("--allow-groups", help="Only members of these groups, and the users of --allow-users, may log in."),
         value(
             "--rights",
             help="What is shown: all, or the namespaces whose policyreports the user may list in the cluster.",
             default="all",
             choices=("all", "kubernetes"),
         ),
-        value("--rights-user-prefix", help="What the API server puts before user names.", metavar="TEXT"),
-        value("--rights-groups-prefix", help="What the API server puts before groups.", metavar="TEXT"),
+        value("--rights-user-prefix", help="Prefix that the API server puts before user names.", metavar="TEXT"),
+        value("--rights-groups-prefix", help="Prefix that the API server puts before groups.", metavar="TEXT"),
     ),
 }
 

@@ -156,7 +156,7 @@ def test_a_folder_holds_policies_and_certificates_that_can_be_checked(cli: Run, 
     """The check fails when either side has changed, without a new comparison."""
     assert 0 == cli("migrate", "policy.yaml", "--write", "new", *FEW).code
     checked = cli("migrate", "policy.yaml", "--write", "new", "--check")
-    assert (0, "1 policies are converted as they are now, and tested\n") == (checked.code, checked.out)
+    assert (0, "1 policy is converted as it is now, and tested\n") == (checked.code, checked.out)
     assert 0 == cli("equivalent", "policy.yaml", "new/images.yaml", "--check", "new/images.certificate.json").code
     certificate = json.loads((folder / "new" / "images.certificate.json").read_text())
     assert ("no difference found", []) == (certificate["result"], certificate["saysNothingBecause"])
