@@ -155,6 +155,19 @@ def test_a_right_conversion_is_never_refused(right: Conversion) -> None:
     assert None is found.counterexample
 
 
+@nightly
+@pytest.mark.parametrize("right", RIGHT, ids=lambda right: right.name)
+def test_a_conversion_decides_alike_where_errors_are_ignored(right: Conversion) -> None:
+    """With failurePolicy Ignore an error lets a request pass that a failure refuses; what differs then is refused."""
+    old = {**right.old, "spec": {**right.old["spec"], "failurePolicy": "Ignore"}}
+    converted = convert_policy(old)
+    if any(rule.refused is not None and rule.refused.code == "ignored-errors" for rule in converted.rules):
+        return
+    found = judged(old, converted.documents, OBJECTS // 4, 3)
+    assert found is not None
+    assert None is found.counterexample
+
+
 def changed_conversions() -> Iterator[tuple[JSONObject, tuple[JSONObject, ...]]]:
     """Yield right conversions with one change, in a fixed random order, with the policy that they are made of."""
     found = [

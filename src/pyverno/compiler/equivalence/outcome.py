@@ -10,14 +10,13 @@ from typing import Final
 
 from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
 from pyverno.engine.engine import Review
-from pyverno.engine.result import RuleType, Status
+from pyverno.engine.result import RuleResult, RuleType, Status
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.value import dataclass, field
 
 __all__ = ["MAY_REPEAT", "UNORDERED_LISTS", "Outcome", "outcome_of", "repeats_names"]
 
 _CHECKS: Final = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
-_BAD: Final = (Status.FAIL, Status.ERROR)
 _OWN_PREFIXES: Final = ("generate.kyverno.io/", "policies.kyverno.io/", "kyverno.io/", "app.kubernetes.io/managed-by")
 UNORDERED_LISTS: Final = frozenset(
     {
@@ -66,7 +65,7 @@ def outcome_of(review: Review, deletions: Review | None = None) -> Outcome:
     """Return the outcome of an admission review, and of a cleanup run over the same object."""
     checks = [result for result in review.results if result.rule.type in _CHECKS]
     others = [result for result in review.results if result.rule.type not in _CHECKS]
-    bad = [result for result in (*checks, *others) if result.status in _BAD]
+    bad = [result for result in (*checks, *others) if _is_bad(result)]
     reviews = (review,) if deletions is None else (review, deletions)
     effects: list[Effect] = [effect for each in reviews for effect in each.effects]
     effects += [effect for each in reviews for result in each.results for effect in result.effects]
@@ -78,6 +77,16 @@ def outcome_of(review: Review, deletions: Review | None = None) -> Outcome:
         messages=tuple(result.message for result in bad[:3]),
         exact=review.resource,
     )
+
+
+def _is_bad(result: RuleResult) -> bool:
+    """Return whether a result refuses the request: an error of a policy with failurePolicy Ignore does not.
+
+    What is generated comes after the answer, whatever the failurePolicy; there an error is an outcome of its own.
+    """
+    if result.status is Status.ERROR:
+        return result.rule.type is RuleType.GENERATION or result.rule.policy.failure_policy == "Fail"
+    return result.status is Status.FAIL
 
 
 def _describe(effect: Effect) -> str:

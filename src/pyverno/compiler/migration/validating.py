@@ -38,7 +38,7 @@ from pyverno.compiler.migration.text import (
 from pyverno.compiler.migration.variables import variables_of
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
-from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.clusterpolicy import ClusterPolicy, FailurePolicy
 from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.rule import Rule
 from pyverno.policy.validate import Cel as WrittenCel
@@ -383,6 +383,13 @@ class _Converter:
                 "validate.cel.paramKind",
                 "a ValidatingPolicy has no parameters",
                 "read the object with resource.Get, or write a ValidatingAdmissionPolicy",
+            )
+        if self.policy.spec.failure_policy is FailurePolicy.IGNORE:
+            raise UnconvertibleError(
+                "ignored-errors",
+                "validate.cel",
+                "an expression that fails refuses the request here, and is ignored in a ValidatingPolicy",
+                "write failurePolicy: Fail, or guard the expressions with has()",
             )
         self._preconditions()
         rewrite: Callable[[str], str] = self._rewrite if self.frame.has_pods else str

@@ -155,6 +155,25 @@ def test_a_rule_may_refuse_all_that_it_matches_if_it_leaves_others_alone() -> No
         assert sides == [reason.split()[1] for reason in run(rule, rule).blind]
 
 
+IGNORE = POLICY.replace("spec:", "spec:\n  failurePolicy: Ignore", 1)
+BROKEN = 'validate: {deny: {conditions: {all: [{key: "{{ request.object.data.none }}", operator: Equals, value: x}]}}}'
+
+
+@pytest.mark.parametrize(("policy", "differs"), [(POLICY, False), (IGNORE, True)])
+def test_an_error_refuses_a_request_unless_the_policy_ignores_it(policy: str, *, differs: bool) -> None:
+    """One side fails, the other does not: the same refusal with failurePolicy Fail, a difference with Ignore."""
+    error, failure = policy % BROKEN, policy % "validate: {message: m, deny: {}}"
+    found = run(error, failure)
+    assert differs is (found.counterexample is not None)
+    assert None is run(error, error).counterexample
+
+
+def test_an_error_of_what_is_generated_is_no_refusal_to_ignore() -> None:
+    """Controllers generate after the answer, whatever the failurePolicy."""
+    broken = MAKE % '"{{ request.object.data.none }}"'
+    assert None is run(IGNORE % broken, POLICY % broken).counterexample
+
+
 def test_what_is_not_admitted_does_not_count() -> None:
     """A comparison in which no request was admitted is reported as blind."""
     found = run(NAME, DATA, admits=False, count=5)

@@ -65,8 +65,8 @@ class Translator(ProjectionTranslator):
     def quiet(self, node: Node, current: Value | None) -> Value:
         """Translate a node whose missing field is null; `current` is None at the root of the names."""
         value = self.truth_of(node, current)
-        if value.is_true_of_any:
-            reason = "`||` and `&&` that give a bool or a value of another type, which has no type in CEL"
+        if value.stands_for:
+            reason = "`||` and `&&` that give values of several types, which have no type in CEL"
             raise self.refuse("truth-only", reason, "compare the operands, so that each of them is a bool")
         return value
 
@@ -199,6 +199,10 @@ def _whatever(_element: Value) -> Cel:
 
 
 _NO_FUNCTION: Final[Mapping[str, tuple[str, str]]] = {
+    "base64_decode": (
+        "takes other texts than base64.decode() of CEL, which needs no padding and fails where the bytes are no UTF-8",
+        "keep the rule, or compare the encoded text",
+    ),
     "is_external_url": ("resolves names of hosts, which CEL cannot", "keep the rule, or list the hosts"),
     "path_canonicalize": ("has no form in CEL", "compare the path as it is written"),
     "x509_decode": ("gives other fields in CEL", "write the expression with x509.decode()"),

@@ -64,6 +64,8 @@ UNKNOWN: Final = Schema(Shape.ANY, Presence.UNKNOWN)
 _COLLECTIONS: Final = (Shape.LIST, Shape.MAP, Shape.OBJECT)
 _NUMBERS: Final = (Shape.INT, Shape.NUMBER)
 _TEXTUAL: Final = (Shape.STRING, Shape.QUANTITY, Shape.TIME)
+_SORTS: Final = (_NUMBERS, _TEXTUAL, (Shape.MAP, Shape.OBJECT), (Shape.BOOL,), (Shape.INT_OR_STRING,), (Shape.LIST,))
+"""Shapes whose values can be the branches of one expression."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +81,9 @@ class Value:
     `parts` for a list that is, `keys` for a map of which only the keys have a form, `counted` for the length of a list,
     `default` for the value and the constant of `value || constant`.
 
-    `is_truth_only` means that false may stand for null or something empty, `is_true_of_any` that true may stand for any
-    value that is not empty, `is_total` that `cel` is false where the value is null, `is_data` that a requester can
-    choose the value.
+    `is_truth_only` means that false may stand for null or something empty; with `stands_for` true also stands for one
+    of these values, and only the truth of the whole counts. `is_total` that `cel` is false where the
+    value is null, `is_data` that a requester can choose the value.
     """
 
     cel: Cel
@@ -100,7 +102,7 @@ class Value:
     keys: Value | None = None
     default: tuple[Value, JSON] | None = None
     is_truth_only: bool = False
-    is_true_of_any: bool = False
+    stands_for: tuple[Value, ...] = ()
     is_data: bool = True
     is_total: bool = False
     nulls: tuple[Cel, ...] = ()
@@ -290,24 +292,20 @@ def either(left: Value, right: Value) -> Value:
     if left.is_constant:
         return left if truth(left).text == "true" else right
     fails = left.fails or right.fails
+    if left.stands_for or right.stands_for or not _have_one_form(left, right):
+        return _either_of_types(left, right, fails)
     if left.default is not None and truth(constant(left.default[1])).text == "false":
         left = left.default[0]
     if right.is_constant and left.shape is Shape.ANY:
         left = left.as_type(_schema_of(right.constant).shape) if right.constant is not None else left
     if left.shape is Shape.BOOL and right.shape is Shape.BOOL:
         known = truth(left)
-        is_any = left.is_true_of_any or right.is_true_of_any
-        loose = is_any or right.is_truth_only
         if right.is_constant and not right.constant:
-            return Value(known, BOOLEAN, fails=fails, is_truth_only=loose, is_true_of_any=is_any)
+            return Value(known, BOOLEAN, fails=fails)
         chosen, present = _or(known, right.or_value(FALSE), left.fails), any_of([known, right.present])
-        return Value(chosen, BOOLEAN, present, fails=fails, is_truth_only=loose, is_true_of_any=is_any)
+        return Value(chosen, BOOLEAN, present, fails=fails, is_truth_only=right.is_truth_only)
     if right.is_null:
         return replace(left, present=truth(left), reference=None, optional=None)
-    if Shape.BOOL in (left.shape, right.shape) and Shape.ANY not in (left.shape, right.shape):
-        # a bool or something else has no type in CEL, but whether it counts as true can be said
-        chosen = _or(truth(left), truth(right), left.fails)
-        return Value(chosen, BOOLEAN, fails=fails, is_truth_only=True, is_true_of_any=True)
     schema = replace(left.schema, presence=Presence.OPTIONAL, is_nullable=False)
     schema = replace(schema, presence=Presence.REQUIRED) if right.is_always else schema
     origin = (left, right.constant) if right.is_constant else None
@@ -319,6 +317,31 @@ def either(left: Value, right: Value) -> Value:
     if right.is_always:
         return Value(ternary(known, left.cel, right.cel), schema, fails=fails, default=origin)
     return Value(ternary(known, left.cel, right.cel), schema, any_of([known, right.present]), fails=fails)
+
+
+def _either_of_types(left: Value, right: Value, fails: bool) -> Value:
+    """Return `a && b || c` where `b` and `c` are of one type; of values of several types only the truth has a form."""
+    known = truth(left)
+    if len(left.stands_for) == 1 and not right.stands_for and _are_alike(left.stands_for[0], right):
+        (met,) = left.stands_for
+        present = TRUE if right.is_always else any_of([known, right.present])
+        return Value(ternary(known, met.cel, right.cel), replace(met.schema, enum=()), present, fails=fails)
+    stands_for = (left.stands_for or (left,)) + (right.stands_for or (right,))
+    chosen = _or(known, truth(right), left.fails)
+    return Value(chosen, BOOLEAN, fails=fails, is_truth_only=True, stands_for=stands_for)
+
+
+def _have_one_form(left: Value, right: Value) -> bool:
+    """Return whether `||` of two values has a form as a value; that with a constant can be compared piece by piece."""
+    is_bool = Shape.BOOL in (left.shape, right.shape)
+    return _are_alike(left, right) or (right.is_constant and not is_bool)
+
+
+def _are_alike(left: Value, right: Value) -> bool:
+    """Return whether two values can be the branches of one expression."""
+    if Shape.ANY in (left.shape, right.shape) or left.is_null or right.is_null:
+        return True
+    return any(left.shape in sort and right.shape in sort for sort in _SORTS)
 
 
 def _takes_default_only_when_null(left: Value, right: Value) -> bool:
@@ -335,12 +358,14 @@ def both(left: Value, right: Value) -> Value:
     """Return `left && right`: the left value when it is false, empty or null, else the right one."""
     fails = left.fails or right.fails
     known = truth(left)
+    stands_for = right.stands_for
     if right.shape is not Shape.BOOL:
-        right = Value(truth(right), BOOLEAN, fails=right.fails, is_truth_only=True, is_true_of_any=True)
+        stands_for = (right,) if right.shape is not Shape.ANY else ()
+        right = Value(truth(right), BOOLEAN, fails=right.fails, is_truth_only=True)
     is_exact = left.shape is Shape.BOOL and left.is_always and right.is_always
     chosen = _and(known, right.or_value(FALSE), left.fails)
     loose = not is_exact or left.is_truth_only or right.is_truth_only
-    return Value(chosen, BOOLEAN, fails=fails, is_truth_only=loose, is_true_of_any=right.is_true_of_any)
+    return Value(chosen, BOOLEAN, fails=fails, is_truth_only=loose, stands_for=stands_for)
 
 
 def _or(left: Cel, right: Cel, left_fails: bool) -> Cel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pyverno.compiler.migration.conditions import condition, conditions
 from pyverno.compiler.migration.outcome import UnconvertibleError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.lang.jmespath.functions import TOPICS
 from tests.support.migration import compare_rule, convert_rule, names_for
 
 CASES = Path(__file__).parents[4] / "cases" / "migration" / "conditions.yaml"
@@ -17,6 +19,7 @@ ROWS: list[JSONObject] = load_documents(CASES.read_text())[0].value
 CONVERTED = [row for row in ROWS if "passes" in row]
 REFUSED = [row for row in ROWS if "refused" in row]
 CUSTOM = "Widget"
+CALL = re.compile(r"\b([a-z_0-9]+)\(")
 FAILING = {"key": "{{ request.object.metadata.labels.team }}", "operator": "Equals", "value": "a"}
 TRUE = {"key": "{{ request.operation }}", "operator": "Equals", "value": "CREATE"}
 FALSE = {"key": "{{ request.operation }}", "operator": "Equals", "value": "DELETE"}
@@ -101,3 +104,9 @@ def test_malformed_conditions_are_refused(written: JSON) -> None:
     """Conditions that fail in Kyverno at run time have no conversion."""
     with pytest.raises(UnconvertibleError):
         conditions(written, names_for("Pod"), "preconditions")
+
+
+def test_every_function_of_jmespath_has_a_row() -> None:
+    """It is converted, or refused with its reason."""
+    called = {name for row in ROWS for name in CALL.findall(f"{row['key']} {row['value']}")}
+    assert set() == {name for _, names in TOPICS.values() for name in names.split()} - called

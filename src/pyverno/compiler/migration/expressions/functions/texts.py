@@ -187,12 +187,6 @@ def base64_encode(translator: Translator, text: Value) -> Value:
     return made(call("base64.encode", inner, returns=CelType.STRING), TEXT, text)
 
 
-def base64_decode(translator: Translator, text: Value) -> Value:
-    """`base64_decode` gives a text; what is no base64 is an error on both sides."""
-    inner = call("base64.decode", text_cel(translator, "base64_decode", text))
-    return replace(made(call("string", inner, returns=CelType.STRING), TEXT, text), fails=True, nulls=())
-
-
 def _hash(name: str) -> Translation:
     def translate(translator: Translator, text: Value) -> Value:
         return made(call(f"hash.{name}", text_cel(translator, name, text), returns=CelType.STRING), TEXT, text)
@@ -239,7 +233,6 @@ FUNCTIONS: Final[Mapping[str, Translation]] = {
     "to_boolean": to_boolean,
     "equal_fold": equal_fold,
     "base64_encode": base64_encode,
-    "base64_decode": base64_decode,
     "sha256": _hash("sha256"),
     "sha1": _hash("sha1"),
     "md5": _hash("md5"),
