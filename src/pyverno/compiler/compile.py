@@ -172,9 +172,10 @@ def compile_document(
     """
     decoded = _decode(document)
     if decoded.policy is None:
-        return _undecoded(document, decoded)
-    before = _decode(old).policy if old is not None else None
-    found = _compile_contained(document, decoded, {}, old=before, kinds=kinds)
+        found = _undecoded(document, decoded)
+    else:
+        before = _decode(old).policy if old is not None else None
+        found = _compile_contained(document, decoded, {}, old=before, kinds=kinds)
     if not http_in_namespaces:
         return found
     return replace(found, errors=tuple(error for error in found.errors if error.code != "http"))
@@ -227,7 +228,20 @@ def _undecoded(document: Document, decoded: Decoded) -> Compiled:
     """Return a document that does not decode; after a bug, with a stand-in policy whose rules are errors."""
     fault = next((error for error in decoded.errors if error.code == _BUG), None)
     policy = None if fault is None else _stand_in(document, None, fault)
-    return Compiled(document, policy=policy, errors=decoded.errors, warnings=decoded.warnings)
+    errors = decoded.errors if fault is not None else (*decoded.errors, *_further_errors(document, decoded.errors))
+    return Compiled(document, policy=policy, errors=errors, warnings=decoded.warnings)
+
+
+def _further_errors(document: Document, errors: Sequence[PolicyError]) -> Iterable[PolicyError]:
+    """Return what is also wrong with a document that does not decode."""
+    from pyverno.compiler.readable import read_part  # few documents do not decode
+
+    part = read_part(document, errors)
+    decoded = None if part is None else _decode(part.document)
+    if part is None or decoded is None or decoded.policy is None:
+        return ()
+    found = _compile_contained(part.document, decoded, {}).errors
+    return [error for error in found if error.code != _BUG and part.is_certain(error)]
 
 
 def _stand_in(document: Document, written: AnyPolicy | None, fault: PolicyError) -> CompiledPolicy | None:
