@@ -145,7 +145,7 @@ VALUES: Mapping[str, Callable[[int], JSON]] = {
     "numbers": lambda size: [number * 7919 % 10_007 for number in range(size // 5)],
     "equal numbers": lambda size: [1] * (size // 2),
     "fractions": lambda size: [number * 0.37 for number in range(size // 5)],
-    "texts": lambda size: [f"t{number * 7919 % 100_003}" for number in range(size // 9)],
+    "texts": lambda size: [f"t{number * 7919 % 100_003}.{size}" for number in range(size // 9)],
     "equal texts": lambda size: ["text"] * (size // 7),
     "one long text": lambda size: ["a" * size],
     "two long texts": lambda size: ["a" * (size // 2), "a" * (size // 2) + "b"],
@@ -164,11 +164,11 @@ VALUES: Mapping[str, Callable[[int], JSON]] = {
     "wide keys": lambda size: {f"é{number}": "é" for number in range(size // 14)},
     "long key": lambda size: {"k" * size: "v"},
     "deep": _deep,
-    "stars": lambda size: [f"*{number}*" for number in range(size // 9)],
+    "stars": lambda size: [f"*{number}.{size}*" for number in range(size // 9)],
     "questions": lambda size: ["?" * 60 + "*" for _ in range(size // 65)],
     "tagged": lambda size: [{"name": f"n{number}", "image": f"r/i{number}:t"} for number in range(size // 36)],
 }
-"""The shapes of lists and maps by name."""
+"""The shapes of lists and maps by name; texts that a policy may give differ by size, so that no cache knows them."""
 
 
 def value_shapes(kind: str) -> Iterator[tuple[str, Callable[[int], JSON]]]:

@@ -11,9 +11,11 @@ from pyverno.value import dataclass, field
 __all__ = ["Challenge", "parse_challenges"]
 
 _MAX_HEADER: Final = 8192
-_WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_SCHEME: Final = regex(rf"\s*,?\s*({_WORD})(?:\s+|$)(?!\s*=)")
-_PARAMETER: Final = regex(rf'\s*,?\s*({_WORD})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|({_WORD}))')
+# possessive repeats match the same, and keep it linear: a registry may send blanks alone
+_WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_START: Final = r"\s*+(?:,\s*+)?"
+_SCHEME: Final = regex(rf"{_START}({_WORD})(?:\s++|$)(?!=)")
+_PARAMETER: Final = regex(rf'{_START}({_WORD})\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|({_WORD}))')
 _ESCAPED: Final = regex(r"\\(.)")
 
 
