@@ -39,7 +39,8 @@ class Conversion:
     """The conversion of one document.
 
     `documents` are the new policies, `remaining` is the old policy with the unconverted rules. `text` is all of them as
-    YAML, empty if nothing was converted; `certificate` is the record of the test.
+    YAML, empty if nothing was converted; `certificate` is the record of the test. `stem` begins the names of its files;
+    it is the policy's name unless another policy has that too.
     """
 
     document: Document
@@ -48,6 +49,7 @@ class Conversion:
     remaining: JSONObject | None = None
     text: str = ""
     certificate: JSONObject | None = field(default=None)
+    own_stem: str = ""
 
     @property
     def source(self) -> JSONObject:
@@ -57,8 +59,13 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """The name of the old policy, for names of files."""
+        """The name of the old policy."""
         return str((self.source.get("metadata") or {}).get("name") or f"document-{self.document.index}")
+
+    @property
+    def stem(self) -> str:
+        """The beginning of the names of its files."""
+        return self.own_stem or self.name
 
 
 def convert_document(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,22 +19,32 @@ from pyverno.kube.json import encode_indent
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
+from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
+from pyverno.value import replace
 
-__all__ = ["check_folder", "print_diff", "write_folder", "write_in_place"]
+__all__ = ["check_folder", "print_diff", "with_stems", "write_folder", "write_in_place"]
+
+
+def with_stems(found: Sequence[Conversion]) -> list[Conversion]:
+    """Return the conversions with names for their files: policies that share a name add kind and namespace to it."""
+    counts = Counter(each.name for each in found)
+    return [each if counts[each.name] == 1 else replace(each, own_stem=_long_stem(each)) for each in found]
+
+
+def _long_stem(conversion: Conversion) -> str:
+    source = conversion.source
+    namespace = (source.get("metadata") or {}).get("namespace")
+    parts = [conversion.name, str(source.get("kind")).lower(), *([str(namespace)] if namespace else [])]
+    return ".".join(parts)
 
 
 def write_folder(found: Sequence[Conversion], folder: Path) -> None:
     """Write each conversion as `NAME.yaml`, and its certificate as `NAME.certificate.json`."""
-    names: set[str] = set()
     for each in found:
-        if not each.text:
-            continue
-        if each.name in names:
-            raise UsageError(f"two policies are called `{each.name}`: convert them into folders of their own")
-        names.add(each.name)
-        _write(folder / f"{each.name}.yaml", each.text)
-        if each.certificate is not None:
-            _write(folder / f"{each.name}.certificate.json", encode_indent(each.certificate) + "\n")
+        if each.text:
+            _write(folder / f"{each.stem}.yaml", each.text.encode())
+        if each.text and each.certificate is not None:
+            _write(folder / f"{each.stem}.certificate.json", (encode_indent(each.certificate) + "\n").encode())
 
 
 def write_in_place(found: Sequence[Conversion]) -> None:
@@ -41,13 +52,23 @@ def write_in_place(found: Sequence[Conversion]) -> None:
     by_file: dict[str, list[Conversion]] = {}
     for each in found:
         by_file.setdefault(each.document.file, []).append(each)
+    contents: dict[Path, bytes] = {}
     for file, conversions in by_file.items():
         texts = {each.document.index: each.text for each in conversions if each.text}
-        if not texts:
-            continue
-        text = read_file(Path(file)).decode()
-        parts = split_documents(text)
-        _write(Path(file), "---\n".join(texts.get(index, part) for index, part in enumerate(parts)))
+        if texts:
+            old = read_file(Path(file))
+            parts = split_documents(_decode(old, file))
+            changed = "---\n".join(texts.get(index, part) for index, part in enumerate(parts))
+            contents[Path(file)] = encode_like(changed, old)
+    for path, content in contents.items():
+        _write(path, content)
+
+
+def _decode(content: bytes, file: str) -> str:
+    try:
+        return decode_lines(content)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"`{file}` is not in UTF-8: convert it with `--write`") from error
 
 
 def print_diff(conversion: Conversion) -> str:
@@ -77,7 +98,7 @@ def _problems(conversion: Conversion, folder: Path) -> Sequence[str]:
     name = conversion.name
     if not conversion.documents:
         return [f"{name}: cannot be converted"]
-    path, record_path = folder / f"{name}.yaml", folder / f"{name}.certificate.json"
+    path, record_path = folder / f"{conversion.stem}.yaml", folder / f"{conversion.stem}.certificate.json"
     if not path.exists():
         return [f"{name}: {path} is missing: convert again"]
     documents = [each.value for each in load_documents(read_file(path), file=str(path))]
@@ -97,9 +118,9 @@ def _problems(conversion: Conversion, folder: Path) -> Sequence[str]:
     return [f"{name}: the certificate is void: {'; '.join(void)}"] if void else []
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+    replace_file(path, content)

@@ -11,14 +11,14 @@ from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.errors import report_error
 from pyverno.cli.migrate.certificate import Settings
 from pyverno.cli.migrate.conversion import Conversion, convert_document
-from pyverno.cli.migrate.output import check_folder, print_diff, write_folder, write_in_place
+from pyverno.cli.migrate.output import check_folder, print_diff, with_stems, write_folder, write_in_place
 from pyverno.cli.migrate.plan import plan_steps, print_steps
 from pyverno.cli.migrate.report import render_report
 from pyverno.cli.migrate.suitefiles import split_suites
 from pyverno.cli.progress import tracked
 from pyverno.compiler import compile_documents
 from pyverno.compiler.migration.schema import SchemaBook
-from pyverno.errors import Location, PyvernoError, UsageError, raise_all
+from pyverno.errors import DocumentError, Location, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.kube.yaml.documents import Document
@@ -61,18 +61,20 @@ class MigrateOptions:
 
 def run_migrate(options: MigrateOptions) -> int:
     """Run the command and return its exit code."""
-    documents: Sequence[Document] = ()
     try:
         _refuse_combinations(options)
         stdin = read_stdin() if STDIN in options.policies else None
         policies, suites = split_suites(options.policies)
         documents = _load(policies, stdin)
+        raise_all(_all_errors(documents))
         work = _Work(options, stdin, documents)
         if suites and not options.check:
             from pyverno.cli.migrate.examples import suite_examples  # most runs have no suites
 
             work.examples = suite_examples(suites)
-        found = _convert(work)
+        if options.write:
+            _refuse_twins(documents)
+        found = with_stems(_convert(work))
         if options.check:
             return check_folder(found, Path(options.write))
         _write(options, found)
@@ -84,15 +86,14 @@ def run_migrate(options: MigrateOptions) -> int:
             folder = Path(options.write) if options.write else None
             lines += migrate_suites(suites, found, book, folder, options.kube_version)
     except PyvernoError as error:
-        for each in _all_errors(documents) or [error]:
-            report_error(each)
+        report_error(error)
         return _UNUSABLE
     sys.stderr.write(render_report(lines, options.report))
     return _DONE if all(line.is_good for line in lines) else _LEFT
 
 
 def _all_errors(documents: Sequence[Document]) -> list[PyvernoError]:
-    """Return every error of every document in the order of the text; a conversion ends with the first."""
+    """Return every error of every document in the order of the text, before any is converted."""
     return [
         error
         for document in documents
@@ -186,6 +187,22 @@ def _refuse_combinations(options: MigrateOptions) -> None:
         raise UsageError("`--check` needs the folder that `--write` filled")
     if options.in_place and STDIN in options.policies:
         raise UsageError("`--in-place` cannot change stdin")
+
+
+def _refuse_twins(documents: Sequence[Document]) -> None:
+    """Refuse two documents for one object of a cluster before the work: their files would be one."""
+    seen: dict[tuple[str, str, str], Document] = {}
+    for document in documents:
+        meta = document.value.get("metadata") or {}
+        key = str(document.value.get("kind")), str(meta.get("namespace") or ""), str(meta.get("name") or "")
+        first = seen.setdefault(key, document)
+        if key[2] and first is not document:
+            raise DocumentError(
+                f"a second {key[0]} `{key[2]}`, beside that of {first.file}: `--write` has one file for both; "
+                "convert them into folders of their own",
+                location=document.location(("metadata", "name")),
+                path="metadata.name",
+            )
 
 
 def _load(policies: Sequence[str], stdin: bytes | None) -> Sequence[Document]:

@@ -30,6 +30,7 @@ from pyverno.kube.yaml.documents import expand_lists, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.offline.manifests import load_manifests
+from pyverno.offline.rewriting import replace_file
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode
@@ -143,10 +144,10 @@ class _Batch:
         files = []
         for each in behind:
             if each.text:
-                files.append(relative(self.folder / f"{each.name}.yaml", folder))
+                files.append(relative(self.folder / f"{each.stem}.yaml", folder))
             else:
                 # the old file also holds converted policies: the others get a file of their own
-                name = f"{each.name}.kept.yaml"
+                name = f"{each.stem}.kept.yaml"
                 _write_text(folder / name, dump_yaml(each.source, sort_keys=False))
                 files.append(name)
         return files
@@ -189,9 +190,9 @@ def _write_documents(path: Path, suites: Sequence[_ConvertedSuite], source: Path
 def _write_text(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from error
+    replace_file(path, text.encode())
 
 
 def _run_converted(made: _ConvertedSuite, before: SuiteOutcome, kube_version: str) -> RuleLine:

@@ -14,9 +14,9 @@ from pyverno.kube.kinds import KindInfo
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["Case"]
+__all__ = ["DEFAULT_NAMESPACE", "Case"]
 
-_DEFAULT_NAMESPACE: Final = "default"
+DEFAULT_NAMESPACE: Final = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Case:
     """A request that both sides receive.
 
     `parent` is the kind whose subresource takes objects of a kind of its own, such as `Scale`. `labels` are those of
-    the namespace beside the one with its name, which the API server sets.
+    the namespace beside the one with its name, which the API server sets. `home` is the namespace of a request whose
+    object has no metadata.
     """
 
     resource: JSONObject
@@ -34,6 +35,7 @@ class Case:
     labels: Mapping[str, str] = field(default_factory=dict)
     subresource: str = ""
     parent: KindInfo | None = None
+    home: str = DEFAULT_NAMESPACE
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Case:
             subresource=self.subresource,
         )
         if self.parent is not None and "metadata" not in body:
-            namespace = _DEFAULT_NAMESPACE if self.parent.namespaced else ""
+            namespace = self.home if self.parent.namespaced else ""
             found = replace(found, name="a", namespace=namespace, old=None)
         if found.gvk.kind == "Namespace" and found.gvk.group == "":
             found = replace(found, namespace=found.name)

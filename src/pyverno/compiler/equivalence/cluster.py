@@ -29,7 +29,7 @@ _CALL: Final = re.compile(
     r"(?:,\s*(?P<name>[^()]+))?\)"
 )
 _MANY: Final = {"prod": 3, "team-a": 1, "kube-system": 2}
-"""How many objects of a kind the namespaces of generated objects hold; others hold none."""
+"""How many objects of a kind the namespaces of generated objects hold, beside those of policies; others hold none."""
 
 _MOST: Final = 12
 _SEED: Final = 99
@@ -60,6 +60,7 @@ def cluster_objects(
 ) -> list[JSONObject]:
     """Return admitted objects of the kinds that are read, given ones first, the same ones for the same policies."""
     maker = ObjectMaker(vocabulary, _SEED)
+    many_of = {**_MANY, **dict.fromkeys(vocabulary.homes, 2)}
     kinds = {(each.kind.api_version, each.kind.kind) for each in reads}
     found: dict[tuple[str, str, str], JSONObject] = {}
     for body in given:
@@ -68,7 +69,7 @@ def cluster_objects(
             key = (stored["kind"], metadata.get("namespace", ""), metadata.get("name", ""))
             found.setdefault(key, stored)
     for read in reads:
-        places = [(read.namespace, 3)] if read.namespace else [*_MANY.items()]
+        places = [(read.namespace, 3)] if read.namespace else [*many_of.items()]
         for namespace, many in places if read.kind.namespaced else [("", 3)]:
             for number in range(1 if read.name else many):
                 made = maker.make(read.kind)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Final
 
-from pyverno.compiler.equivalence.case import Case
+from pyverno.compiler.equivalence.case import DEFAULT_NAMESPACE, Case
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.shrinking import Admit
 from pyverno.compiler.equivalence.systematic import systematic_objects
@@ -71,7 +71,8 @@ def subresource_cases(vocabulary: Vocabulary, maker: ObjectMaker, chance: Random
         elif name in _UPDATED:
             operation, old = Operation.UPDATE, {**previous.get((info, name), body), "metadata": body["metadata"]}
         previous[info, name] = body
-        yield Case(body, operation, old, user, labels, name, info)
+        homes = vocabulary.homes or (DEFAULT_NAMESPACE,)
+        yield Case(body, operation, old, user, labels, name, info, homes[number // len(wanted) % len(homes)])
 
 
 def with_ephemeral(admit: Admit, pod: JSONObject, body: JSONObject) -> JSONObject | None:

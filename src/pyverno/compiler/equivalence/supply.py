@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pyverno.compiler.equivalence.case import DEFAULT_NAMESPACE
 from pyverno.compiler.equivalence.objects import ObjectMaker
 from pyverno.compiler.equivalence.systematic import systematic_objects
 from pyverno.compiler.equivalence.vocabulary import Vocabulary
@@ -31,6 +32,7 @@ class ObjectSupply:
         `made` counts the objects so far: given, systematic, varied, random.
         """
         self._maker, self._vocabulary, self._seeds, self._count = maker, vocabulary, seeds, count
+        self._moved = 0
         self._judged: Counter[str] = Counter()
         self._matched: set[str] = set()
         self.made: Counter[str] = Counter()
@@ -83,7 +85,7 @@ class ObjectSupply:
                 body = next(objects, None)
                 if body is not None:
                     left.append((info, objects))
-                    yield body
+                    yield self._at_home(body)
             waiting = left
             if turn > self._count and all(self._is_quiet(f"{i.api_version}/{i.kind}", 1) for i, _ in waiting):
                 return
@@ -91,7 +93,17 @@ class ObjectSupply:
     def _fresh(self, kinds: Sequence[KindInfo], turn: int) -> JSONObject | None:
         lively = [info for info in kinds if not self._is_quiet(f"{info.api_version}/{info.kind}", turn)]
         chosen = lively or kinds
-        return self._maker.make(chosen[(turn // 3) % len(chosen)]) if chosen else None
+        made = self._maker.make(chosen[(turn // 3) % len(chosen)]) if chosen else None
+        return None if made is None else self._at_home(made)
+
+    def _at_home(self, body: JSONObject) -> JSONObject:
+        """Move an object from namespace `default` to that of a policy, if policies judge only the objects of theirs."""
+        homes = self._vocabulary.homes
+        metadata = body.get("metadata") or {}
+        if not homes or metadata.get("namespace") != DEFAULT_NAMESPACE:
+            return body
+        self._moved += 1
+        return {**body, "metadata": {**metadata, "namespace": homes[self._moved % len(homes)]}}
 
     def _is_quiet(self, kind: str, turn: int) -> bool:
         """Return whether a kind was never matched although it was tried, and this is not one of its seldom turns."""

@@ -24,7 +24,7 @@ from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.lang.pattern.anchors import parse_anchor
-from pyverno.policy.kinds import KNOWN_KINDS
+from pyverno.policy.kinds import KNOWN_KINDS, Family, find_kind
 from pyverno.value import dataclass, field
 
 __all__ = ["Vocabulary", "vocabulary_of"]
@@ -59,6 +59,7 @@ _CHECKS: Final = frozenset({"pattern", "anyPattern", "deny", "foreach", "podSecu
 _OPERATORS: Final = re.compile(r"^\s*[!<>]|[|&]")
 _LONGEST: Final = 200
 _MOST_KINDS: Final = 40
+_LOCAL: Final = (Family.RULES, Family.CLEANUP, Family.CEL)
 _WHERE_KINDS: Final = ("matchConstraints", "match", "exclude", "targetMatchConstraints")
 
 
@@ -68,7 +69,8 @@ class Vocabulary:
 
     `keys` are the keys of maps such as labels that they mention, by the name of the map. `schemas` are those of custom
     kinds, by group, version and kind. `circumstances` are users and namespaces, `subresources` those that they match,
-    `readings` the fields that they read with the constants beside each.
+    `readings` the fields that they read with the constants beside each. `homes` are the namespaces of policies that
+    judge the objects of one namespace only.
     """
 
     kinds: tuple[KindInfo, ...]
@@ -79,6 +81,7 @@ class Vocabulary:
     circumstances: Circumstances = field(default_factory=Circumstances)
     subresources: tuple[tuple[KindInfo, str], ...] = ()
     readings: tuple[Reading, ...] = ()
+    homes: tuple[str, ...] = ()
 
 
 def vocabulary_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObject] = ()) -> Vocabulary:
@@ -122,7 +125,19 @@ def vocabulary_of(documents: Iterable[JSONObject], definitions: Iterable[JSONObj
         circumstances_of(documents),
         tuple(subresources)[:_MOST_KINDS],
         readings,
+        _homes(documents),
     )
+
+
+def _homes(documents: Iterable[JSONObject]) -> tuple[str, ...]:
+    """Return the namespaces whose objects alone a policy judges, each once."""
+    found: dict[str, None] = {}
+    for document in documents:
+        row = find_kind(str(document.get("apiVersion")).rpartition("/")[0], str(document.get("kind")))
+        namespace = (document.get("metadata") or {}).get("namespace")
+        if row is not None and row.namespaced and row.family in _LOCAL and namespace:
+            found[str(namespace)] = None
+    return tuple(found)
 
 
 def _keys(value: JSON) -> Iterator[tuple[str, str]]:

@@ -16,11 +16,12 @@ from pyverno.compiler.migration.scope import Condition, Scope, convert_scope
 from pyverno.compiler.migration.scopetests import Target, one_of, rule_path
 from pyverno.compiler.migration.text import Cel, CelType, Reference, all_of, any_of
 from pyverno.kube.json import JSONObject
+from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.rule import Rule
 from pyverno.value import dataclass, replace
 
-__all__ = ["Frame", "PodVariable", "frame_of", "policy_head"]
+__all__ = ["Frame", "PodVariable", "frame_of", "home_of", "policy_head"]
 
 _CRON_JOB: Final = "CronJob"
 _KIND: Final = Cel("request.kind.kind", CelType.STRING)
@@ -186,6 +187,11 @@ def _united(scopes: Sequence[Scope]) -> Scope:
 
 def _texts(scope: Scope) -> list[tuple[str, str]]:
     return [(each.name, each.expression.text) for each in scope.conditions]
+
+
+def home_of(policy: ClusterPolicy | CleanupPolicy) -> str:
+    """Return the namespace of a policy that reads the objects of its namespace only, "" for others."""
+    return (policy.namespace or "default") if policy.is_namespaced else ""
 
 
 def policy_head(policy: ClusterPolicy, kind: str, name: str) -> JSONObject:

@@ -15,7 +15,7 @@ from pyverno.compiler.migration.expressions.concatenation import as_text
 from pyverno.compiler.migration.expressions.names import Refusal
 from pyverno.compiler.migration.expressions.value import of_reference
 from pyverno.compiler.migration.foreach import elements_pass
-from pyverno.compiler.migration.frame import Frame, frame_of
+from pyverno.compiler.migration.frame import Frame, frame_of, home_of
 from pyverno.compiler.migration.outcome import Note, UnconvertibleError
 from pyverno.compiler.migration.patterns import any_holds, parts_of
 from pyverno.compiler.migration.patterns.verdict import Context
@@ -288,7 +288,7 @@ class _Converter:
         names = self._request_names(root, is_old=is_old)
         written = self.rule.raw.get("context") or []
         if written:
-            names, made = variables_of(written, names, "context")
+            names, made = variables_of(written, replace(names, home=home_of(self.policy)), "context")
             entries = [(each.name, each.expression.text) for each in made]
             if is_old and self.context_variables not in (None, entries):
                 code, text, advice = _judged_again("its context reads the object")

@@ -14,6 +14,7 @@ from pyverno.compiler.migration.expressions import Names, Value, is_static, tran
 from pyverno.compiler.migration.expressions.concatenation import as_text
 from pyverno.compiler.migration.expressions.value import of_reference
 from pyverno.compiler.migration.outcome import UnconvertibleError, join_path
+from pyverno.compiler.migration.reads import read_call
 from pyverno.compiler.migration.schema import Presence, Schema, Shape
 from pyverno.compiler.migration.text import Cel, Reference, all_of, call, literal
 from pyverno.kube.json import JSON, JSONObject
@@ -156,7 +157,8 @@ def _config_map(written: JSONObject, names: Names, path: str) -> Value:
     """Return a ConfigMap's data and metadata; a missing ConfigMap is an error when a field of it is read."""
     name = _text(written.get("name"), names, join_path(path, "name"))
     namespace = _text(written.get("namespace") or "default", names, join_path(path, "namespace"))
-    cel = call("resource.Get", literal("v1"), literal("configmaps"), namespace, name)
+    where = join_path(path, "namespace")
+    cel = read_call("Get", (literal("v1"), literal("configmaps"), namespace), (name,), names, where)
     book = names.book
     schema = replace(book.of("", "v1", "ConfigMap"), presence=Presence.REQUIRED)
     return Value(replace(cel, schema=schema), schema, fails=True, is_data=False)
@@ -199,10 +201,8 @@ def _resource_call(url: str, names: Names, path: str) -> tuple[Cel, Schema]:
             "api-path", path, f"`{url}` is no path of an object or a list", "write it with resource.Get()"
         )
     api_version = found["core"] or f"{found['group']}/{found['version']}"
-    parts = [
-        _text(_restore(each, placeholders), names, path)
-        for each in (api_version, found["plural"], found["namespace"] or "")
-    ]
+    written = api_version, found["plural"], found["namespace"] or ""
+    parts = tuple(_text(_restore(each, placeholders), names, path) for each in written)
     group, _, version = api_version.rpartition("/")
     info = next(
         (
@@ -215,8 +215,9 @@ def _resource_call(url: str, names: Names, path: str) -> tuple[Cel, Schema]:
     kind = names.book.of(group, version, info.kind) if info is not None else _UNKNOWN
     if found["name"]:
         name = _text(_restore(found["name"], placeholders), names, path)
-        return call("resource.Get", *parts, name), replace(kind, presence=Presence.REQUIRED)
-    return call("resource.List", *parts), _list_schema(kind)
+        read = read_call("Get", parts, (name,), names, path)
+        return read, replace(kind, presence=Presence.REQUIRED)
+    return read_call("List", parts, (), names, path), _list_schema(kind)
 
 
 def _list_schema(kind: Schema) -> Schema:

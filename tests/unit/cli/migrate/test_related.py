@@ -141,3 +141,86 @@ def test_a_cleanup_policy_whose_cel_is_not_valid_stays(cli: Run, folder: Path, m
     ran = cli("migrate", "old.yaml")
     assert (1, "") == (ran.code, ran.out)
     assert "not convertible: its form in CEL is not valid" in ran.err
+
+
+LOCAL = """\
+apiVersion: kyverno.io/v1
+kind: Policy
+metadata: {name: few, namespace: shop}
+spec:
+  rules:
+  - name: one
+    match: {any: [{resources: {kinds: [Service]}}]}
+    context: [CONTEXT]
+    RULE
+"""
+DENY = """\
+validate:
+      failureAction: Enforce
+      allowExistingViolations: false
+      message: not allowed
+      deny:
+        conditions:
+        - {key: "{{ request.object.metadata.labels.team || 'x' }}", operator: Equals, value: VALUE}"""
+MERGE = "mutate: {patchStrategicMerge: {metadata: {labels: {+(team): VALUE}}}}"
+DATA = """\
+generate: {apiVersion: v1, kind: Secret, name: made, namespace: shop, data: {stringData: {a: VALUE}}}"""
+CONFIG_MAP = "{name: read, configMap: {name: known, namespace: NAMESPACE}}"
+ONE = '{name: read, apiCall: {urlPath: "/api/v1/namespaces/NAMESPACE/configmaps/known"}}'
+MANY = '{name: read, apiCall: {urlPath: "/api/v1/namespaces/NAMESPACE/configmaps", jmesPath: "items[] | length(@)"}}'
+CLONE = (
+    "generate: {apiVersion: v1, kind: Secret, name: known, namespace: shop, clone: {name: known, namespace: NAMESPACE}}"
+)
+SCHEDULED = CLEANUP.replace("ClusterCleanupPolicy", "CleanupPolicy").replace("few}", "few, namespace: shop}")
+
+
+def local_policy(rule: str, context: str = "", namespace: str = "shop", value: str = "x") -> str:
+    """Return a Policy that reads a namespace."""
+    text = LOCAL.replace("RULE", rule).replace("CONTEXT", context)
+    return text.replace("NAMESPACE", namespace).replace("VALUE", value)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        local_policy(DENY),
+        local_policy(MERGE),
+        local_policy(DATA),
+        local_policy(DENY, CONFIG_MAP, value='"{{ read.data.type }}"'),
+        local_policy(DENY, CONFIG_MAP, '"{{ request.namespace }}"', value='"{{ read.data.type }}"'),
+        local_policy(MERGE, ONE, value='"{{ read.data.type }}"'),
+        local_policy(DATA, ONE, "{{ request.object.metadata.namespace }}", value='"{{ read.data.type }}"'),
+        local_policy(MERGE, MANY, value='"n{{ read }}"'),
+        SCHEDULED,
+    ],
+)
+def test_policies_of_a_namespace_are_tested_on_its_objects(cli: Run, folder: Path, policy: str) -> None:
+    """On objects of other namespaces alone, neither side would decide anything."""
+    (folder / "old.yaml").write_text(policy)
+    ran = cli("migrate", "old.yaml", "-n", "150")
+    assert (0, True) == (ran.code, "converted (tested)" in ran.err)
+    made = [each.value for each in load_documents(ran.out)]
+    assert [("Namespaced", "shop")] == [(each["kind"][:10], each["metadata"]["namespace"]) for each in made]
+    moved = ran.out.replace("namespace: shop", "namespace: bank").replace(
+        "generator.Apply('shop'", "generator.Apply('bank'"
+    )
+    (folder / "new.yaml").write_text(moved)
+    found = cli("equivalent", "old.yaml", "new.yaml", "-n", "150")
+    assert (1, True) == (found.code, "namespace: shop" in found.out or "namespace: bank" in found.out)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        local_policy(MERGE, CONFIG_MAP, "bank", value='"{{ read.data.type }}"'),
+        local_policy(DENY, ONE, "bank", value='"{{ read.data.type }}"'),
+        local_policy(MERGE, MANY.replace("/namespaces/NAMESPACE", ""), value='"n{{ read }}"'),
+        local_policy(DATA, ONE, "bank", value='"{{ read.data.type }}"'),
+    ],
+)
+def test_policies_of_a_namespace_that_read_others_stay(cli: Run, folder: Path, policy: str) -> None:
+    """A namespaced policy in CEL has no function that reads another namespace."""
+    (folder / "old.yaml").write_text(policy)
+    ran = cli("migrate", "old.yaml", "-n", "50")
+    assert (1, "") == (ran.code, ran.out)
+    assert "a namespaced policy in CEL reads its own namespace (other-namespace)" in ran.err

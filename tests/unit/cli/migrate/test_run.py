@@ -178,6 +178,56 @@ def test_in_place_keeps_what_was_not_converted(cli: Run, folder: Path) -> None:
     assert ["ClusterPolicy", "ValidatingPolicy"] == [each.value["kind"] for each in load_documents(text)]
 
 
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_in_place_keeps_line_ends_and_byte_order_mark(cli: Run, folder: Path, mark: bytes) -> None:
+    """A file from Windows stays one."""
+    path = folder / "policy.yaml"
+    path.write_bytes(mark + POLICY.replace("\n", "\r\n").encode())
+    assert 0 == cli("migrate", "policy.yaml", "--in-place", *FEW).code
+    written = path.read_bytes()
+    assert (True, True) == (written.startswith(mark), b"kind: ValidatingPolicy\r\n" in written)
+    assert written.count(b"\n") == written.count(b"\r\n")
+
+
+def test_in_place_loses_nothing_when_a_file_cannot_be_written(
+    cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old policy is replaced as a whole or not at all."""
+
+    def full(_file: int, _data: bytes, *_rest: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pyverno.offline.rewriting.os.fdopen", full)
+        ran = cli("migrate", "policy.yaml", "--in-place", *FEW)
+    assert (2, "Error: cannot write `policy.yaml`: no space left on device\n") == (ran.code, ran.err)
+    assert (POLICY, []) == ((folder / "policy.yaml").read_text(), [*folder.glob(".*")])
+
+
+def test_policies_of_one_name_have_files_of_their_own(cli: Run, folder: Path) -> None:
+    """A ClusterPolicy and a Policy may share a name, as may Policies of several namespaces."""
+    namespaced = POLICY.replace("ClusterPolicy", "Policy")
+    shop = namespaced.replace("{name: images}", "{name: images, namespace: shop}")
+    (folder / "shop.yaml").write_text(shop + "---\n" + shop.replace("shop", "bank"))
+    for _ in range(2):
+        assert 0 == cli("migrate", "policy.yaml", "shop.yaml", "--write", "new", *FEW).code
+    stems = {path.name.removesuffix(".yaml") for path in (folder / "new").glob("*.yaml")}
+    assert {"images.clusterpolicy", "images.policy.shop", "images.policy.bank"} == stems
+    assert 0 == cli("migrate", "policy.yaml", "shop.yaml", "--write", "new", "--check").code
+
+
+def test_one_object_twice_is_refused_before_the_work(cli: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As every other error of the files is: nothing is converted, nothing is written."""
+    monkeypatch.setattr("pyverno.cli.migrate.run.convert_document", None)
+    (folder / "again.yaml").write_text(POLICY)
+    ran = cli("migrate", "policy.yaml", "again.yaml", "--write", "new")
+    assert (2, False) == (ran.code, (folder / "new").exists())
+    assert ran.err.startswith("Error: again.yaml:4:18: metadata.name: a second ClusterPolicy `images`, beside that of")
+    (folder / "broken.yaml").write_text(BROKEN)
+    broken = cli("migrate", "policy.yaml", "broken.yaml", "--write", "new")
+    assert (2, 2) == (broken.code, broken.err.count("Error: broken.yaml:"))
+
+
 def test_a_diff_shows_the_change(cli: Run) -> None:
     """As a patch of the source."""
     ran = cli("migrate", "policy.yaml", "--diff", *FEW)

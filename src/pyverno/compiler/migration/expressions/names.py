@@ -38,7 +38,8 @@ class Names:
     """The names that an expression may use, each with its value; the longest path that fits counts.
 
     `taken` are the variables of macros around the expression. `notes` collects notes for readers; all names derived
-    from each other share it. `errors` is why a test of an element must not fail, None where it may.
+    from each other share it. `errors` is why a test of an element must not fail, None where it may. `home` is the
+    namespace of a policy that reads the objects of its namespace only, "" for others.
     """
 
     values: Mapping[Path, Value]
@@ -47,6 +48,7 @@ class Names:
     taken: frozenset[str] = frozenset()
     book: SchemaBook = field(default_factory=SchemaBook)
     notes: list[Note] = field(default_factory=list)
+    home: str = ""
 
     def find(self, path: Path, where: str) -> tuple[Value, int] | None:
         """Return the value of the longest beginning of a path that has one, and how many names that takes.

@@ -15,6 +15,7 @@ from pyverno.compiler.migration.expressions.value import INTEGER, Value, of_refe
 from pyverno.compiler.migration.mutations.reading import RuleExpressions
 from pyverno.compiler.migration.mutations.values import has_variable, write_text, write_value
 from pyverno.compiler.migration.outcome import Note, UnconvertibleError, join_path
+from pyverno.compiler.migration.reads import read_call
 from pyverno.compiler.migration.schema import ANY
 from pyverno.compiler.migration.text import (
     TRUE,
@@ -22,7 +23,6 @@ from pyverno.compiler.migration.text import (
     CelType,
     Level,
     Reference,
-    call,
     compare,
     literal,
     ternary,
@@ -139,7 +139,8 @@ class _Writer:
         if generate.get("synchronize"):
             self.notes.append(Note("clone-kept", below, "the copy stays when the policy is removed, as before"))
         namespace = self._namespace(generate, expressions, path)
-        read = call("resource.Get", literal(info.api_version), literal(info.plural), source, name)
+        parts = literal(info.api_version), literal(info.plural), source
+        read = read_call("Get", parts, (name,), expressions.names, join_path(below, "namespace"))
         made = _apply(namespace, read.text)
         return _unless_same(namespace, source, made, below)
 
@@ -157,10 +158,10 @@ class _Writer:
         for number, written in enumerate(clone.get("kinds") or ()):
             api_version, _, kind = str(written).rpartition("/")
             info = self._kind(api_version, kind, f"{below}.kinds[{number}]")
-            arguments = [literal(info.api_version), literal(info.plural), source]
-            if labels:
-                arguments.append(literal(labels))
-            calls.append(_apply(namespace, call("resource.List", *arguments).text))
+            parts = literal(info.api_version), literal(info.plural), source
+            selected = (literal(labels),) if labels else ()
+            read = read_call("List", parts, selected, expressions.names, join_path(below, "namespace"))
+            calls.append(_apply(namespace, read.text))
         if not calls:
             raise UnconvertibleError("clone-kinds", below, "the list of kinds is empty", "name the kinds")
         if generate.get("synchronize"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pyverno.compiler.migration.conditions import conditions
 from pyverno.compiler.migration.expressions import names_of
-from pyverno.compiler.migration.frame import frame_of, policy_head
+from pyverno.compiler.migration.frame import frame_of, home_of, policy_head
 from pyverno.compiler.migration.generations.calls import convert_generate
 from pyverno.compiler.migration.mutations.policy import names_of_any, settings_of
 from pyverno.compiler.migration.outcome import Converted, UnconvertibleError
@@ -20,6 +20,7 @@ from pyverno.compiler.migration.variables import variables_of
 from pyverno.kube.json import JSONObject
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.rule import Rule
+from pyverno.value import replace
 
 __all__ = ["convert_generating"]
 
@@ -35,6 +36,7 @@ def convert_generating(policy: ClusterPolicy, rule: Rule, book: SchemaBook, name
     names = names_of(root, Reference("oldObject", root.root_schema), book=book)
     if len(roots) > 1:
         names = names_of_any(frame.scope.subject, book)
+    names = replace(names, home=home_of(policy))
     names, variables = variables_of(rule.raw.get("context") or (), names, "context")
     found = convert_generate(rule.raw["generate"], names, table=book.schemas.kinds)
     match = [{"name": each.name, "expression": each.expression.text} for each in frame.scope.conditions]

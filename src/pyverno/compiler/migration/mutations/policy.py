@@ -13,7 +13,7 @@ from typing import Final
 from pyverno.compiler.migration.conditions import conditions
 from pyverno.compiler.migration.expressions import Names, Value, names_of
 from pyverno.compiler.migration.expressions.value import of_reference
-from pyverno.compiler.migration.frame import Frame, frame_of, policy_head
+from pyverno.compiler.migration.frame import Frame, frame_of, home_of, policy_head
 from pyverno.compiler.migration.mutations.changes import Pointer
 from pyverno.compiler.migration.mutations.place import Place
 from pyverno.compiler.migration.mutations.reading import RuleExpressions
@@ -29,7 +29,7 @@ from pyverno.kube.schemas import MergeField, merge_table
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass, field, replace
 
 __all__ = ["convert_mutating", "names_of_any", "rule_names", "settings_of"]
 
@@ -87,6 +87,7 @@ class _Converter:
 
     def _of_root(self, target: Target, root: Reference) -> tuple[Mutations, tuple[Variable, ...]]:
         names = rule_names(self.frame, root)
+        names = replace(names, home=home_of(self.policy))
         names, variables = variables_of(self.rule.raw.get("context") or (), names, "context")
         expressions = RuleExpressions(names, conditions)
         place = self._place(target, root)

@@ -11,6 +11,7 @@ from typing import Final
 from pyverno.compiler.migration.conditions import conditions
 from pyverno.compiler.migration.expressions import Names, Value
 from pyverno.compiler.migration.expressions.value import of_reference
+from pyverno.compiler.migration.frame import home_of
 from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleError
 from pyverno.compiler.migration.schema import ANY, SchemaBook
 from pyverno.compiler.migration.scope import Scope, convert_scope
@@ -37,7 +38,7 @@ def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNO
     if not isinstance(policy, CleanupPolicy):
         raise UnconvertibleError("not-a-cleanup-policy", "", "the document is no CleanupPolicy")
     scope = convert_scope(policy.spec.match, policy.spec.exclude, table, operations=("CREATE",), for_rule=False)
-    names = Names(_targets(scope, book), refused=_ONLY_OBJECT)
+    names = Names(_targets(scope, book), refused=_ONLY_OBJECT, home=home_of(policy))
     written = document.value["spec"]
     names, variables = variables_of(written.get("context") or (), names, "spec.context")
     found = [(each.name, each.expression) for each in scope.conditions]
