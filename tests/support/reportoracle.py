@@ -102,10 +102,14 @@ def _rendered(item: JSONObject) -> tuple[Any, ...]:
 
 
 class Changes:
-    """Random changes of objects, policies, exceptions, labels of namespaces and a ConfigMap that a policy reads."""
+    """Random changes of objects, policies, exceptions, labels of namespaces and a ConfigMap that a policy reads.
+
+    `made` counts those that the cluster has taken.
+    """
 
     def __init__(self, client: Client, seed: int) -> None:
         """Take the client of the cluster to change, and a seed."""
+        self.made = 0
         self._client = client
         self._random = random.Random(seed)  # noqa: S311 - the same changes every time
 
@@ -125,6 +129,8 @@ class Changes:
         except StatusError as error:
             if error.status not in (404, 409):
                 raise
+        else:
+            self.made += 1
 
     async def _apply(self, gvr: GVR, body: JSONObject) -> None:
         metadata = body["metadata"]
