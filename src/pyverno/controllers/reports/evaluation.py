@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from operator import is_
 from typing import Final, NamedTuple
 
 from pyverno.cluster.notinghost import ConfigMapKey, NotingHost
@@ -162,8 +163,8 @@ class Evaluator:
         known = self._outcomes.get(key)
         if known is None:
             kept = tuple(filter(self._shown.keeps, found))
-            outcome, is_new = self._outcome(kept, reads)
-            if is_new:
+            outcome, is_fixed = self._outcome(found, kept, reads)
+            if is_fixed:
                 # results of rules that pass are the same objects every time, and are kept with their ids
                 self._remember(key, found, kept, outcome)
         else:
@@ -173,14 +174,21 @@ class Evaluator:
         return Evaluation(kept, outcome, ref)
 
     def _outcome(
-        self, results: tuple[RuleResult, ...], reads: tuple[bool, frozenset[ConfigMapKey]]
+        self,
+        found: Sequence[RuleResult],
+        results: tuple[RuleResult, ...],
+        reads: tuple[bool, frozenset[ConfigMapKey]],
     ) -> tuple[Outcome, bool]:
-        """Return the outcome of results, and whether it is not one that other objects have."""
+        """Return the outcome of results, and whether it is a new one or the results were these very objects before."""
         named = _make_key(results)
         key = None if named is None else (*named, reads)
         known = None if key is None else self._outcomes.get(key)
-        if known is not None:
-            return known[2], False
+        if key is not None and known is not None:
+            before, _, outcome = known
+            is_fixed = len(before) == len(found) and all(map(is_, before, found))
+            if not is_fixed:  # the first results may come from before the fast tiers were compiled
+                self._remember(key, found, results, outcome)
+            return outcome, is_fixed
         outcome = Outcome(
             results_digest(plain_result(result, 0) for result in results) if results else b"",
             reads[1],
@@ -189,7 +197,7 @@ class Evaluator:
             is_empty=not results,
         )
         if key is not None:
-            self._remember(key, results, results, outcome)
+            self._remember(key, found, results, outcome)
         return outcome, True
 
     def _remember(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyverno.controllers.reports.contexts import Contexts
 from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, ReportFilter
 from pyverno.controllers.reports.objects import BucketKey
 from pyverno.controllers.reports.plan import make_plan
 from pyverno.engine.host import NO_HOST, Host
+from pyverno.engine.policyset import PolicySet
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
@@ -46,6 +49,28 @@ def test_objects_with_the_same_results_share_an_outcome() -> None:
     assert found[0] is found[1]
     assert found[2] is found[3]
     assert found[0].digest != found[2].digest
+
+
+def test_results_from_before_the_fast_tier_cost_later_objects_nothing() -> None:
+    """The time to compile may end before the first object: the results of those after it are known by their ids."""
+    made, evaluator = contexts(policy("a")), Evaluator(ReportFilter())
+    context = made.find(PODS, POD)
+    slow = [
+        replace(each, rules=tuple(replace(rule, fast_tier=None) for rule in each.rules)) for each in made.plan.policies
+    ]
+    exact, fast = replace(made.plan, checks=PolicySet(slow)), made.plan
+    context.plan = exact
+    first = evaluate(pod(), made, evaluator)
+    context.plan = fast
+    second = [evaluate(pod(), made, evaluator) for _ in range(2)]
+    known = len(evaluator._outcomes)
+    for image in ("nginx:1", "nginx:latest", "nginx:latest", "nginx:latest"):
+        second.append(evaluate(pod(image=image), made, evaluator))
+    assert [first.outcome] * 3 == [each.outcome for each in second[:3]]
+    # of failures the results, their texts among them, are other objects each time
+    assert known + 2 == len(evaluator._outcomes)
+    by_ids = [key for key in evaluator._outcomes if isinstance(key, tuple) and id(second[0].results[0]) in key]
+    assert len(by_ids) == 1
 
 
 def test_filtered_results_are_not_reported() -> None:
