@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pyverno.engine.request import Request
 from tests.support.conversions import convert, differences, policy, rule
+from tests.support.migrationcases import engine_with
 
 PRIVILEGED = {"spec": {"containers": [{"=(securityContext)": {"=(privileged)": False}}]}}
 IMAGES = {"spec": {"containers": [{"image": "ghcr.io/*"}]}}
@@ -102,6 +104,28 @@ def test_settings_of_the_policy_are_kept() -> None:
         spec["evaluation"],
         spec["validationActions"],
     )
+
+
+def test_fields_without_effect_on_a_verdict_are_left_out() -> None:
+    """Properties of reports with a note; schemaValidation decides nothing in Kyverno."""
+    written = policy(rule("a", IMAGES))
+    written["spec"]["schemaValidation"] = False
+    written["spec"]["rules"][0]["reportProperties"] = {"team": "a"}
+    found = convert(written)
+    assert {"report-properties"} == {note.code for each in found.rules for note in each.notes}
+    assert [] == differences(written, found.documents)
+
+
+def test_a_generated_name_counts_as_the_name() -> None:
+    """Of an object that has none yet, in match and exclude."""
+    entry = rule("a", {"metadata": {"labels": {"app": "?*"}}}, kinds=["ConfigMap"])
+    entry["match"]["any"][0]["resources"]["names"] = ["web-*"]
+    written = policy(entry)
+    documents = convert(written).documents
+    unnamed = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "web-", "namespace": "default"}}
+    for kind in (written, *documents):
+        review = engine_with([kind]).review(Request.from_manifest(unnamed))
+        assert ["fail"] == [result.status.value for result in review.results]
 
 
 def test_a_namespaced_policy_stays_in_its_namespace() -> None:
