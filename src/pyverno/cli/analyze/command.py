@@ -23,7 +23,8 @@ tried.
 
 
 def _analyze(policies: tuple[str, ...], **flags: object) -> None:
-    from pyverno.cli.analyze.run import AnalyzeOptions, run_analyze
+    from pyverno.cli.analyze.options import AnalyzeOptions
+    from pyverno.cli.analyze.run import run_analyze
 
     given = {key: tuple(each) if isinstance(each, list) else each for key, each in flags.items()}
     raise Exit(run_analyze(AnalyzeOptions(policies=policies, **given)))  # type: ignore[arg-type]

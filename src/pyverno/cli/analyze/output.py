@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from pyverno.cli.analyze.options import AnalyzeOptions
 from pyverno.compiler.analysis.cost import RuleCost
 from pyverno.compiler.analysis.finding import Finding, Witness
 from pyverno.compiler.analysis.registry import CHECKS, find_check
@@ -16,9 +16,6 @@ from pyverno.kube.json import JSONObject, encode, encode_indent
 from pyverno.kube.patch.jsondiff import create_patch
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.spelling import did_you_mean
-
-if TYPE_CHECKING:
-    from pyverno.cli.analyze.run import AnalyzeOptions
 
 __all__ = ["describe_check", "list_checks", "render"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from pyverno.cli.analyze.options import AnalyzeOptions
 from pyverno.cli.analyze.output import describe_check, list_checks, render
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.errors import report_error
@@ -27,34 +28,11 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import read_objects
 from pyverno.spelling import did_you_mean
-from pyverno.value import dataclass
 
-__all__ = ["AnalyzeOptions", "run_analyze"]
+__all__ = ["run_analyze"]
 
 _CLEAN, _FOUND, _UNUSABLE = 0, 1, 2
 _NOTHING = "no object was tried: none was given with --resource, and none could be generated"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyzeOptions:
-    """All flags of the command."""
-
-    policies: tuple[str, ...] = ()
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    cluster: bool = False
-    kubeconfig: str = ""
-    context: str = ""
-    recorded: tuple[str, ...] = ()
-    objects: int = 4000
-    seed: int = 1
-    kube_version: str = "1.35"
-    form: str = "text"
-    costs: bool = False
-    quiet: bool = False
-    explain: str = ""
-    lists: bool = False
 
 
 def run_analyze(options: AnalyzeOptions) -> int:
