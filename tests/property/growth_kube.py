@@ -399,11 +399,19 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.time.ttl import parse_ttl
     from pyverno.lang.pattern.metadata import find_tag, text_entries
     from pyverno.lang.pattern.operators import OPERATORS, compile_operator
+    from pyverno.lang.pattern.price import condition_price
     from pyverno.podsecurity.evaluate import evaluate
 
     created = parse_time("2006", "2024")
     pods = schema_tree_for(schema_set(), GVK("", "v1", "Pod"))
     operator_shapes: dict[str, Shape] = {}
+
+    def compares(name: str, key: JSON, value: JSON, budget: Budget) -> object:
+        """Compare as a condition does, which pays for pairs of wildcards and texts before."""
+        budget.charge_steps(condition_price(key, value))
+        check = compile_operator(name, value)
+        return check and check(key)
+
     for name in OPERATORS:
         for each, make in value_shapes("any"):
             for mode, other in (("same", make), ("reversed", _reversed(make)), ("longer", _longer(make))):
@@ -412,8 +420,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
                     key, value = make(size // 2), other(size // 2)
 
                     def run(budget: Budget) -> object:
-                        check = compile_operator(name, value)
-                        return check and call(check, key)(budget)
+                        return compares(name, key, value, budget)
 
                     return run
 
@@ -424,8 +431,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
                 key, value = VALUES[left](size // 2), VALUES[right](size // 2)
 
                 def run(budget: Budget) -> object:
-                    check = compile_operator(name, value)
-                    return check and call(check, key)(budget)
+                    return compares(name, key, value, budget)
 
                 return run
 
