@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from pyverno.errors import PyvernoError
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.ui.store.opening import is_url
@@ -21,7 +22,8 @@ _PAUSE_SECONDS: Final = 5.0
 async def lead(writer: Writer, work: Callable[[], Awaitable[None]], *, pause: float = _PAUSE_SECONDS) -> None:
     """Do the work whenever this server is the one writer of its store, until cancelled.
 
-    The work is cancelled when the connection to the store is lost; it starts again by reading everything.
+    The work is cancelled when the connection to the store is lost; it starts again by reading everything, also after
+    a bug: the pages go on.
     """
     while True:
         try:
@@ -31,6 +33,10 @@ async def lead(writer: Writer, work: Callable[[], Awaitable[None]], *, pause: fl
                     await work()
         except* StoreUnavailableError as lost:
             _LOG.warning("the store cannot be written", extra={"error": str(_first(lost))})
+        except* PyvernoError:
+            raise
+        except* Exception:
+            _LOG.exception("background work failed, and starts again")
         await asyncio.sleep(pause)
 
 

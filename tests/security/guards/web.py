@@ -41,6 +41,23 @@ WEB: Final = (
          'raise UsageError(f"`credentials` must be the JSON, not {text}") from None'),
     ),
     guard(
+        "I11", "a bug of background work starts it again",
+        "tests/unit/ui/test_leading.py::test_a_bug_of_background_work_starts_it_again",
+        ("ui/leading.py", "        except* Exception:\n", "        except* StopAsyncIteration:\n"),
+    ),
+    guard(
+        "I11", "a bug of the queue of a target ends nothing",
+        "tests/unit/ui/notifications/test_dispatcher.py::test_a_bug_of_one_delivery_ends_nothing",
+        ("ui/notifications/dispatcher.py", "            except Exception as error:\n                # what the queue",
+         "            except StopAsyncIteration as error:\n                # what the queue"),
+    ),
+    guard(
+        "I11", "a bug of a keepalive ends nothing",
+        "tests/unit/ui/notifications/test_dispatcher.py::test_a_bug_of_a_keepalive_ends_nothing",
+        ("ui/notifications/dispatcher.py", "            except Exception as error:\n                # a bug in one target must not stop the others\n                self._open",
+         "            except StopAsyncIteration as error:\n                self._open"),
+    ),
+    guard(
         "I2", "names of streams are nothing but names", f"{_TARGETS}/test_aws.py::test_names_are_nothing_but_names",
         (f"{_KINDS}/aws.py", "if _NAME.fullmatch(stream) is None:", "if False:"),
     ),

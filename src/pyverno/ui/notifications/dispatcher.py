@@ -30,6 +30,7 @@ _FIRST_PAUSE: Final = 5
 _LONGEST_PAUSE: Final = 600
 _LONGEST_TARGET_PAUSE: Final = 60
 _GIVE_UP_SECONDS: Final = 86_400
+_BUG: Final = "internal error: see the log of the server"
 _IDLE_SECONDS: Final = 30.0
 
 
@@ -91,31 +92,42 @@ class Dispatcher:
                 self._open.pop(target.name, None)
                 self._counts.problems[target.name] = error.message
                 _LOG.warning("keepalive failed", extra={"target": target.name, "error": error.message})
+            except Exception as error:
+                # a bug in one target must not stop the others
+                self._open.pop(target.name, None)
+                self._counts.problems[target.name] = _BUG
+                _LOG.exception("keepalive failed", extra={"target": target.name, "error": type(error).__name__})
             await asyncio.sleep(keepalive.seconds)
 
     async def _serve(self, target: TargetSettings) -> None:
         while True:
             try:
                 pause = await self._deliver(target)
+                if pause is None:
+                    await self._wait(target.name)
+                    continue
             except self._outbox.failures as error:
                 # the writer holds the file, or the database is gone: the queue stays as it is
                 _LOG.error("the queue cannot be used", extra={"target": target.name, "error": str(error)})
                 pause = self._first_pause
-            if pause is None:
-                pause = await self._wait_seconds(target.name)
-                event = self._woken[target.name]
-                try:
-                    async with asyncio.timeout(pause):
-                        await event.wait()
-                except TimeoutError:
-                    pass
-                event.clear()
-            else:
-                await asyncio.sleep(pause)
+            except Exception as error:
+                # what the queue holds for one target must not stop the others, nor the server
+                self._counts.problems[target.name] = _BUG
+                _LOG.exception("the queue failed", extra={"target": target.name, "error": type(error).__name__})
+                pause = self._first_pause
+            await asyncio.sleep(pause)
 
-    async def _wait_seconds(self, name: str) -> float:
+    async def _wait(self, name: str) -> None:
+        """Wait for changes, or for the next delivery that is due."""
         due = await self._ask(lambda: self._outbox.next_due(name))
-        return _IDLE_SECONDS if due is None else min(max(due - self._now(), 0.05), _IDLE_SECONDS)
+        pause = _IDLE_SECONDS if due is None else min(max(due - self._now(), 0.05), _IDLE_SECONDS)
+        event = self._woken[name]
+        try:
+            async with asyncio.timeout(pause):
+                await event.wait()
+        except TimeoutError:
+            pass
+        event.clear()
 
     async def _deliver(self, target: TargetSettings) -> float | None:
         """Send the delivery that is due first; return the seconds until the next one, None while none is due."""
@@ -133,7 +145,7 @@ class Dispatcher:
         except Exception as error:
             # a bug in one target must not stop the others
             _LOG.exception("delivery failed", extra={"target": target.name, "error": type(error).__name__})
-            wrong = DeliveryError("internal error: see the log of the server", is_final=True)
+            wrong = DeliveryError(_BUG, is_final=True)
             return await self._fail(target, delivery, wrong)
         await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
         self._counts.sent[target.name] += len(chosen.notices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -53,11 +53,20 @@ def known_hosts(names: Collection[str]) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if urlsplit(f"//{request.host}").hostname not in names:
+        if _name_of(f"//{request.host}", "hostname") not in names:
             return web.json_response({"error": "this server has another name"}, status=421)
         return await handler(request)
 
     return check
+
+
+def _name_of(url: str, part: Literal["hostname", "netloc"]) -> str | None:
+    """Return a part of an address, None for one that is none."""
+    try:
+        found: str | None = getattr(urlsplit(url), part)
+    except ValueError:
+        return None
+    return found
 
 
 def _is_own(request: web.Request) -> bool:
@@ -66,6 +75,6 @@ def _is_own(request: web.Request) -> bool:
     Browsers send `Origin` with every such request, and cannot send JSON to another site without a preflight request.
     """
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.host:
+    if origin is not None and _name_of(origin, "netloc") != request.host:
         return False
     return request.content_type == "application/json"

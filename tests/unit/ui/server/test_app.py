@@ -264,3 +264,21 @@ def test_policies_namespaces_and_sources_are_listed_with_their_results(tmp_path:
             return [sorted((each["name"], each["fail"]) for each in found["items"]) for found in lists]
 
     assert [[("a", 1), ("b", 1)], [("team", 1), ("x", 1)], [("kyverno", 2)]] == asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "method, headers, status", [("GET", {"Host": "[::1"}, 421), ("POST", {"Origin": "http://[::1"}, 403)]
+)
+def test_a_malformed_address_in_a_header_is_refused(
+    method: str, headers: dict[str, str], status: int, tmp_path: Path
+) -> None:
+    """It is no bug of the server: the answer is that to every other foreign host."""
+
+    async def play() -> tuple[int, object]:
+        async with (
+            serve_ui(tmp_path) as ui,
+            ui.session.request(method, f"{ui.url}/api/v1/config", headers=headers, data=b"{}") as response,
+        ):
+            return response.status, sorted(await response.json())
+
+    assert (status, ["error"]) == asyncio.run(play())

@@ -1,0 +1,65 @@
+"""The one server that fills a store: what its background work runs into does not end the server."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pyverno.errors import HostError
+from pyverno.ui.leading import lead
+from pyverno.ui.store.schema import create_tables
+from pyverno.ui.store.writer import Writer
+
+
+def play(folder: Path, *faults: BaseException) -> int:
+    """Lead with work that raises one after the other, until it holds; return how often it began."""
+    path = str(folder / "results.db")
+    create_tables(path)
+    begun = 0
+
+    async def run() -> None:
+        left, holds = list(faults), asyncio.Event()
+
+        async def work() -> None:
+            nonlocal begun
+            begun += 1
+            if left:
+                raise left.pop(0)
+            holds.set()
+            await asyncio.Event().wait()
+
+        writer = Writer(path)
+        leading = asyncio.ensure_future(lead(writer, work, pause=0.01))
+        held = asyncio.ensure_future(holds.wait())
+        try:
+            async with asyncio.timeout(60):
+                await asyncio.wait((leading, held), return_when=asyncio.FIRST_COMPLETED)
+            if leading.done():
+                leading.result()
+        finally:
+            leading.cancel()
+            held.cancel()
+            await asyncio.gather(leading, held, return_exceptions=True)
+            writer.close()
+
+    asyncio.run(run())
+    return begun
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [ValueError("s3cret"), KeyError("x"), RecursionError(), ExceptionGroup("tasks", [TypeError("x"), OSError("y")])],
+    ids=["a value", "a key", "depth", "several"],
+)
+def test_a_bug_of_background_work_starts_it_again(bug: Exception, tmp_path: Path) -> None:
+    """One report that nobody expected would otherwise end the pages of all."""
+    assert 3 == play(tmp_path, bug, bug)
+
+
+def test_an_error_of_the_settings_ends_the_server(tmp_path: Path) -> None:
+    """The twin: what operators have to see is not tried again without a word."""
+    with pytest.raises(ExceptionGroup) as caught:
+        play(tmp_path, HostError("the cluster refuses"))
+    assert caught.group_contains(HostError)
