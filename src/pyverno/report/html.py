@@ -17,7 +17,7 @@ __all__ = ["html_page"]
 
 _MAX_ROWS: Final = 5000
 _MAX_GROUPS: Final = 30
-_COLORS: Final = {"fail": "#c62828", "error": "#6a1b9a", "warn": "#ef6c00", "skip": "#607d8b", "pass": "#2e7d32"}
+_COLORS: Final = {"fail": "#c62828", "error": "#6a1b9a", "warn": "#b45309", "skip": "#546e7a", "pass": "#2e7d32"}
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
@@ -48,7 +48,7 @@ def _page(overview: Overview, title: str, made: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>"
     yield f"<h1>{escape(title)}</h1>"
     if made:
         yield f'<p class="note">{escape(made)}</p>'
@@ -64,7 +64,7 @@ def _page(overview: Overview, title: str, made: str) -> Iterator[str]:
         yield from _rows(f"Resolved since ({len(overview.resolved)})", overview.resolved)
     problems = [each for each in overview.results if each.finding.is_problem]
     yield from _rows(f"Problems ({len(problems)})", problems)
-    yield "</body></html>"
+    yield "</main></body></html>"
 
 
 def _groups(overview: Overview) -> Iterator[str]:

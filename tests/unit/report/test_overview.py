@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 
-from pyverno.report.collected import read_report
+from pyverno.report.collected import STATUSES, read_report
 from pyverno.report.csvtext import csv_text
 from pyverno.report.html import html_page
 from pyverno.report.overview import GROUPINGS, overview_of
@@ -72,3 +73,18 @@ def test_an_overview_is_json() -> None:
     """It has the keys for new and resolved problems only after a comparison."""
     found = json.loads(json.dumps(overview_of(read_report(report(FAIL))).to_json()))
     assert (["groupedBy", "groups", "results", "summary"], 1) == (sorted(found), found["summary"]["fail"])
+
+
+def test_the_page_can_be_read_by_everybody() -> None:
+    """White text on the colour of each status has the contrast of WCAG AA, and the content is the main landmark."""
+    page = html_page(overview_of([]))
+    colors = {found.group(2): found.group(1) for found in re.finditer(r'background:(#\w{6})">(\w+)<', page)}
+    assert {*STATUSES} == {*colors}
+    assert [] == [(status, color) for status, color in colors.items() if 1.05 / (_luminance(color) + 0.05) < 4.5]
+    assert re.search(r"<body><main>.*</main></body>", page, re.DOTALL)
+
+
+def _luminance(color: str) -> float:
+    parts = [int(color[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
