@@ -31,6 +31,9 @@ _FIRST: Final = 4
 """Combinations of the fields of an object that come up as early as single fields do."""
 
 _MOST_PATHS: Final = 48
+_COUNTING: Final = frozenset({"length", "size"})
+_LONGEST: Final = 64
+_MOST_LENGTHS: Final = 6
 _DEEPEST: Final = 12
 _QUANTITIES: Final = ("0", "100m", "1", "2", "512Mi", "1Gi", "2Gi")
 
@@ -105,6 +108,12 @@ def _metadata(vocabulary: Vocabulary, info: KindInfo, texts: Sequence[str]) -> I
     yield _Place(("metadata", "name"), tuple(names))
     if info.namespaced:
         yield _Place(("metadata", "namespace"), tuple(names))
+    for length in _lengths(vocabulary):
+        yield _Place(("metadata", "name"), ("x" * length,))
+        for holder in (each for each in _MAPS if each in vocabulary.names):
+            yield _Place(("metadata", holder), ({f"x{number}": "x" for number in range(length)},))
+        if "finalizers" in vocabulary.names:
+            yield _Place(("metadata", "finalizers"), ([f"example.com/x{number}" for number in range(length)],))
     for holder in _MAPS:
         for key in vocabulary.keys.get(holder, ()):
             yield _Place(("metadata", holder, key), tuple(texts))
@@ -144,14 +153,27 @@ def _of_list(
     items = schemas.followed(schema.get("items") or {}) or {}
     if items.get("properties"):
         if steps[-1] in vocabulary.names:
-            yield _Place(steps, ([], [{}], [{}, {}], [{}, {}, {}]))
+            # items have names of their own where they have any; admission fills in what else is required
+            name = "name" if "name" in items["properties"] else ""
+            long = tuple([{name: f"x{at}"} if name else {} for at in range(length)] for length in _lengths(vocabulary))
+            yield _Place(steps, (*long, [], [{}], [{}, {}], [{}, {}, {}]))
         yield _Place(steps, tuple([each] for each in _combine(vocabulary, items, schemas)))
         yield from _places(vocabulary, items, schemas, texts, (*steps, 0))
         return
     values = _scalars(items, _type(items), vocabulary, texts)
     lists: list[JSON] = [[], *([each] for each in values)]
     lists += [[first, second] for first, second in pairwise(values)]
-    yield _Place(steps, tuple(lists[:_MOST_TEXTS]))
+    texts_of = ([f"x{number}" for number in range(length)] for length in _lengths(vocabulary))
+    yield _Place(steps, (*(texts_of if _type(items) == "string" else ()), *lists[:_MOST_TEXTS]))
+
+
+def _lengths(vocabulary: Vocabulary) -> Sequence[int]:
+    """Return the lengths of lists and maps next to those that policies compare with, if they count anything."""
+    if vocabulary.names.isdisjoint(_COUNTING):
+        return ()
+    whole = (int(each) for each in vocabulary.constants if not isinstance(each, bool) and str(each).isdecimal())
+    found = dict.fromkeys(near for each in whole if 3 <= each <= _LONGEST for near in (each + 1, each))
+    return [*found][:_MOST_LENGTHS]
 
 
 def _combine(vocabulary: Vocabulary, schema: JSONObject, schemas: SchemaSet) -> Iterator[JSONObject]:
@@ -182,7 +204,8 @@ def _of_map(vocabulary: Vocabulary, schema: JSONObject, texts: Sequence[str], st
     for key in dict.fromkeys(keys):
         is_amount = name in ("limits", "requests", "hard", "capacity")
         yield _Place((*steps, key), (*_amounts(texts),) if is_amount else tuple(texts) if is_text else ())
-    yield _Place(steps, ({},))
+    many = ({f"x{number}": "x" for number in range(length)} for length in _lengths(vocabulary) if is_text)
+    yield _Place(steps, (*many, {}))
 
 
 def _amounts(texts: Sequence[str]) -> list[str]:

@@ -75,6 +75,17 @@ def test_fields_of_one_element_are_set_together() -> None:
     assert {"kind": "Group", "name": "system:masters"} in subjects
 
 
+def test_what_a_policy_counts_has_as_many_items_as_it_names() -> None:
+    """Lists, maps and names of the length beside the constant; other policies get no long ones."""
+    places = (("spec", "containers"), ("metadata", "labels"), ("metadata", "finalizers"), ("metadata", "name"))
+    for place in places:
+        key = f"{{{{ length(request.object.{'.'.join(place)}) }}}}"
+        for counts, written in ((True, key), (False, key.replace("length", "to_array"))):
+            values = [at(each, *place) for each in objects(vocabulary_of([policy(written, 12)]))]
+            lengths = {len(each) for each in values if isinstance(each, (str, list, dict))}
+            assert counts is ({12, 13} <= lengths), (place, written)
+
+
 def test_words_of_the_policy_are_no_values() -> None:
     """Operators, messages and names of kinds never become values of fields."""
     vocabulary = vocabulary_of([policy("{{ request.object.metadata.labels.a }}", "b")])

@@ -10,10 +10,11 @@ from pyverno.compiler.migration.conditions.membership import member
 from pyverno.compiler.migration.conditions.ordering import duration_order, order
 from pyverno.compiler.migration.conditions.sides import Operands
 from pyverno.compiler.migration.expressions import Names, translate
+from pyverno.compiler.migration.expressions.value import are_alike, constant, truth
 from pyverno.compiler.migration.outcome import UnconvertibleError, join_path
 from pyverno.compiler.migration.text import FALSE, TRUE, Cel, all_of, any_of, compare, ternary
 from pyverno.kube.json import JSON
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["Test", "condition", "conditions", "conditions_test"]
 
@@ -122,11 +123,24 @@ def _test(written: JSON, names: Names, path: str) -> Test:
     key = translate(written.get("key"), names, join_path(path, "key"))
     value = translate(written.get("value"), names, join_path(path, "value"))
     operands = Operands.of(written, key, value, names, path)
-    cel = _compare(str(written.get("operator") or ""), operands)
+    cel = _compare_either(str(written.get("operator") or ""), operands)
     if value.fails and not key.is_always:
         # Kyverno looks at the value also where there is no key
         cel = ternary(key.present, cel, compare(value.cel, "!=", value.cel))
     return Test(cel, fails=key.fails or value.fails)
+
+
+def _compare_either(operator: str, operands: Operands) -> Cel:
+    """Compare `value || constant`: where the two have no common type, one after the other."""
+    default = operands.key.default
+    if default is None or are_alike(default[0], constant(default[1])):
+        return _compare(operator, operands)
+    first, known = default[0], truth(default[0])
+    met = _compare(operator, replace(operands, key=replace(first, present=TRUE)))
+    otherwise = _compare(operator, replace(operands, key=constant(default[1])))
+    if otherwise.text == FALSE.text:
+        return all_of([known, met])
+    return any_of([known.not_(), met]) if otherwise.text == TRUE.text else ternary(known, met, otherwise)
 
 
 def _compare(operator: str, operands: Operands) -> Cel:

@@ -37,6 +37,7 @@ __all__ = [
     "TEXT",
     "TEXTS",
     "Value",
+    "are_alike",
     "below",
     "both",
     "constant",
@@ -322,7 +323,7 @@ def either(left: Value, right: Value) -> Value:
 def _either_of_types(left: Value, right: Value, fails: bool) -> Value:
     """Return `a && b || c` where `b` and `c` are of one type; of values of several types only the truth has a form."""
     known = truth(left)
-    if len(left.stands_for) == 1 and not right.stands_for and _are_alike(left.stands_for[0], right):
+    if len(left.stands_for) == 1 and not right.stands_for and are_alike(left.stands_for[0], right):
         (met,) = left.stands_for
         present = TRUE if right.is_always else any_of([known, right.present])
         return Value(ternary(known, met.cel, right.cel), replace(met.schema, enum=()), present, fails=fails)
@@ -334,10 +335,10 @@ def _either_of_types(left: Value, right: Value, fails: bool) -> Value:
 def _have_one_form(left: Value, right: Value) -> bool:
     """Return whether `||` of two values has a form as a value; that with a constant can be compared piece by piece."""
     is_bool = Shape.BOOL in (left.shape, right.shape)
-    return _are_alike(left, right) or (right.is_constant and not is_bool)
+    return are_alike(left, right) or (right.is_constant and not is_bool)
 
 
-def _are_alike(left: Value, right: Value) -> bool:
+def are_alike(left: Value, right: Value) -> bool:
     """Return whether two values can be the branches of one expression."""
     if Shape.ANY in (left.shape, right.shape) or left.is_null or right.is_null:
         return True

@@ -20,9 +20,11 @@ from pyverno.compiler.migration.expressions.value import (
     TEXT,
     TEXTS,
     Value,
+    are_alike,
     constant,
     equal,
     list_of,
+    truth,
 )
 from pyverno.compiler.migration.schema import Presence, Shape
 from pyverno.compiler.migration.text import (
@@ -51,6 +53,10 @@ _SIZED: Final = (Shape.STRING, Shape.LIST, Shape.MAP, Shape.OBJECT, Shape.ANY)
 
 def length(translator: Translator, value: Value) -> Value:
     """`length` of a text counts characters, of a list items, of a map keys."""
+    if value.default is not None and not are_alike(value.default[0], constant(value.default[1])):
+        first, otherwise = value.default[0], length(translator, constant(value.default[1]))
+        counted = length(translator, replace(first, present=TRUE))
+        return Value(ternary(truth(first), counted.cel, otherwise.cel), INTEGER, fails=value.fails)
     if value.is_null or value.shape not in _SIZED:
         raise translator.refuse("always-an-error", f"length() of a {value.shape.value} is an error", "mend the rule")
     if value.is_constant:
@@ -217,10 +223,13 @@ def object_from_lists(translator: Translator, names: Value, _values: Value) -> V
     return replace(made(Cel("{}", CelType.MAP), schema, names), keys=listed)
 
 
-def to_array(_translator: Translator, value: Value) -> Value:
-    """`to_array` wraps what is no list."""
-    if value.shape is Shape.LIST and value.is_always:
-        return value
+def to_array(translator: Translator, value: Value) -> Value:
+    """`to_array` wraps what is no list, null as well."""
+    if value.shape is Shape.LIST:
+        listed = value.or_value(Cel("[dyn(null)]", CelType.LIST))
+        return value if value.is_always else Value(listed, TEXTS, fails=value.fails)
+    if value.shape is Shape.ANY:
+        raise unsupported(translator, "to_array", "of something that may be a list or not")
     cel = Cel(f"[{value.or_value(literal(None)).text}]", CelType.LIST)
     return Value(cel, TEXTS, parts=(value,), fails=value.fails)
 
