@@ -53,7 +53,7 @@ CONTAINMENT = frozenset(
         "pyverno.engine.timeslice.CompileSlice.make",
         *(
             f"pyverno.engine.fast.plan.{name}"
-            for name in ("make_plan", "_sequences", "_build_plan", "_first_candidates", "_pass_check")
+            for name in ("make_plan", "_sequences", "_build_plan", "_first_candidates", "_is_apart", "_pass_check")
         ),
         *(f"pyverno.engine.policyset.PolicySet.{name}" for name in ("plan", "_select", "_candidate")),
     }

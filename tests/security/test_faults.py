@@ -81,6 +81,8 @@ LIBRARIES = (
     'x509.decode("").Subject == null',
 )
 
+UNEQUAL = "      - {key: '{{ request.object.FIELD }}', operator: Equals, value: other}\n"
+
 # sites that golden cases do not reach
 EXTRA = {
     "targets": """
@@ -151,6 +153,14 @@ spec:
     resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
   validations: [{expression: 'authorizer.group("").resource("pods").check("get").allowed()'}]
 """,
+    "pass-checks of two forms": "---\n".join(
+        policy(f"validate:\n  failureAction: Enforce\n  message: named\n{rule}").replace("guard", name)
+        for name, rule in {
+            "alternatives": "  anyPattern:\n  - metadata:\n      name: '?*'\n",
+            "kinds": f"  deny:\n    conditions:\n      any:\n{UNEQUAL.replace('FIELD', 'kind')}",
+            "versions": f"  deny:\n    conditions:\n      any:\n{UNEQUAL.replace('FIELD', 'apiVersion')}",
+        }.items()
+    ),
     "anyPattern": policy(
         "validate:\n  failureAction: Enforce\n  anyPattern:\n  - data:\n      a: '{{ request.object.kind }}'\n"
     ),
@@ -279,6 +289,9 @@ _HARMLESS = (
     "field Overload.cost",
     "pyverno.engine.actions.message.passed_message",
     "pyverno.engine.decision.",
+    # before a pass-check it only keeps that from proving anything; the rules then ask again
+    "pyverno.engine.engine._Course.check_deadline",
+    "pyverno.engine.fast.plan._both",
     "pyverno.engine.fast.plan._fuse",
     "pyverno.lang.cel.fast.passcheck.fuse",
     "pyverno.lang.pattern.fast.passcheck.fuse",
@@ -555,7 +568,6 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.variables.merged": "values files only",
     "pyverno.kube.json.encode": "messages that are no text only",
     "pyverno.lang.template.patchtext.PatchText.positions": "asked before a review, for errors of the policy",
-    "pyverno.lang.template.patchtext.PatchPositions.find": "asked before a review, for errors of the policy",
     **{f"pyverno.offline.host.OfflineHost.{name}": _LIKE_OTHERS for name in ("lookup_host", "random_bits")},
 }
 
