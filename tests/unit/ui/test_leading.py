@@ -54,7 +54,7 @@ def play(folder: Path, *faults: BaseException) -> int:
     ids=["a value", "a key", "depth", "several"],
 )
 def test_a_bug_of_background_work_starts_it_again(bug: Exception, tmp_path: Path) -> None:
-    """One report that nobody expected would otherwise end the pages of all."""
+    """An unexpected report must not end the server for all users."""
     assert 3 == play(tmp_path, bug, bug)
 
 

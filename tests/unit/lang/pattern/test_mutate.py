@@ -144,7 +144,7 @@ def test_each_element_of_a_nested_list_that_selects_an_item_changes_it() -> None
 
 
 def test_an_element_without_conditions_counts_alone() -> None:
-    """Kyverno: what a list says of an item by its name, without conditions, hides what conditions select."""
+    """As in Kyverno: of two elements for one item, the one without conditions counts, and the other does not."""
     pod = {"spec": {"containers": [{"name": "a"}]}}
     followers: Followers = {}
     overlay = compile_overlay({"spec": {"containers": [{"(name)": "a", "tty": True}, {"name": "a", "stdin": True}]}})
