@@ -77,7 +77,7 @@ def _groups(overview: Overview) -> Iterator[str]:
     yield "<th scope=col>Share</th></tr></thead><tbody>"
     for group in shown:
         cells = "".join(f'<td class="number">{group.counts[status]}</td>' for status in STATUSES)
-        yield f"<tr><td>{escape(group.name)}</td><td>{escape(group.severity)}</td>{cells}"
+        yield f"<tr><td>{escape(group.label)}</td><td>{escape(group.severity)}</td>{cells}"
         yield f"<td>{_bar(group, most)}</td></tr>"
     yield "</tbody></table>"
     if len(overview.groups) > len(shown):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyverno.kube.json import JSONObject
@@ -29,6 +29,8 @@ GROUPINGS: Final[Mapping[str, Callable[[Collected], str]]] = {
 }
 """Properties by which results can be grouped."""
 
+_OF_A_POLICY: Final = ("policy", "rule")
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -39,14 +41,23 @@ class Group:
     severity: str = ""
     """The worst severity among its problems."""
 
+    source: str = ""
+    """The tool, or the kind of policy, where several policies have this name."""
+
+    @property
+    def label(self) -> str:
+        """The name, with the source where it alone does not identify the group."""
+        return f"{self.name} ({self.source})" if self.source else self.name
+
     @property
     def problems(self) -> int:
         """The number of results that need attention."""
         return self.counts["fail"] + self.counts["error"] + self.counts["warn"]
 
     def to_json(self) -> JSONObject:
-        """Return name, counts and severity."""
-        return {"name": self.name, "severity": self.severity, **self.counts}
+        """Return name, counts and severity; the source where there is one."""
+        source: JSONObject = {"source": self.source} if self.source else {}
+        return {"name": self.name, **source, "severity": self.severity, **self.counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +102,9 @@ def overview_of(
     0
     """
     ordered = worst_first(results)
-    key_of = GROUPINGS[grouping]
-    by_name: dict[str, list[Collected]] = {}
-    for each in ordered:
-        by_name.setdefault(key_of(each), []).append(each)
     groups = sorted(
-        (Group(name, _counts(own), _worst(own)) for name, own in by_name.items()),
-        key=lambda group: (-group.counts["fail"] - group.counts["error"], -group.problems, group.name),
+        _groups(ordered, grouping),
+        key=lambda group: (-group.counts["fail"] - group.counts["error"], -group.problems, group.label),
     )
     known = None if baseline is None else worst_first(baseline)
     before = {each.key for each in known or ()}
@@ -114,6 +121,18 @@ def overview_of(
         has_baseline=known is not None,
         problems=tuple(problems),
     )
+
+
+def _groups(results: Iterable[Collected], grouping: str) -> Iterator[Group]:
+    """Yield the groups; policies of different sources, such as different kinds, may share a name, not a group."""
+    key_of = GROUPINGS[grouping]
+    by_name: dict[str, dict[str, list[Collected]]] = {}
+    for each in results:
+        source = each.source if grouping in _OF_A_POLICY else ""
+        by_name.setdefault(key_of(each), {}).setdefault(source, []).append(each)
+    for name, by_source in by_name.items():
+        for source, own in by_source.items():
+            yield Group(name, _counts(own), _worst(own), (source or "-") if len(by_source) > 1 else "")
 
 
 def _counts(results: Iterable[Collected]) -> Mapping[str, int]:

@@ -28,6 +28,24 @@ def test_results_can_be_grouped_by_all_of_their_fields() -> None:
         assert 2 == sum(sum(group.counts.values()) for group in overview.groups)
 
 
+def test_policies_of_different_kinds_with_one_name_have_a_group_each() -> None:
+    """A ClusterPolicy and the ValidatingPolicy that replaces it are counted apart; other groupings know no source."""
+    results = report(
+        {**FAIL, "source": "kyverno"}, {**FAIL, "source": "KyvernoValidatingPolicy", "result": "pass"}, PASS
+    )
+    overview = overview_of(read_report(results))
+    assert [("p (kyverno)", 1, 0), ("p (KyvernoValidatingPolicy)", 0, 1), ("q", 0, 1)] == [
+        (each.label, each.counts["fail"], each.counts["pass"]) for each in overview.groups
+    ]
+    written = overview.to_json()["groups"]
+    assert [("p", "kyverno"), ("p", "KyvernoValidatingPolicy"), ("q", None)] == [
+        (each["name"], each.get("source")) for each in written
+    ]
+    assert "p (kyverno)" in html_page(overview)
+    assert 2 == len(overview_of(read_report(results), "rule").groups) - 1
+    assert ["high"] == [each.name for each in overview_of(read_report(report(FAIL)), "severity").groups]
+
+
 def test_new_and_resolved_problems_are_separated_from_known_ones() -> None:
     """Results are compared with an earlier collection; a pass is neither new nor resolved."""
     before = list(read_report(report(FAIL, {**FAIL, "policy": "old"}, PASS)))

@@ -142,7 +142,7 @@ def _table(overview: Overview, options: ReportOptions, source: Source) -> str:
     total = sum(overview.counts.values())
     parts = [f"{total} results in {source.name}: " + ", ".join(f"{overview.counts[each]} {each}" for each in STATUSES)]
     heads = (overview.grouping.upper(), "SEVERITY", *(each.upper() for each in STATUSES))
-    rows = [(group.name, group.severity, *(str(group.counts[each]) for each in STATUSES)) for group in overview.groups]
+    rows = [(group.label, group.severity, *(str(group.counts[each]) for each in STATUSES)) for group in overview.groups]
     if rows:
         parts.append(draw_table(heads, rows, paint_header=style.header))
     if overview.has_baseline:
@@ -175,7 +175,7 @@ def _row(each: Collected) -> tuple[str, ...]:
 
 def _markdown(overview: Overview, options: ReportOptions, _source: Source) -> str:
     heads = (overview.grouping.title(), "Severity", *(each.title() for each in STATUSES))
-    rows = [(group.name, group.severity, *(str(group.counts[each]) for each in STATUSES)) for group in overview.groups]
+    rows = [(group.label, group.severity, *(str(group.counts[each]) for each in STATUSES)) for group in overview.groups]
     parts = ["# Policy report\n", markdown_table(heads, rows)]
     parts += [f"> Not complete: {problem}\n" for problem in overview.problems]
     if overview.has_baseline:

@@ -73,7 +73,7 @@ async def _send(
             client = await stack.enter_async_context(Client(find_access(options.kubeconfig, context, os.environ)))
         mail = await open_mail(transport, await Secrets(client, settings.namespace).options(target))
         title = f"policy report of {options.cluster_name}: {_format_counts(overview.counts) or 'no problems'}"
-        lines = [title, "", *(f"{each.name}: {_format_counts(each.counts)}" for each in overview.groups)]
+        lines = [title, "", *(f"{each.label}: {_format_counts(each.counts)}" for each in overview.groups)]
         page = html_page(overview, made=f"From {name}.")
         await mail.send_page(title, "\n".join(lines), page, int(time.time()))
 
