@@ -1,4 +1,4 @@
-"""The syntax tree of a JMESPath expression, and its dump as `kyverno jp parse` prints it.
+"""The syntax tree of a JMESPath expression, its chains unfolded, and its dump as `kyverno jp parse` prints it.
 
 A tree is made by `parser` and never changed.
 """
@@ -10,7 +10,7 @@ from enum import Enum
 from pyverno.kube.json import JSON, float_text, is_number
 from pyverno.value import dataclass
 
-__all__ = ["Node", "NodeType", "SliceParts", "dump"]
+__all__ = ["Node", "NodeType", "SliceParts", "dump", "operands_of", "steps_of"]
 
 SliceParts = tuple["int | str | None", "int | str | None", "int | str | None"]
 """start, stop and step of a slice; a text is a placeholder that gives the number."""
@@ -56,6 +56,29 @@ class Node:
     value: JSON = None
     children: tuple[Node, ...] = ()
     depth: int = 1
+
+
+def steps_of(node: Node) -> list[Node]:
+    """Unfold `a.b[0].c` into the nodes that run one after the other."""
+    found: list[Node] = []
+    todo = [node]
+    while todo:
+        current = todo.pop()
+        if current.type in (NodeType.SUBEXPRESSION, NodeType.INDEX_EXPRESSION):
+            todo.extend((current.children[1], current.children[0]))
+        else:
+            found.append(current)
+    needed = [step for step in found if step.type not in (NodeType.IDENTITY, NodeType.CURRENT)]
+    return needed or found[:1]
+
+
+def operands_of(node: Node) -> list[Node]:
+    """Unfold `a || b || c` (any left-growing chain of one kind) into its operands."""
+    found: list[Node] = []
+    while node.children and node.children[0].type is node.type:
+        found.append(node.children[1])
+        node = node.children[0]
+    return [*node.children, *reversed(found)]
 
 
 def dump(node: Node, indent: int = 0) -> str:

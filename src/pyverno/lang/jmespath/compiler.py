@@ -12,7 +12,7 @@ from typing import Final
 
 from pyverno.errors import EvaluationError, NullArgumentError, UnknownKeyError
 from pyverno.kube.json import JSON, is_number
-from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts
+from pyverno.lang.jmespath.ast import Node, NodeType, SliceParts, operands_of, steps_of
 from pyverno.lang.jmespath.chains import chain, item_at, sequence, walk_fields
 from pyverno.lang.jmespath.cost import same
 from pyverno.lang.jmespath.function import Function
@@ -52,33 +52,10 @@ def field_names(node: Node) -> tuple[str, ...] | None:
     >>> field_names(parse("a.b.c")), field_names(parse("a[0]"))
     (('a', 'b', 'c'), None)
     """
-    steps = _steps(node)
+    steps = steps_of(node)
     if all(step.type is NodeType.FIELD and not PLACEHOLDER.search(step.value) for step in steps):
         return tuple(step.value for step in steps)
     return None
-
-
-def _steps(node: Node) -> list[Node]:
-    """Unfold `a.b[0].c` into the nodes that run one after the other."""
-    found: list[Node] = []
-    todo = [node]
-    while todo:
-        current = todo.pop()
-        if current.type in (NodeType.SUBEXPRESSION, NodeType.INDEX_EXPRESSION):
-            todo.extend((current.children[1], current.children[0]))
-        else:
-            found.append(current)
-    needed = [step for step in found if step.type not in (NodeType.IDENTITY, NodeType.CURRENT)]
-    return needed or found[:1]
-
-
-def _operands(node: Node) -> list[Node]:
-    """Unfold `a || b || c` (any left-growing chain of one kind) into its operands."""
-    found: list[Node] = []
-    while node.children and node.children[0].type is node.type:
-        found.append(node.children[1])
-        node = node.children[0]
-    return [*node.children, *reversed(found)]
 
 
 def _copies(node: Node) -> int:
@@ -164,7 +141,7 @@ class _Compiler:
     def steps(self, node: Node) -> Run:
         names: list[str] = []
         runs: list[Run] = []
-        for step in _steps(node):
+        for step in steps_of(node):
             if step.type is NodeType.FIELD and not PLACEHOLDER.search(step.value):
                 names.append(step.value)
                 continue
@@ -251,7 +228,7 @@ class _Compiler:
             kept = []
             for item in items:
                 met = condition(item, runtime, placeholders)
-                if met is True or not is_false(met):
+                if met or not is_false(met):
                     kept.append(item)
             return project(kept, runtime, placeholders)
 
@@ -299,25 +276,33 @@ class _Compiler:
         return comparator
 
     def either(self, node: Node) -> Run:
-        *runs, last = (self.quiet(operand) for operand in _operands(node))
+        *runs, last = (self.quiet(operand) for operand in operands_of(node))
+        if len(runs) == 1:
+            (first,) = runs
+
+            def either_of_two(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
+                result = first(value, runtime, placeholders)
+                return result if result or not is_false(result) else last(value, runtime, placeholders)
+
+            return either_of_two
 
         def either(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             for run in runs:
                 result = run(value, runtime, placeholders)
-                if not is_false(result):
+                if result or not is_false(result):
                     return result
             return last(value, runtime, placeholders)
 
         return either
 
     def both(self, node: Node) -> Run:
-        operands = _operands(node)
+        operands = operands_of(node)
         runs, last = [self.quiet(operand) for operand in operands[:-1]], self.loud(operands[-1])
 
         def both(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             for run in runs:
                 result = run(value, runtime, placeholders)
-                if is_false(result):
+                if not result and is_false(result):
                     return result
             return last(value, runtime, placeholders)
 
@@ -328,7 +313,7 @@ class _Compiler:
         return lambda value, runtime, placeholders: is_false(run(value, runtime, placeholders))
 
     def pipe(self, node: Node) -> Run:
-        runs = tuple(self.quiet(operand) for operand in _operands(node))
+        runs = tuple(self.quiet(operand) for operand in operands_of(node))
 
         def pipe(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             for run in runs:
@@ -390,7 +375,14 @@ class _Compiler:
                 raise EvaluationError(unknown)
 
             return fail
-        invoke = function.call
+        invoke = function.caller(len(arguments))
+        if len(arguments) == 2:
+            first, second = arguments
+
+            def call_with_two(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
+                return invoke([first(value, runtime, placeholders), second(value, runtime, placeholders)], runtime)
+
+            return call_with_two
 
         def call(value: JSON, runtime: Runtime, placeholders: PlaceholderValues) -> JSON:
             return invoke([argument(value, runtime, placeholders) for argument in arguments], runtime)

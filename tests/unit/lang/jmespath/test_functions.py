@@ -1,9 +1,11 @@
 """Every function documents itself: its examples run, its signature and note are there."""
 
+from itertools import product
+
 import pytest
 
-from pyverno.errors import EvaluationError
-from pyverno.kube.json import decode, equal
+from pyverno.errors import EvaluationError, PyvernoError
+from pyverno.kube.json import decode, encode, equal
 from pyverno.lang.jmespath import FUNCTIONS
 from pyverno.lang.jmespath.functions import TOPICS
 from pyverno.lang.runtime import Runtime
@@ -84,3 +86,35 @@ def test_a_direct_call_names_function_and_argument(name, arguments, message):
     with pytest.raises(EvaluationError) as caught:
         FUNCTIONS[name].apply(arguments, Runtime())
     assert message == caught.value.message
+
+
+class LazyMap(dict):
+    """A document that loads its keys when they are read."""
+
+    def materialise(self):
+        return dict(self)
+
+
+VALUES = (None, True, 3, 2.5, "", "a", "5m", [], ["a"], [1, 2], [{"a": 1}], {}, {"a": "b"}, LazyMap(a=1))
+
+
+def outcome(invoke, arguments):
+    """Return what a call gives or raises, and what is left of the budget."""
+    runtime = Runtime()
+    try:
+        result = encode(invoke(list(arguments), runtime))
+    except PyvernoError as error:
+        result = f"{type(error).__name__}: {error.message}"
+    return result, runtime.budget.steps, runtime.budget.produced_bytes
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_compiled_call_is_the_call_with_all_checks(name):
+    """Same result, same error, same charge: for every function, with each number of arguments and every type."""
+    found = FUNCTIONS[name]
+    for count in range(4):
+        invoke = found.caller(count)
+        for arguments in (
+            product(VALUES, repeat=count) if count < 3 else zip(VALUES, VALUES[1:], VALUES[2:], strict=False)
+        ):
+            assert outcome(found.call, arguments) == outcome(invoke, arguments), arguments

@@ -91,8 +91,11 @@ def contains(runtime: Runtime, whole: JSON, part: JSON) -> JSON:
             return False
         charge_search(whole, part, runtime.budget)
         return part in whole
-    if isinstance(part, list | dict) or (isinstance(part, str) and len(part) > _LONG_TEXT):
+    is_text = isinstance(part, str)
+    if isinstance(part, list | dict) or (is_text and len(part) > _LONG_TEXT):
         return any(same(item, part, runtime.budget) for item in whole)
+    if is_text:
+        return part in whole
     return any(equal(item, part) for item in whole)
 
 
