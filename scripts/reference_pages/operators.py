@@ -24,6 +24,9 @@ them. `request.namespace` and `request.operation` hold no wildcard: the one in `
 policy's.
 A JSON list in a text is read on either side.
 
+Conditions of exceptions and attestations let an object pass when they hold. There a wildcard excuses in the operators
+that are not negated, and so text that a variable yields is data in these, and may be a pattern in the negated ones.
+
 | wildcard in | `AnyIn` `AllIn` `In` | `AnyNotIn` `AllNotIn` `NotIn` | `Equals` | `NotEquals` |
 |---|---|---|---|---|
 | the value, of the policy | pattern | pattern | pattern | pattern |

@@ -32,6 +32,7 @@ TEXT_READERS = (
     "kube.labelsyntax.label_key_problems", "kube.labelsyntax.label_value_problems", "kube.quantity.parse_quantity",
     "kube.quantity.try_quantity", "kube.selector.parse_selector_text", "kube.semver.parse_version",
     "kube.admissionreview.shortened", "kube.semver.try_version", "kube.wildcard.compile_wildcard", "kube.wildcard.has_wildcard",
+    "kube.wildcard.count_wildcards",
     "kube.yaml.events.build_value", "kube.yaml.scalars.resolve_plain",
     "kube.apply.fieldset.field_step", "kube.time.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
     "lang.pattern.anchors.parse_anchor",
@@ -43,7 +44,7 @@ TEXT_READERS = (
      "lang.template.location.shown_path",
     "lang.template.patchtext.compile_patch_text", "lang.template.references.find_references",
     "lang.template.slot.byte_length", "lang.template.slot.compile_query", "lang.template.syntax.is_reference",
-    "lang.template.syntax.is_variable", "lang.template.syntax.parse_string", "lang.template.syntax.split_expression",
+    "lang.template.syntax.is_variable", "lang.template.syntax.parse_string", "lang.template.syntax.literal_parts", "lang.template.syntax.split_expression",
     "lang.template.syntax.split_variables", "images.info.parse_image", "podsecurity.versions.parse_version",
 )  # fmt: skip
 VALUE_READERS = (

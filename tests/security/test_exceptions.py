@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import pytest
+
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
 from tests.security.asking import POD, ask, compiled, only, policy
@@ -87,3 +89,30 @@ def test_an_exception_with_an_empty_match_exempts_nothing() -> None:
     if not compilation.errors:
         assert not allowed(DENIED, exception("empty", "{any: []}"))
     assert Status.FAIL == only(ask(DENIED, POD))[0]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "{key: '{{ request.object.metadata.annotations.owner }}', operator: AnyIn, value: [trusted]}",
+        "{key: '{{ request.object.metadata.annotations.owner }}', operator: AllIn, value: [trusted]}",
+        "{key: '{{ request.object.metadata.annotations.owner }}', operator: In, value: [trusted]}",
+        "{key: '{{ request.object.metadata.annotations.* }}', operator: AnyIn, value: [trusted]}",
+        "{key: '{{ request.object.metadata.annotations.* }}', operator: AllIn, value: [trusted]}",
+        "{key: trusted, operator: AnyIn, value: '{{ request.object.metadata.annotations.owner }}'}",
+        "{key: trusted, operator: Equals, value: '{{ request.object.metadata.annotations.owner }}'}",
+        "{key: '{{ request.object.metadata.annotations.owner }}', operator: AllNotIn, value: [foreign, stranger]}",
+        "{key: '{{ request.object.metadata.annotations.* }}', operator: AnyNotIn, value: [foreign, stranger]}",
+    ],
+)
+@pytest.mark.parametrize("owner", ["*", "?*", "??*????", "*e*"])
+def test_a_wildcard_of_the_object_exempts_nothing(condition: str, owner: str) -> None:
+    """I10: who may write a value exempts by what it is, never by a pattern that what is allowed matches."""
+    match = "{any: [{resources: {kinds: [Pod]}}]}"
+    text = exception("by-owner", match, f"  conditions:\n    all:\n    - {condition}\n")
+
+    def pod(owner: str) -> JSONObject:
+        return {**POD, "metadata": {**POD["metadata"], "annotations": {"owner": owner}}}
+
+    assert not allowed(DENIED, text, resource=pod(owner))
+    assert allowed(DENIED, text, resource=pod("trusted"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 from pyverno.compiler import compile_documents
 from pyverno.controllers.state.policystore import PolicyStore
-from pyverno.engine.engine import Engine
+from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import NoHost
 from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Operation, Request
@@ -141,6 +143,26 @@ ODD: list[JSON] = [
     *(None, "", "kyverno", 0, -1, True, [], [None], ["x"], {}, {"x": None}, "2024-01-01T00:00:00Z", 1e300),
     *({"pod-policies.kyverno.io/x": "none"}, [{"kind": "ReplicaSet", "controller": True}]),
 ]
+
+
+@pytest.mark.parametrize("order", ["before", "after", "nested"])
+def test_a_list_that_errs_denies_beside_lists_that_pass(order: str) -> None:
+    """An element of one list that passes does not hide that another list could not be read."""
+    wrong = "- list: parse_json(request.object.data.a)[]\n  deny: {}"
+    right = "- list: values(request.object.data)\n  deny: {conditions: {all: [{key: a, operator: Equals, value: b}]}}"
+    missing = "- list: request.object.spec.nothing\n  deny: {}"
+    nested = "- list: values(request.object.data)\n  foreach:\n" + indent(f"{wrong}\n{right}", "  ")
+
+    def review(*entries: str) -> Review:
+        head = "validate:\n  failureAction: Enforce\n  message: denied\n  foreach:\n"
+        object_ = {**CONFIG_MAP, "data": {"a": "{not json"}}
+        return ask(policy(head + indent("\n".join(entries), "  ")), object_)
+
+    entries = {"before": (wrong, right), "after": (right, wrong), "nested": (nested,)}[order]
+    found = review(*entries)
+    assert not found.decision.allowed
+    assert [Status.ERROR] == [result.status for result in found.results]
+    assert [Status.PASS] == [result.status for result in review(missing, right).results]
 
 
 @pytest.mark.parametrize("operation", [Operation.CREATE, Operation.UPDATE])

@@ -6,10 +6,15 @@ import json
 
 import pytest
 
+from pyverno.engine.engine import Engine, Review
+from pyverno.engine.phases import MUTATING_EXISTING
+from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
-from tests.security.asking import CONFIG_MAP, Spy, ask, found, only, policy
+from pyverno.offline.host import OfflineHost
+from pyverno.offline.objects import ObjectStore
+from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, only, policy
 
 HOSTILE = [
     "{{ request.object.data.secret }}",
@@ -123,3 +128,35 @@ def test_yaml_tags_make_no_objects(text: str) -> None:
 def test_denials_quote_what_they_show(text: str) -> None:
     """E3.1: a denial is YAML whatever an object writes into it."""
     assert {"a": text} == load_documents(dump_yaml({"a": text}).encode())[0].value
+
+
+def change(name: str, namespace: str, target: str) -> Review:
+    """Review a ConfigMap that names a target, by a rule that changes others."""
+    rule = (
+        "context:\n- name: picked\n  variable:\n    jmesPath: request.object.data.target\n"
+        f"mutate:\n  targets:\n  - {{apiVersion: v1, kind: ConfigMap, name: '{name}', namespace: '{namespace}'}}\n"
+        "  patchStrategicMerge:\n    data:\n      changed: 'yes'"
+    )
+    stored = [{**CONFIG_MAP, "metadata": {"name": f"app-{number}", "namespace": "team"}} for number in (1, 2)]
+    engine = Engine(compiled(policy(rule)).policy_set(), OfflineHost(objects=ObjectStore(stored)))
+    return engine.review(Request.from_manifest({**CONFIG_MAP, "data": {"target": target}}), MUTATING_EXISTING)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"),
+    [
+        ("{{ request.object.data.target }}", "team"),
+        ("app-{{ request.object.data.target }}", "team"),
+        ("{{ picked }}", "team"),
+        ("app-1", "{{ request.object.data.target }}"),
+        ("{{ request.object.data.target }}-*", "{{ request.namespace }}"),
+    ],
+)
+@pytest.mark.parametrize("target", ["*", "?*", "????*", "app-?"])
+def test_a_requester_does_not_add_targets(name: str, namespace: str, target: str) -> None:
+    """I10: a name that a request gives is one name; only a wildcard that the policy wrote selects many objects."""
+    (result,) = change(name, namespace, target).results
+    assert (Status.ERROR, ()) == (result.status, result.effects)
+    assert [] == [each for each in change(name, namespace, "none").results if each.effects]
+    for own in ("{{ request.object.data.target }}", "{{ request.object.data.target }}*", "app-?"):
+        assert [Status.PASS] == [each.status for each in change(own, "team", "app-1").results][:1]

@@ -49,6 +49,21 @@ def test_namespaces_of_a_match_look_at_the_request(subresource: str) -> None:
     assert [False, True] == [connected(matched, subresource, each).decision.allowed for each in ("team", "other")]
 
 
+@pytest.mark.parametrize("subresource", OPTIONS)
+def test_names_of_a_match_look_at_the_request(subresource: str) -> None:
+    """So does a name: a rule that forbids `exec` into some pods must not silently match none."""
+    kinds = f"kinds: [Pod/{subresource}]"
+    text = policy(DENY, on=f"Pod/{subresource}", spec="background: false")
+    for pattern, is_allowed in (("web", False), ("w?b*", False), ("other", True)):
+        matched = text.replace(kinds, f"{kinds}\n          names: ['{pattern}']")
+        assert is_allowed is connected(matched, subresource, "team").decision.allowed
+    excluded = text.replace(
+        "    validate:",
+        f"    exclude:\n      any:\n      - resources:\n          {kinds}\n          names: [web]\n    validate:",
+    )
+    assert connected(excluded, subresource, "team").decision.allowed
+
+
 def test_a_policy_of_a_namespace_does_not_judge_the_namespace_itself() -> None:
     """The API server names a Namespace as its own namespace; it is an object of the cluster all the same."""
     compilation = compiled(policy(DENY, kind="Policy", on="Pod"))

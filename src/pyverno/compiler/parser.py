@@ -114,17 +114,20 @@ def lower_preconditions(conditions: JSON, parser: Parser, path: Path) -> Precond
     return Preconditions(compiled)
 
 
-def lower_conditions(conditions: JSON, parser: Parser, path: Path, *, blocks: bool = False) -> Conditions | None:
+def lower_conditions(
+    conditions: JSON, parser: Parser, path: Path, *, blocks: bool = False, excuse: bool = False
+) -> Conditions | None:
     """Compile conditions; None when there are none or they do not compile (which is reported).
 
-    `blocks` reads a list as any/all blocks (exceptions) and not as legacy conditions.
+    `blocks` reads a list as any/all blocks (exceptions) and not as legacy conditions; `excuse` is for conditions that
+    let an object pass when they hold.
     """
     if conditions is None or conditions in ([], {}):
         return None
     from pyverno.engine.rules.conditions import compile_conditions
 
     try:
-        return compile_conditions(conditions, blocks=blocks, data=parser.data)
+        return compile_conditions(conditions, blocks=blocks, data=parser.data, excuse=excuse)
     except ExpressionError as error:
         parser.report(error.message, path, code="conditions")
         return None

@@ -160,7 +160,8 @@ class Filter:
     def _names_fit(self, request: Request, resource: Resource) -> str | None:
         if not self.names:
             return None
-        name = resource.name or resource.generate_name
+        # options of `exec`, `attach` and their like have no name: they are for the object that the request names
+        name = resource.name or resource.generate_name or request.name
         if any(test(name) for test in self.names):
             return None
         return f"name {name} is not matched"

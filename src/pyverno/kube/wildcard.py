@@ -18,6 +18,7 @@ from pyverno.kube.names import MAX_NAME
 
 __all__ = [
     "compile_wildcard",
+    "count_wildcards",
     "has_wildcard",
     "match",
     "match_price",
@@ -40,6 +41,15 @@ def has_wildcard(text: str) -> bool:
     (True, False)
     """
     return "*" in text or "?" in text
+
+
+def count_wildcards(text: str) -> int:
+    """Return how many `*` and `?` a text holds.
+
+    >>> count_wildcards("a*-??")
+    3
+    """
+    return text.count("*") + text.count("?")
 
 
 def match(pattern: str, text: str) -> bool:

@@ -39,6 +39,10 @@ INERT: Final = (
          "def _passes(check:"),
     ),
     guard(
+        "I10", "wildcards of a request select no targets", "inert_data::test_a_requester_does_not_add_targets",
+        ("engine/actions/mutate.py", "if self.most_wildcards is not None and count_wildcards(text) > self.most_wildcards:", "if False:"),
+    ),
+    guard(
         "I10", "tags of YAML make no objects", "inert_data::test_yaml_tags_make_no_objects",
         ("kube/yaml/scalars.py", "if accepts is None:\n        return text", "if accepts is None:\n        return object()"),
     ),

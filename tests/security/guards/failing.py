@@ -37,6 +37,11 @@ FAILING: Final = (
          'raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None', "raise"),
     ),
     guard(
+        "I5", "a list that errs is an error beside lists that pass",
+        "failing_closed::test_a_list_that_errs_denies_beside_lists_that_pass",
+        ("engine/actions/foreach.py", "if list_error:  # also", "if list_error and not applied:  # also"),
+    ),
+    guard(
         "I5", "nothing that a requester sets skips a rule",
         "failing_closed::test_no_value_of_any_metadata_skips_a_rule"
         " failing_closed::test_no_metadata_of_the_requester_skips_a_rule"
@@ -97,6 +102,20 @@ FAILING: Final = (
         "I6", "an exception for an image is for that image",
         "exceptions::test_an_exception_for_one_image_is_not_for_its_neighbour",
         ("podsecurity/excludes.py", "            if errors:\n", "            if False:\n"),
+    ),
+    guard(
+        "I10", "a wildcard of an object neither excuses nor exempts",
+        "tests/unit/engine/test_condition_sides.py::test_whose_wildcards_count",
+        ("engine/rules/conditions.py", "if is_negated(name) is not excuse else BOTH_SIDES", "if False else BOTH_SIDES"),
+    ),
+    guard(
+        "I10", "a wildcard of an object does not exempt it", "exceptions::test_a_wildcard_of_the_object_exempts_nothing",
+        ("compiler/rules/exception.py", "blocks=True, excuse=True", "blocks=True"),
+    ),
+    guard(
+        "I5", "the name of a request counts where its object has none",
+        "subresources::test_names_of_a_match_look_at_the_request",
+        (_MATCH, "resource.name or resource.generate_name or request.name", "resource.name or resource.generate_name"),
     ),
     guard(
         "I6", "an empty match exempts nothing", "exceptions::test_an_exception_with_an_empty_match_exempts_nothing",

@@ -6,6 +6,7 @@ import pytest
 
 from pyverno.engine.rules.conditions import compile_conditions
 from pyverno.kube.json import JSON
+from pyverno.lang.pattern.operators import OPERATORS
 from pyverno.lang.runtime import Runtime
 
 # what is in the policy and what came with the object, with the wildcard on one of the two sides
@@ -26,17 +27,34 @@ TABLE = [
 ]
 
 
-def holds(operator: str, key: JSON, value: JSON, caps: JSON, listed: JSON = None) -> bool:
+# the same of conditions that let an object pass when they hold
+EXCUSES = [
+    ("AnyIn", False, False, True, True),
+    ("AllIn", False, False, True, True),
+    ("In", False, False, True, True),
+    ("AnyNotIn", False, False, False, False),
+    ("AllNotIn", False, False, False, False),
+    ("NotIn", False, False, False, False),
+    ("Equals", False, False, True, False),
+    ("Equal", False, False, True, False),
+    ("NotEquals", True, False, False, True),
+]
+
+
+def holds(operator: str, key: JSON, value: JSON, caps: JSON, listed: JSON = None, *, excuse: bool = False) -> bool:
     """Return whether a condition holds for an object with these capabilities, and a list of a ConfigMap."""
-    conditions = compile_conditions({"all": [{"key": key, "operator": operator, "value": value}]})
+    conditions = compile_conditions({"all": [{"key": key, "operator": operator, "value": value}]}, excuse=excuse)
     scope: dict[str, JSON] = {"request": {"object": {"caps": caps}}, "found": {"data": {"list": listed}}}
     return conditions.check(scope, Runtime()).met
 
 
-@pytest.mark.parametrize(("operator", "as_key", "as_value", "policy_value", "policy_key"), TABLE)
+@pytest.mark.parametrize(
+    ("excuse", "operator", "as_key", "as_value", "policy_value", "policy_key"),
+    [*((False, *row) for row in TABLE), *((True, *row) for row in EXCUSES)],
+)
 @pytest.mark.parametrize("lists", [False, True], ids=["text", "list"])
 def test_whose_wildcards_count(
-    operator: str, as_key: bool, as_value: bool, policy_value: bool, policy_key: bool, *, lists: bool
+    operator: str, as_key: bool, as_value: bool, policy_value: bool, policy_key: bool, *, excuse: bool, lists: bool
 ) -> None:
     """Table of operator, side and direction; a list of one item as key behaves like the item alone."""
     is_member = operator.endswith("In")
@@ -50,12 +68,19 @@ def test_whose_wildcards_count(
         return [text] if is_member else text
 
     found = (
-        holds(operator, OBJECT, as_listed(PLAIN_POLICY), as_sent(WILD_OBJECT)),
-        holds(operator, as_sent(PLAIN_POLICY), OBJECT, as_listed(WILD_OBJECT)),
-        holds(operator, OBJECT, as_listed(WILD_POLICY), as_sent(PLAIN_OBJECT)),
-        holds(operator, as_sent(WILD_POLICY), OBJECT, as_listed(PLAIN_OBJECT)),
+        holds(operator, OBJECT, as_listed(PLAIN_POLICY), as_sent(WILD_OBJECT), excuse=excuse),
+        holds(operator, as_sent(PLAIN_POLICY), OBJECT, as_listed(WILD_OBJECT), excuse=excuse),
+        holds(operator, OBJECT, as_listed(WILD_POLICY), as_sent(PLAIN_OBJECT), excuse=excuse),
+        holds(operator, as_sent(WILD_POLICY), OBJECT, as_listed(PLAIN_OBJECT), excuse=excuse),
     )
     assert (as_key, as_value, policy_value, policy_key) == found
+
+
+@pytest.mark.parametrize("name", [name for name, operator in OPERATORS.items() if not operator.is_exact])
+def test_every_operator_with_wildcards_is_in_the_tables(name: str) -> None:
+    """An operator that is added gets its row; names that end in Equal are those in Equals."""
+    assert {name, f"{name}s"} & {row[0] for row in TABLE}
+    assert {name, f"{name}s"} & {row[0] for row in EXCUSES}
 
 
 @pytest.mark.parametrize("operator", ["AnyNotIn", "AllNotIn", "NotIn"])

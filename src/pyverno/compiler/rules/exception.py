@@ -23,7 +23,7 @@ def lower_exception(exception: PolicyException) -> tuple[CompiledException, tupl
             (reference.policy_name, rule) for reference in spec.exceptions for rule in reference.rule_names
         ),
         matcher=lower_matcher(spec.match, None, for_rule=False),
-        conditions=lower_conditions(spec.conditions, parser, ("spec", "conditions"), blocks=True),
+        conditions=lower_conditions(spec.conditions, parser, ("spec", "conditions"), blocks=True, excuse=True),
         pod_security=compile_excludes([exclude.raw for exclude in spec.pod_security]),
         background=spec.background,
     )

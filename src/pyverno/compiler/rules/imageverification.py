@@ -65,7 +65,7 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
         path = (*written.path, "validate")
         deny = lower_deny("imageVerify", written.check.deny, parser.template(written.check.message, path), path, parser)
     conditions = tuple(
-        lower_conditions(list(each.conditions), parser, (*each.path, "conditions"), blocks=True)
+        lower_conditions(list(each.conditions), parser, (*each.path, "conditions"), blocks=True, excuse=True)
         for each in written.attestations
     )
     return ImageBlock(

@@ -12,15 +12,18 @@ from pyverno.engine.actions.mutate import (
     MutateExisting,
     MutateRule,
     PatchChange,
+    TargetName,
     Targets,
 )
 from pyverno.engine.actions.patches import JsonPatch, Patch, StrategicMergePatch
 from pyverno.engine.rule import Action
+from pyverno.engine.rules.conditions import reads_data
 from pyverno.errors import ExpressionError, ExpressionSyntaxError
 from pyverno.kube.json import JSON
+from pyverno.kube.wildcard import count_wildcards
 from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.mutate import compile_overlay
-from pyverno.lang.template import Surroundings, Template
+from pyverno.lang.template import Surroundings, Template, literal_parts
 from pyverno.lang.template.patchtext import PatchText, compile_patch_text
 from pyverno.policy.mutate import ForeachOrder, Mutate, MutateForeach, Target
 from pyverno.policy.rule import Rule
@@ -106,11 +109,16 @@ def _targets(target: Target, parser: Parser) -> Targets:
     def template(text: str, key: str) -> Template:
         return parser.template(text, (*path, key), Surroundings(target.raw, f"/{key}"))
 
+    def name(text: str, key: str) -> TargetName:
+        compiled = template(text, key)
+        reads = any(reads_data(variable.text, parser.data) for variable in compiled.variables)
+        return TargetName(compiled, sum(map(count_wildcards, literal_parts(text))) if reads else None)
+
     return Targets(
         api_version=template(target.api_version, "apiVersion"),
         kind=template(target.kind, "kind"),
-        namespace=template(target.namespace, "namespace"),
-        name=template(target.name, "name"),
+        namespace=name(target.namespace, "namespace"),
+        name=name(target.name, "name"),
         selector=None if target.selector is None else parser.template(target.selector, (*path, "selector")),
         bindings=lower_context(target.context, parser),
         preconditions=lower_preconditions(target.preconditions, parser, (*path, "preconditions")),

@@ -62,7 +62,10 @@ class ForeachEntry:
 
 @dataclass(frozen=True, slots=True)
 class ForeachCheck(SkippedByException):
-    """Entries in order; the first element that fails or errs ends the rule, no applied element means no result."""
+    """Entries in order; the first element that fails or errs ends the rule, no applied element means no result.
+
+    A list that cannot be evaluated is an error of the rule unless an element of another list fails.
+    """
 
     entries: tuple[ForeachEntry, ...]
     nested: bool = False
@@ -100,10 +103,10 @@ class ForeachCheck(SkippedByException):
             if verdict is not None:
                 return (verdict,)
             applied += count
+        if list_error:  # also beside lists whose elements pass: an error is never a pass
+            return (Verdict(Status.ERROR, f"failed to evaluate list: {list_error}"),)
         if applied:
             return (Verdict(Status.PASS) if self.nested else PASSED,)
-        if list_error:
-            return (Verdict(Status.ERROR, f"failed to evaluate list: {list_error}"),)
         return ()
 
 

@@ -18,7 +18,7 @@ from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, equal
 from pyverno.kube.patch.mergedlists import MergeMemory
-from pyverno.kube.wildcard import has_wildcard
+from pyverno.kube.wildcard import count_wildcards, has_wildcard
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.lang.template import Template
 from pyverno.value import dataclass
@@ -156,22 +156,39 @@ class MutateRule(SkippedByException):
 
 
 @dataclass(frozen=True, slots=True)
+class TargetName:
+    """Name or namespace of targets.
+
+    With text of the request in it, `most_wildcards` are those that the policy wrote: a requester must not add objects.
+    """
+
+    text: Template
+    most_wildcards: int | None = None
+
+    def render(self, run: Run) -> str:
+        """Return the text; raises EvaluationError when it is none, or has a wildcard of the request."""
+        text = _render_text(self.text, run)
+        if self.most_wildcards is not None and count_wildcards(text) > self.most_wildcards:
+            raise EvaluationError(f"a variable yields a wildcard in {self.text.document} of a target")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
 class Targets:
     """One entry of `mutate.targets`: which existing objects, and what must hold for each of them."""
 
     api_version: Template
     kind: Template
-    namespace: Template
-    name: Template
+    namespace: TargetName
+    name: TargetName
     selector: Template | None = None
     bindings: tuple[Binding, ...] = ()
     preconditions: Preconditions | None = None
 
     def find(self, run: Run) -> Sequence[ExistingObject]:
         """Read the objects; wildcards in names and namespaces list and filter."""
-        names = [
-            (each, self._render_text(each, run)) for each in (self.api_version, self.kind, self.namespace, self.name)
-        ]
+        names = [(each, _render_text(each, run)) for each in (self.api_version, self.kind)]
+        names += ((each.text, each.render(run)) for each in (self.namespace, self.name))
         selector = self.selector.render(run.scope, run.runtime) if self.selector is not None else None
         used = names if self.selector is None else [*names, (self.selector, selector)]
         return redact_errors(lambda: self._read(run, *(text for _, text in names), selector=selector), *used)
@@ -198,12 +215,12 @@ class Targets:
         )
         return tuple(objects.of(documents))
 
-    @staticmethod
-    def _render_text(template: Template, run: Run) -> str:
-        value = template.render(run.scope, run.runtime, delete_request=run.is_delete)
-        if not isinstance(value, str):
-            raise EvaluationError("the fields of a target must be strings after substituting variables")
-        return value
+
+def _render_text(template: Template, run: Run) -> str:
+    value = template.render(run.scope, run.runtime, delete_request=run.is_delete)
+    if not isinstance(value, str):
+        raise EvaluationError("the fields of a target must be strings after substituting variables")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from pyverno.errors import EvaluationError, SubstitutionError
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
-from pyverno.lang.pattern.operators import Sides, compile_operator, operator
+from pyverno.lang.pattern.operators import BOTH_SIDES, Sides, compile_operator, is_negated, operator
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
@@ -177,12 +177,15 @@ class Conditions:
         )
 
 
-def compile_conditions(conditions: JSON, *, blocks: bool = False, data: Set[str] = frozenset()) -> Conditions:
+def compile_conditions(
+    conditions: JSON, *, blocks: bool = False, data: Set[str] = frozenset(), excuse: bool = False
+) -> Conditions:
     """Compile the conditions of a policy; null is always met.
 
     With `blocks` a list holds maps of `any` and `all` (attestations, exceptions), otherwise it is taken for one only
     when its entries have such a key. `data` names the variables that the context took
-    from the request. Nothing is raised: what is malformed fails when checked.
+    from the request. Conditions that `excuse` (exceptions, attestations) let an object pass when they hold; the others
+    deny it, or make a rule apply. Nothing is raised: what is malformed fails when checked.
 
     >>> compile_conditions({"any": [], "all": []}).check({}, Runtime()).met
     False
@@ -190,32 +193,34 @@ def compile_conditions(conditions: JSON, *, blocks: bool = False, data: Set[str]
     if conditions is None:
         return Conditions()
     if isinstance(conditions, dict):
-        return Conditions(blocks=(_block(conditions, data),), is_single_block=True)
+        return Conditions(blocks=(_block(conditions, data, excuse=excuse),), is_single_block=True)
     if not isinstance(conditions, list):
         return Conditions(listed=(_malformed(),))
     if blocks or any(isinstance(item, dict) and ("any" in item or "all" in item) for item in conditions):
-        return Conditions(blocks=tuple(_block(item, data) for item in conditions))
-    return Conditions(listed=tuple(_condition(item, data) for item in conditions))
+        return Conditions(blocks=tuple(_block(item, data, excuse=excuse) for item in conditions))
+    return Conditions(listed=tuple(_condition(item, data, excuse=excuse) for item in conditions))
 
 
-def _block(block: JSON, data: Set[str]) -> ConditionBlock:
+def _block(block: JSON, data: Set[str], *, excuse: bool) -> ConditionBlock:
     if not isinstance(block, dict):
         return ConditionBlock(None, (_malformed(),))
     any_of, all_of = block.get("any"), block.get("all")
     if not isinstance(any_of, list | None) or not isinstance(all_of, list | None):
         return ConditionBlock(None, (_malformed(),))
-    compiled = None if any_of is None else tuple(_condition(item, data) for item in any_of)
-    return ConditionBlock(compiled, tuple(_condition(item, data) for item in all_of or ()))
+    compiled = None if any_of is None else tuple(_condition(item, data, excuse=excuse) for item in any_of)
+    return ConditionBlock(compiled, tuple(_condition(item, data, excuse=excuse) for item in all_of or ()))
 
 
-def _condition(condition: JSON, data: Set[str]) -> Condition:
+def _condition(condition: JSON, data: Set[str], *, excuse: bool) -> Condition:
     if not isinstance(condition, dict):
         return _malformed()
     key = compile_template(condition.get("key"))
     value = compile_template(condition.get("value"))
     name, message = condition.get("operator"), condition.get("message")
     name = name if isinstance(name, str) else ""
-    sides = _sides_of(key, value, data)
+    # the wildcard of an object denies by a positive operator and excuses by a negated one; in what excuses, it is the
+    # other way round
+    sides = _sides_of(key, value, data) if is_negated(name) is not excuse else BOTH_SIDES
     return Condition(
         key, name, value, message if isinstance(message, str) else "", sides, _test(key, name, value, sides)
     )

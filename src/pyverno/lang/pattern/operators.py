@@ -14,7 +14,6 @@ from pyverno.lang.pattern.operators_equality import compile_equals, compile_not_
 from pyverno.lang.pattern.operators_membership import (
     BOTH_SIDES,
     MEMBERSHIP,
-    NEGATED,
     CompileSided,
     Sides,
     compile_in,
@@ -23,12 +22,10 @@ from pyverno.lang.pattern.operators_membership import (
 from pyverno.lang.pattern.operators_order import DURATION_ORDER, ORDER, compile_duration_order, compile_order
 from pyverno.value import dataclass
 
-__all__ = ["OPERATORS", "Check", "Operator", "Sides", "compile_operator", "operator"]
+__all__ = ["BOTH_SIDES", "OPERATORS", "Check", "Operator", "Sides", "compile_operator", "is_negated", "operator"]
 
 Check = Callable[[JSON], bool]
 """A condition whose value is fixed: returns whether a key satisfies it."""
-
-Compile = Callable[[JSON], Check]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +33,29 @@ class Operator:
     """One operator: its name, what it means, and how it is compiled for a value.
 
     `alternatives` are the names that Kyverno's warning offers instead of a deprecated one. `is_exact` operators hold
-    only when their name is written exactly so; the others are found in any casing. `sided` compiles a negated operator,
-    in which wildcards count only on the sides that hold patterns.
+    only when their name is written exactly so; the others are found in any casing. Wildcards count only on the sides
+    that hold patterns; a wildcard makes `is_negated` operators false, and the others true.
     """
 
     name: str
     summary: str
-    compile: Compile
+    compile: CompileSided
     alternatives: tuple[str, ...] = ()
     is_exact: bool = False
-    sided: CompileSided | None = None
-
-    def compiled(self, value: JSON, sides: Sides) -> Check:
-        """Return the check of keys against a value."""
-        return self.compile(value) if self.sided is None else self.sided(value, sides)
+    is_negated: bool = False
 
 
 def _table() -> dict[str, Operator]:
     operators = [
         Operator("Equal", "deprecated spelling of Equals", compile_equals),
         Operator("Equals", "the key equals the value; a text value is a wildcard pattern", compile_equals),
-        Operator("NotEqual", "deprecated spelling of NotEquals", compile_not_equals, sided=compile_not_equals),
-        Operator("NotEquals", "the key does not equal the value", compile_not_equals, sided=compile_not_equals),
+        Operator("NotEqual", "deprecated spelling of NotEquals", compile_not_equals, is_negated=True),
+        Operator("NotEquals", "the key does not equal the value", compile_not_equals, is_negated=True),
         Operator("In", "every key is one of the values", compile_in, ("AllIn", "AnyIn")),
-        Operator(
-            "NotIn", "some key is none of the values", compile_not_in, ("AllNotIn", "AnyNotIn"), sided=compile_not_in
-        ),
+        Operator("NotIn", "some key is none of the values", compile_not_in, ("AllNotIn", "AnyNotIn"), is_negated=True),
     ]
     operators += (
-        Operator(name, summary, compile_, sided=NEGATED.get(name)) for name, (summary, compile_) in MEMBERSHIP.items()
+        Operator(name, summary, compile_, is_negated="Not" in name) for name, (summary, compile_) in MEMBERSHIP.items()
     )
     operators += (Operator(name, text, compile_order(test), is_exact=True) for name, (text, test) in ORDER.items())
     operators += (
@@ -87,7 +78,7 @@ def _never(_key: JSON) -> bool:
 def compile_operator(name: str, value: JSON, sides: Sides = BOTH_SIDES) -> Check | None:
     """Return the check of keys against a fixed value, or None when there is no such operator.
 
-    `sides` states where the texts of a negated operator may be patterns.
+    `sides` states where texts may be patterns.
 
     >>> compile_operator("Equals", "nginx*")("nginx-1")
     True
@@ -97,7 +88,17 @@ def compile_operator(name: str, value: JSON, sides: Sides = BOTH_SIDES) -> Check
         return None
     if found.is_exact and found.name != name:
         return _never  # COMPAT: ordering operators are found in any casing but compare only in their own
-    return found.compiled(value, sides)
+    return found.compile(value, sides)
+
+
+def is_negated(name: str) -> bool:
+    """Return whether a wildcard makes the operator of a name false.
+
+    >>> is_negated("AnyNotIn"), is_negated("AnyIn")
+    (True, False)
+    """
+    found = _BY_FOLDED_NAME.get(name.lower())
+    return found is not None and found.is_negated
 
 
 def operator(name: str, sides: Sides = BOTH_SIDES) -> Callable[[JSON, JSON], bool] | None:
@@ -111,5 +112,5 @@ def operator(name: str, sides: Sides = BOTH_SIDES) -> Callable[[JSON, JSON], boo
         return None
     if found.is_exact and found.name != name:
         return lambda _key, _value: False
-    compiled = found.compiled
-    return lambda key, value: compiled(value, sides)(key)
+    compile_ = found.compile
+    return lambda key, value: compile_(value, sides)(key)

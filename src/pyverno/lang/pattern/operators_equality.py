@@ -17,7 +17,7 @@ Check = Callable[[JSON], bool]
 _SHORT = 256
 
 
-def compile_equals(value: JSON) -> Check:
+def compile_equals(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     """Return the check that a key equals a value.
 
     >>> compile_equals("1024Mi")("1Gi"), compile_equals("abc")("a*"), compile_equals(None)(None)
@@ -27,7 +27,7 @@ def compile_equals(value: JSON) -> Check:
     if isinstance(value, bool):
         return lambda key: key is value
     if isinstance(value, str):
-        return _equals_text(value)
+        return _equals_text(value, None if sides.value_is_pattern else value.__eq__)
     if is_number(value):
         return _equals_number(value)
     if isinstance(value, dict | list):
@@ -42,8 +42,7 @@ def compile_not_equals(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     >>> compile_not_equals("a")("b"), compile_not_equals("a")(1), compile_not_equals("a")(None)
     (True, True, False)
     """
-    is_data = isinstance(value, str) and not sides.value_is_pattern
-    equals = _equals_text(value, value.__eq__) if is_data else compile_equals(value)
+    equals = compile_equals(value, sides)
     return lambda key: key is not None and not equals(key)
 
 

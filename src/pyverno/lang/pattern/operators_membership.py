@@ -1,7 +1,7 @@
 """AnyIn, AllIn, AnyNotIn, AllNotIn, and the deprecated In and NotIn.
 
-Everything is compared as text. Wildcards count on either side, but in the negated operators only where `Sides` allows:
-there a wildcard exempts, and text of a requester must not. They must never hold for a null or map key.
+Everything is compared as text. Wildcards count on either side where `Sides` allows: a wildcard of a requester must not
+exempt. The negated operators must never hold for a null or map key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyverno.kube.wildcard import compile_wildcard, has_wildcard, match
 from pyverno.lang.pattern.operators_values import duration_of, quantity_of
 from pyverno.lazyregex import regex
 
-__all__ = ["BOTH_SIDES", "MEMBERSHIP", "NEGATED", "Sides", "compile_in", "compile_not_in"]
+__all__ = ["BOTH_SIDES", "MEMBERSHIP", "CompileSided", "Sides", "compile_in", "compile_not_in"]
 
 Check = Callable[[JSON], bool]
 Test = Callable[[str], bool]
@@ -29,7 +29,7 @@ _OUTSIDE = regex(f"{_ENDPOINT}!-{_ENDPOINT}")
 
 
 class Sides(NamedTuple):
-    """On which side of a negated operator texts are patterns, and not data that a requester may have written.
+    """On which side of a condition texts are patterns, and not data that a requester may have written.
 
     `written` are texts of the value that are in the policy, and are patterns whatever the other texts are.
     """
@@ -40,6 +40,14 @@ class Sides(NamedTuple):
 
 
 BOTH_SIDES = Sides()
+
+
+class CompileSided(Protocol):
+    """Compiles an operator for a value and for what may be a pattern."""
+
+    def __call__(self, value: JSON, sides: Sides = BOTH_SIDES) -> Check:
+        """Return the check of keys."""
+        ...
 
 
 def _any(test: Test) -> Keys:
@@ -58,12 +66,12 @@ def _all_not(test: Test) -> Keys:
     return lambda keys: not any(map(test, keys))
 
 
-def _compile_any_in(value: JSON) -> Check:
-    return _membership(value, _any, takes_scalars=True)
+def _compile_any_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
+    return _membership(value, _any, takes_scalars=True, sides=sides)
 
 
-def _compile_all_in(value: JSON) -> Check:
-    return _membership(value, _all)
+def _compile_all_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
+    return _membership(value, _all, sides=sides)
 
 
 def _compile_any_not_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
@@ -74,7 +82,7 @@ def _compile_all_not_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     return _membership(value, _all_not, sides=sides)
 
 
-MEMBERSHIP: Mapping[str, tuple[str, Callable[[JSON], Check]]] = MappingProxyType(
+MEMBERSHIP: Mapping[str, tuple[str, CompileSided]] = MappingProxyType(
     {
         "AnyIn": ("some key is one of the values", _compile_any_in),
         "AllIn": ("every key is one of the values", _compile_all_in),
@@ -83,20 +91,6 @@ MEMBERSHIP: Mapping[str, tuple[str, Callable[[JSON], Check]]] = MappingProxyType
     }
 )
 """The operators of this family: what they mean, and how to compile them for a value."""
-
-
-class CompileSided(Protocol):
-    """Compiles a negated operator for a value and for what may be a pattern."""
-
-    def __call__(self, value: JSON, sides: Sides = BOTH_SIDES) -> Check:
-        """Return the check of keys."""
-        ...
-
-
-NEGATED: Mapping[str, CompileSided] = MappingProxyType(
-    {"AnyNotIn": _compile_any_not_in, "AllNotIn": _compile_all_not_in}
-)
-"""The negated operators of this family, which tell patterns from data."""
 
 
 def _scalar_text(key: JSON) -> str | None:
@@ -250,13 +244,13 @@ def _compile_comparison(operand: str, accepts: Callable[[int], bool], otherwise:
     return compare
 
 
-def compile_in(value: JSON) -> Check:
+def compile_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
     """Return the check of the deprecated operator In.
 
     >>> compile_in(["*"])("a"), compile_in(["*"])(["a"])
     (True, False)
     """
-    return _deprecated(value, BOTH_SIDES, is_negated=False)
+    return _deprecated(value, sides, is_negated=False)
 
 
 def compile_not_in(value: JSON, sides: Sides = BOTH_SIDES) -> Check:

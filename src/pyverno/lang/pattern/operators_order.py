@@ -10,12 +10,8 @@ from typing import Any
 from pyverno.kube.gofloat import parse_float
 from pyverno.kube.json import JSON, is_number
 from pyverno.kube.semver import try_version
-from pyverno.lang.pattern.operators_values import (
-    duration_of,
-    pair_durations,
-    quantity_of,
-    seconds_of,
-)
+from pyverno.lang.pattern.operators_membership import BOTH_SIDES, CompileSided, Sides
+from pyverno.lang.pattern.operators_values import duration_of, pair_durations, quantity_of, seconds_of
 
 __all__ = ["DURATION_ORDER", "ORDER", "compile_duration_order", "compile_order"]
 
@@ -38,7 +34,7 @@ DURATION_ORDER: Mapping[str, tuple[str, Test]] = MappingProxyType(
 """The deprecated operators that read numbers as seconds."""
 
 
-def compile_order(test: Test) -> Callable[[JSON], Check]:
+def compile_order(test: Test) -> CompileSided:
     """Return the compiler of an ordering operator.
 
     Numbers compare as numbers; texts as durations, quantities, numbers or versions `x.y.z`, in that order.
@@ -48,7 +44,7 @@ def compile_order(test: Test) -> Callable[[JSON], Check]:
     """
     # Kyverno: pkg/engine/variables/operator, numeric
 
-    def compile_value(value: JSON) -> Check:
+    def compile_value(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
         if is_number(value):
             return lambda key: _against_number(key, value, test)
         if isinstance(value, str):
@@ -95,14 +91,14 @@ def _against_text(value: str, test: Test) -> Check:
     return check
 
 
-def compile_duration_order(test: Test) -> Callable[[JSON], Check]:
+def compile_duration_order(test: Test) -> CompileSided:
     """Return the compiler of a deprecated Duration operator.
 
     >>> compile_duration_order(python.gt)(5)(5.9)
     False
     """
 
-    def compile_value(value: JSON) -> Check:
+    def compile_value(value: JSON, sides: Sides = BOTH_SIDES) -> Check:
         right = _nanoseconds(value)
         if right is None:
             return lambda _key: False

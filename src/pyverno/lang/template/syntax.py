@@ -20,6 +20,7 @@ __all__ = [
     "has_variables",
     "is_reference",
     "is_variable",
+    "literal_parts",
     "parse_string",
     "split_expression",
     "split_variables",
@@ -123,6 +124,15 @@ def split_variables(text: str) -> tuple[str, ...]:
     ('b', 'c', 'a.{{b}}')
     """
     return tuple(item.source for item in parse_string(text).occurrences if item.constant is None)
+
+
+def literal_parts(text: str) -> tuple[str, ...]:
+    """Return what a text holds beside its variables.
+
+    >>> literal_parts("{{ a.{{b}} }}-* and {{ c }}")
+    ('-* and ',)
+    """
+    return tuple(part for part in parse_string(text).parts if isinstance(part, str))
 
 
 def parse_string(text: str) -> StringTemplate:

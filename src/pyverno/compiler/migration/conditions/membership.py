@@ -29,7 +29,7 @@ from pyverno.compiler.migration.text import (
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSON, decode, go_text
 from pyverno.kube.wildcard import has_wildcard, match
-from pyverno.lang.pattern.operators import Sides, compile_operator
+from pyverno.lang.pattern.operators import BOTH_SIDES, Sides, compile_operator
 from pyverno.value import replace
 
 __all__ = ["member"]
@@ -44,7 +44,7 @@ def member(operands: Operands, operator: str) -> Cel:
     """Return whether the key is in the value, by one of the operators."""
     key = operands.key
     if key.is_constant and operands.value.is_constant:
-        sides = Sides(operands.is_key_static, operands.value_is_pattern)
+        sides = Sides(operands.is_key_static, operands.value_is_pattern) if "Not" in operator else BOTH_SIDES
         check = compile_operator(operator, operands.value.constant, sides)
         assert check is not None  # noqa: S101 - the operator is one of the table
         return TRUE if check(key.constant) else FALSE
