@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from pyverno.compiler.cel.environment import environment_of_kind
-from pyverno.errors import HostError, PyvernoError
+from pyverno.engine.actions.cel.mutate import CelMutation, laid_over
+from pyverno.engine.result import Status
+from pyverno.errors import HostError, PatchError, PyvernoError
 from pyverno.lang.cel import Environment, Library, types
 from pyverno.lang.cel.declarations import Declaration, Overload
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
@@ -16,6 +19,7 @@ from pyverno.lang.cel.values import Optional
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.cel_functions import FixedHost, fitting, overloads
 from tests.property.test_cel_totality import written
+from tests.security.asking import CONFIG_MAP, ask
 
 CANARY = "c4nary"
 _TEXTS = (
@@ -139,3 +143,64 @@ def test_what_the_policy_writes_is_shown_as_cel_go_shows_it(text: str, expected:
     """Field names, literals and values computed from literals alone are the author's own text."""
     (message, _) = errors_of(POLICY, text, {"object": {"list": [1]}})
     assert message.startswith(expected)
+
+
+_SECRETS = ("Zq7SecretX9w", "日本Zq7SecretX9w語", "/metadata/Zq7SecretX9w/x", "Zq7SecretX9w" * 3000, "Zq7~1SecretX9w")
+_PATCH_TYPES = {"jsonPatch": "JSONPatch", "applyConfiguration": "ApplyConfiguration"}
+_OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
+_PATCHES = (
+    *(f"[JSONPatch{{op: '{op}', path: {path}, from: {path}, value: object.secret}}]" for op in _OPERATIONS
+      for path in ("object.secret", "'/a/' + object.secret + '/x'", "'/data/' + jsonpatch.escapeKey(object.secret)")),
+    "[JSONPatch{op: object.secret, path: '/data/a', value: object.secret}]",
+    "[JSONPatch{op: 'add', path: '', value: object.secret}]",
+)  # fmt: skip
+_CONFIGURATIONS = (
+    "Object{data: dyn(object.secret)}",
+    "Object{metadata: Object.metadata{labels: dyn(object.secret)}}",
+    "Object{metadata: Object.metadata{labels: dyn({object.secret: [object.secret, dyn({object.secret: 1})]})}}",
+    "Object{metadata: Object.metadata{generation: dyn(object.secret)}}",
+    "Object{metadata: Object.metadata{finalizers: dyn([object.secret, object.secret])}}",
+    "Object{metadata: Object.metadata{ownerReferences: dyn([object.secret])}}",
+    "Object{metadata: Object.metadata{ownerReferences: dyn([{'uid': object.secret}, {'uid': object.secret}])}}",
+    "Object{immutable: dyn(object.number)}",
+)
+
+
+@pytest.mark.parametrize("kind", ["MutatingPolicy", "NamespacedMutatingPolicy", "MutatingAdmissionPolicy"])
+@pytest.mark.parametrize("secret", _SECRETS, ids=["plain", "wide", "path", "long", "escaped"])
+def test_no_patch_in_cel_shows_data_in_its_error(kind: str, secret: str) -> None:
+    """Every operation of a JSON patch and every error of an apply configuration, the data in each place."""
+    expressions = {
+        **dict.fromkeys(_PATCHES, "jsonPatch"),
+        **dict.fromkeys(_CONFIGURATIONS, "applyConfiguration"),
+    }
+    is_own = kind != "MutatingAdmissionPolicy"
+    stored = {**CONFIG_MAP, "secret": secret, "number": 86753097}
+    erred, shown = 0, []
+    for expression, form in expressions.items():
+        patch = {"patchType": _PATCH_TYPES[form], form: {"expression": expression}}
+        constraints = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        document = {
+            "apiVersion": "policies.kyverno.io/v1" if is_own else "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": "guard", **({"namespace": "team"} if kind.startswith("Namespaced") else {})},
+            "spec": {"matchConstraints": {"resourceRules": [constraints]}, "mutations": [patch]},
+        }
+        if not is_own:
+            document["spec"] |= {"reinvocationPolicy": "Never", "failurePolicy": "Fail"}
+        review = ask(json.dumps(document), stored)
+        erred += sum(result.status is Status.ERROR for result in review.results)
+        said = repr(([result.message for result in review.results], review.decision.message))
+        shown += [expression for text in ("Zq7", "SecretX", "日本", "8675309") if text in said]
+    assert [] == shown
+    assert erred >= 18
+
+
+def test_a_patch_in_cel_shows_what_the_policy_writes() -> None:
+    """The twin: literals of the expression, places in lists and the kind of mistake are the author's to see."""
+    text = "[JSONPatch{op: 'remove', path: '/spec/items/' + string(3) + '/' + object.secret}]"
+    environment = environment_of_kind("MutatingPolicy").with_variables({"object": types.DYN})
+    mutation = CelMutation(environment.compile(text), is_json_patch=True)
+    value = mutation.program.evaluate({"object": {"secret": "s3cret"}}, Runtime())
+    with pytest.raises(PatchError, match=r"doc is missing path: \"/spec/items/3/\(6 characters\)\": missing value"):
+        laid_over(mutation, value, {"spec": {}}, refuses_atomics=True)

@@ -13,10 +13,12 @@ from typing import Final, TypeVar
 from urllib.parse import quote
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.json import JSON, encode
+from pyverno.kube.gofloat import float_verb_text
+from pyverno.kube.json import JSON, encode, is_number
 from pyverno.lang.template import Template
+from pyverno.lazyregex import regex
 
-__all__ = ["redact_errors", "redact_values"]
+__all__ = ["redact_errors", "redact_texts", "redact_values"]
 
 T = TypeVar("T")
 
@@ -25,6 +27,11 @@ _SHORT: Final = 4
 
 _START: Final = 16
 """Characters of a value that are enough to find it: some texts truncate what they quote."""
+
+_MOST_TEXTS: Final = 64
+_MOST_CHARACTERS: Final = 8192
+_INDEX: Final = regex(r"[0-9]{0,4}|-")
+"""Parts of a path that are a place in a list, or nothing."""
 
 _CHUNK: Final = 256
 """Characters that are compared at a time."""
@@ -43,6 +50,50 @@ def redact_values(message: str, template: Template, rendered: JSON) -> str:
     for variable, value in found:
         message = _without(message, _forms(value), variable)
     return message
+
+
+def redact_texts(message: str, value: JSON, source: str) -> str:
+    """Return an error text without texts and numbers of a value, except those in the source of its expression.
+
+    Of paths only the parts count. What would take long to look through is not shown at all.
+
+    >>> redact_texts("no path: /data/s3cret", [{"path": "/data/s3cret"}], "[JSONPatch{path: '/data/' + x}]")
+    'no path: /data/(6 characters)'
+    """
+    if len(message) > _MOST_CHARACTERS:
+        return _hidden(message)
+    texts: set[str] = set()
+    for scalar in _scalars(value):
+        parts = scalar.split("/") if scalar.startswith("/") else [scalar]
+        texts.update(part for part in parts if part not in source and not _INDEX.fullmatch(part))
+        if len(texts) > _MOST_TEXTS:
+            return _hidden(message)
+    for text in sorted(texts, key=len, reverse=True):
+        forms = [form for each in {text, text.replace("~1", "/").replace("~0", "~")} for form in _forms(each)]
+        message = _without(message, forms, f"({len(text)} characters)")
+    return message
+
+
+def _hidden(message: str) -> str:
+    return f"an error of {len(message)} characters that shows values"
+
+
+def _scalars(value: JSON) -> Iterator[str]:
+    """Yield keys, texts and numbers of a value, as error texts show them."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            yield from item
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+        elif is_number(item):
+            yield encode(item)
+            if isinstance(item, float):
+                yield float_verb_text(item)
 
 
 def _forms(value: str) -> list[str]:

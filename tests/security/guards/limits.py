@@ -205,6 +205,12 @@ LIMITS: Final = (
         ("lang/cel/runtime/steps.py", "raise (with_operands(error) if is_written else error) from None", "raise with_operands(error) from None"),
     ),
     guard(
+        "I4", "errors of patches in CEL show no data",
+        "cel_canaries::test_no_patch_in_cel_shows_data_in_its_error"
+        " cel_canaries::test_a_patch_in_cel_shows_what_the_policy_writes",
+        ("engine/actions/cel/mutate.py", "text = redact_texts(error.message, to_json(value), mutation.program.text)", "text = error.message"),
+    ),
+    guard(
         "I4", "twin: what an expression writes is shown",
         "cel_canaries::test_what_the_policy_writes_is_shown_as_cel_go_shows_it",
         ("lang/cel/runtime/steps.py", "raise (with_operands(error) if is_written else error) from None", "raise"),

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pyverno.engine.actions.cel.annotations import annotation_detail
 from pyverno.engine.actions.cel.validate import SKIPPED, exempted, no_exceptions
 from pyverno.engine.cel.session import CelCondition, CelSession, CelVariable, first_unmet, request_bindings
+from pyverno.engine.redaction import redact_texts
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Exemption, Run
@@ -119,10 +120,17 @@ def applied(mutation: CelMutation, document: JSON, session: CelSession, *, refus
 
 
 def laid_over(mutation: CelMutation, value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
-    """Return the object changed by the value of a mutation's expression; raises EvaluationError or PatchError."""
-    if mutation.is_json_patch:
-        return _patch(value, document)
-    return _merge(value, document, refuses_atomics=refuses_atomics)
+    """Return the object changed by the value of a mutation's expression; raises EvaluationError or PatchError.
+
+    Errors show the literals of the expression, but nothing else of the value: it may come from a Secret.
+    """
+    try:
+        if mutation.is_json_patch:
+            return _patch(value, document)
+        return _merge(value, document, refuses_atomics=refuses_atomics)
+    except (EvaluationError, PatchError) as error:
+        text = redact_texts(error.message, to_json(value), mutation.program.text)
+        raise type(error)(text) from None
 
 
 def _patch(value: Value, document: JSON) -> JSON:
