@@ -25,7 +25,7 @@ from pyverno.lang.cel.libraries.lists import LISTS
 from pyverno.lang.cel.libraries.math import MATH
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.sets import SETS
-from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
+from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, SPECIFIED_LIBRARY
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.scalars import Duration, Timestamp, TypeValue, Uint
 from pyverno.lang.cel.syntax import ast
@@ -85,7 +85,7 @@ BLOCK_MACROS: MacroTable = {
     ("accuVar", 2, True): _numbered("ac"),
 }
 LIBRARIES = (
-    STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS, STRINGS.at(4), MATH, ENCODERS, LISTS, SETS, BINDINGS,
+    SPECIFIED_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS, STRINGS.at(4), MATH, ENCODERS, LISTS, SETS, BINDINGS,
     TWO_VARIABLE_COMPREHENSIONS, NETWORK, Library("block", macros=BLOCK_MACROS),
 )  # fmt: skip
 _WELL_KNOWN = WellKnownTypes()
@@ -141,6 +141,7 @@ def _environment(test: dict[str, Any]) -> Environment:
         structs=_WELL_KNOWN,
         container=test.get("container") or "",
         constants=_WELL_KNOWN.constants,
+        strict_presence=True,
     )
 
 

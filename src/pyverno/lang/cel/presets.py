@@ -61,7 +61,7 @@ from pyverno.lang.cel.libraries.math import MATH
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
 from pyverno.lang.cel.libraries.regex_extraction import REGEX_EXTRACTION
 from pyverno.lang.cel.libraries.sets import SETS
-from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, STANDARD_LIBRARY
+from pyverno.lang.cel.libraries.standard import CROSS_TYPE_COMPARISONS, SPECIFIED_LIBRARY, STANDARD_LIBRARY
 from pyverno.lang.cel.libraries.strings import STRINGS
 from pyverno.lang.cel.values import StructValue
 from pyverno.lang.cel.wellknown import WellKnownTypes
@@ -79,7 +79,7 @@ _WELL_KNOWN: Final = WellKnownTypes()
 _MUTATIONS: Final = StructTypes((_WELL_KNOWN, MutationTypes()))
 
 STANDARD: Final = Environment(
-    (STANDARD_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS),
+    (SPECIFIED_LIBRARY, CROSS_TYPE_COMPARISONS, OPTIONALS),
     constants=_WELL_KNOWN.constants,
     structs=_WELL_KNOWN,
     strict_presence=True,

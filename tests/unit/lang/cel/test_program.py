@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from pyverno.errors import BudgetExceededError, EvaluationError
-from pyverno.lang.cel import STANDARD, CostMeter
+from pyverno.lang.cel import STANDARD, CostMeter, Environment
 from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.scalars import Uint
+from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.types import DYN
 from pyverno.lang.cel.values import LazyMap, equals
 from pyverno.lang.runtime import Budget, Runtime
@@ -293,3 +294,44 @@ def test_a_trace_holds_the_parts_of_constants() -> None:
     assert values[-1] == ("Call", False)
     assert ("Call", 1.5) in values
     assert ("MapLiteral", {"a": None}) in values
+
+
+@pytest.mark.parametrize("step", [".?a", ".a", "[0]", "[?0]", "['a']", "[?'a']"])
+@pytest.mark.parametrize(
+    "place", ["x.?none", "x.?text", "x.?number", "x.?flag", "x.?map.?text", "x.?items[0]", "x.items[?0]"]
+)
+def test_an_optional_chain_is_empty_behind_a_value_without_parts(place: str, step: str) -> None:
+    """`labels: null` is no error in `metadata.?labels.?app`, nor is a text: as in cel-go, nothing is there."""
+    environment = kubernetes_environment().with_variables({"x": DYN})
+    given = {"none": None, "text": "a", "number": 1, "flag": True, "map": {"text": "b"}, "items": ["c"]}
+    for text, expected in (
+        (f"{place}{step}.orValue('default')", "default"),
+        (f"{place}{step}.hasValue()", False),
+        (f"{place}{step}{step}.hasValue()", False),
+        (f"has({place}.a)", False),
+    ):
+        assert expected == environment.compile(text).evaluate({"x": given}, Runtime())
+
+
+@pytest.mark.parametrize("function", ["int", "string"])
+def test_the_conversion_of_null_does_not_compile(function: str) -> None:
+    """Null fits the types of times, which these conversions take; cel-go finds out when it plans the program."""
+    with pytest.raises(CompileError) as caught:
+        kubernetes_environment().compile(f"{function}(null)")
+    assert [f"no such overload: {function}(null_type)"] == [issue.message for issue in caught.value.issues]
+
+
+@pytest.mark.parametrize("text", ["duration(5)", "lists.range(-1)"])
+def test_what_cel_go_refuses_is_refused(text: str) -> None:
+    """A duration has no form of nanoseconds, and a range no negative size."""
+    with pytest.raises((CompileError, EvaluationError)):
+        kubernetes_environment().compile(text).evaluate({}, Runtime())
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"), [(kubernetes_environment(), 3_600_001), (STANDARD, 1)], ids=["Kubernetes", "CEL"]
+)
+def test_the_milliseconds_of_a_duration_are_all_of_them_in_kubernetes(environment: Environment, expected: int) -> None:
+    """The specification of CEL counts those beyond the seconds, cel-go all."""
+    text = "duration('1h').getMilliseconds() + duration('1ms').getMilliseconds()"
+    assert expected == environment.compile(text).evaluate({}, Runtime())

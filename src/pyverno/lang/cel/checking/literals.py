@@ -95,6 +95,10 @@ def _conversions(checked: Checked, node: ast.Call) -> Iterator[Issue]:
         return
     argument = node.args[0]
     if isinstance(argument, ast.Literal) and resolution.function == node.function:
+        if argument.value is None:
+            # null fits the types of times, which some conversions take
+            yield Issue(argument.offset, f"no such overload: {node.function}(null_type)")
+            return
         try:
             resolution.overloads[0].apply(argument.value)
         except EvaluationError as error:

@@ -221,12 +221,10 @@ def timestamp(value: Value) -> Timestamp:
     return value if isinstance(value, Timestamp) else arithmetic.checked_timestamp(value * _NS)
 
 
-@function("duration", "(duration) -> duration", "(int) -> duration", "(string) -> duration", work=walking())
+@function("duration", "(duration) -> duration", "(string) -> duration", work=walking())
 def duration(value: Value) -> Duration:
-    """A span of time: from a text such as `1h30m`, or nanoseconds.
+    """A span of time from a text such as `1h30m`.
 
     CEL: duration('90s') == duration('1m30s') ⇒ true
     """
-    if isinstance(value, str):
-        return parse_duration(value)
-    return Duration(value) if isinstance(value, int) else value
+    return parse_duration(value) if isinstance(value, str) else value

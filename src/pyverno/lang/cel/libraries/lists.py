@@ -157,9 +157,11 @@ def range_(evaluation: Evaluation, count: int) -> list[int]:
 
     CEL: lists.range(3) ⇒ [0, 1, 2]
     """
+    if count < 0:
+        raise EvaluationError(f"lists.range: size must be non-negative, got {count}")
     evaluation.check_room(count)
-    evaluation.afford("lists.range", max(count, 0) // 16)
-    evaluation.produce(max(count, 0) * 4 * ITEM_BYTES)
+    evaluation.afford("lists.range", count // 16)
+    evaluation.produce(count * 4 * ITEM_BYTES)
     return list(range(count))
 
 

@@ -37,7 +37,7 @@ from pyverno.lang.cel.times import (
 from pyverno.lang.cel.values import MISSING, Value, compare, equals, map_find
 from pyverno.lang.cel.work import comparing, instant, nodes, reading, together
 
-__all__ = ["CROSS_TYPE_COMPARISONS", "STANDARD_LIBRARY"]
+__all__ = ["CROSS_TYPE_COMPARISONS", "SPECIFIED_LIBRARY", "STANDARD_LIBRARY"]
 
 _NS: Final = 10**9
 _NUMBERS: Final = ("int", "uint", "double")
@@ -299,6 +299,12 @@ _SPANS: Final = (
     _span("getMinutes", 60 * _NS, "The whole minutes of a duration.\n\nCEL: duration('90s').getMinutes() ⇒ 1"),
     _span("getSeconds", _NS, "The whole seconds of a duration.\n\nCEL: duration('1m').getSeconds() ⇒ 60"),
 )
+# cel-go: all milliseconds of a duration; those beyond its seconds in the specification
+_ALL_MILLISECONDS: Final = _span(
+    "getMilliseconds",
+    _NS // 1_000,
+    "The whole milliseconds of a duration.\n\nCEL: duration('1.5s').getMilliseconds() ⇒ 1500",
+)
 
 
 @function("getMilliseconds", "duration.() -> int", work=instant)
@@ -311,18 +317,25 @@ def get_milliseconds(value: Duration) -> int:
     return -rest if value.ns < 0 else rest
 
 
+_DECLARATIONS: Final = (
+    *(_ordering(name, wanted, word) for name, wanted, word in _ORDERINGS),
+    equal, different, plus, minus, times, over, modulus, negated, inverted, indexed, contained,
+    size, member_size, type_, dyn, bool_, bytes_, double, int_, uint, string, string_of_bytes,
+    timestamp, duration, contains, starts_with, ends_with, matches,
+    *_GETTERS, *_SPANS,
+)  # fmt: skip
 STANDARD_LIBRARY: Final = Library(
     "standard",
-    (
-        *(_ordering(name, wanted, word) for name, wanted, word in _ORDERINGS),
-        equal, different, plus, minus, times, over, modulus, negated, inverted, indexed, contained,
-        size, member_size, type_, dyn, bool_, bytes_, double, int_, uint, string, string_of_bytes,
-        timestamp, duration, contains, starts_with, ends_with, matches,
-        *_GETTERS, *_SPANS, get_milliseconds,
-    ),
+    (*_DECLARATIONS, _ALL_MILLISECONDS),
     introduced="1.0",
     doc="Operators, conversions, texts and times.",
-)  # fmt: skip
+)
+SPECIFIED_LIBRARY: Final = Library(
+    "standard",
+    (*_DECLARATIONS, get_milliseconds),
+    introduced="1.0",
+    doc="Operators, conversions, texts and times, as in the specification of CEL.",
+)
 CROSS_TYPE_COMPARISONS: Final = Library(
     "cross-type comparisons",
     tuple(_cross_ordering(name, wanted, word) for name, wanted, word in _ORDERINGS),

@@ -28,7 +28,6 @@ from pyverno.lang.cel.values import (
 __all__ = [
     "field",
     "has_field",
-    "holds_nothing",
     "index",
     "iterate",
     "not_iterable",
@@ -37,7 +36,7 @@ __all__ = [
 ]
 
 
-def field(value: Value, name: str) -> Value:
+def field(value: Value, name: str, *, strict: bool = False) -> Value:
     """Return `value.name`; raises EvaluationError when there is no such key."""
     if isinstance(value, dict):
         try:
@@ -45,7 +44,7 @@ def field(value: Value, name: str) -> Value:
         except KeyError:
             raise no_such_key(name) from None
     if isinstance(value, Optional):
-        return optional_field(value, name)
+        return optional_field(value, name, strict=strict)
     if isinstance(value, StructValue):
         try:
             return value.fields[name]
@@ -57,41 +56,37 @@ def field(value: Value, name: str) -> Value:
     raise no_such_key(name)
 
 
-def optional_field(value: Value, name: str) -> Optional:
+def optional_field(value: Value, name: str, *, strict: bool = False) -> Optional:
     """Return `value.?name`: an optional value, empty when the field is absent."""
     if isinstance(value, Optional):
-        return optional_field(value.value, name) if value.present else NONE
+        return optional_field(value.value, name, strict=strict) if value.present else NONE
     if isinstance(value, dict):
         return Optional(value[name]) if name in value else NONE
     if isinstance(value, StructValue):
         return Optional(value.fields[name]) if name in value.fields else NONE
     if isinstance(value, (list, tuple)):
         raise EvaluationError("unsupported index type 'string' in list")
-    raise no_such_key(name)
+    if strict:
+        raise no_such_key(name)
+    return NONE
 
 
-def holds_nothing(value: Value) -> bool:
-    """Return whether a value has no parts at all: null, a scalar, anything but a map, list, struct or optional.
-
-    cel-go: without EnableErrorOnBadPresenceTest, which Kubernetes does not set, nothing is present in such a value.
-    """
-    return not isinstance(value, (dict, list, tuple, Optional, StructValue))
-
-
-def has_field(value: Value, name: str) -> bool:
+def has_field(value: Value, name: str, *, strict: bool = False) -> bool:
     """Return `has(value.name)`."""
     if isinstance(value, dict):
         return name in value
     if isinstance(value, Optional):
-        return value.present and has_field(value.value, name)
+        return value.present and has_field(value.value, name, strict=strict)
     if isinstance(value, StructValue):
         return name in value.fields
     if isinstance(value, (list, tuple)):
         raise EvaluationError("unsupported index type 'string' in list")
-    raise no_such_overload()
+    if strict:
+        raise no_such_overload()
+    return False
 
 
-def index(value: Value, key: Value) -> Value:
+def index(value: Value, key: Value, *, strict: bool = False) -> Value:
     """Return `value[key]` of a list or map."""
     if isinstance(value, (list, tuple)):
         position = _position(key)
@@ -104,7 +99,7 @@ def index(value: Value, key: Value) -> Value:
             raise _no_key(key)
         return found
     if isinstance(value, Optional):
-        return optional_index(value, key)
+        return optional_index(value, key, strict=strict)
     if isinstance(value, StructValue) and isinstance(key, str):
         try:
             return value.fields[key]
@@ -119,17 +114,19 @@ def _no_key(key: Value) -> EvaluationError:
     return error if isinstance(key, (dict, list, tuple)) else OperandError("no such key", error.message)
 
 
-def optional_index(value: Value, key: Value) -> Optional:
+def optional_index(value: Value, key: Value, *, strict: bool = False) -> Optional:
     """Return `value[?key]`."""
     if isinstance(value, Optional):
-        return optional_index(value.value, key) if value.present else NONE
+        return optional_index(value.value, key, strict=strict) if value.present else NONE
     if isinstance(value, (list, tuple)):
         position = _position(key)
         return Optional(value[position]) if 0 <= position < len(value) else NONE
     if isinstance(value, dict):
         found = map_find(value, key)
         return NONE if found is MISSING else Optional(found)
-    raise no_such_overload()
+    if strict:
+        raise no_such_overload()
+    return NONE
 
 
 def _position(key: Value) -> int:

@@ -20,7 +20,7 @@ from pyverno.lang.cel.runtime import loops, steps
 from pyverno.lang.cel.runtime.calls import call_run, static_cost
 from pyverno.lang.cel.runtime.evaluation import EVALUATION, FIRST_SLOT, UNSET, Evaluation, Frame, Traced
 from pyverno.lang.cel.runtime.operators import OPERATORS
-from pyverno.lang.cel.runtime.steps import Run, Step
+from pyverno.lang.cel.runtime.steps import Step
 from pyverno.lang.cel.syntax import ast
 from pyverno.lang.cel.values import Optional, Value, new_map
 from pyverno.lang.runtime import Runtime
@@ -171,12 +171,12 @@ class _Planner:
         if node.optional or self._is_optional(node.operand):
             found = steps.optional_field_run(operand.run, node.field, strict=self._strict)
             return Step(found, cost, attribute=True, base=base)
-        run = steps.field_run(operand.run, node.field)
+        run = steps.field_run(operand.run, node.field, strict=self._strict)
         if operand.root < 0 or self._traced:
             return Step(run, cost + 1, attribute=True, base=base)
         path = (*operand.path, node.field)
-        slow = _slow_chain(operand, node.field)
-        fast = steps.chain_run(operand.root, path, slow)
+        # the exact closure behind a fused chain finds the right error and reads unusual maps
+        fast = steps.chain_run(operand.root, path, run)
         return Step(fast, cost + 1, attribute=True, base=base, root=operand.root, path=path)
 
     def _has(self, node: ast.Has) -> Step:
@@ -194,9 +194,8 @@ class _Planner:
         if node.optional or self._is_optional(node.operand):
             found = steps.optional_index_run(operand.run, key.run, strict=self._strict)
             return Step(found, cost, attribute=True, base=base)
-        return Step(
-            steps.index_run(operand.run, key.run, is_written=key.is_written), cost + 1, attribute=True, base=base
-        )
+        run = steps.index_run(operand.run, key.run, is_written=key.is_written, strict=self._strict)
+        return Step(run, cost + 1, attribute=True, base=base)
 
     # operators and calls
 
@@ -389,11 +388,6 @@ def _failing(message: str) -> Step:
         raise EvaluationError(message)
 
     return Step(run, 1)
-
-
-def _slow_chain(operand: Step, name: str) -> Run:
-    """Return the exact closure behind a fused chain, which finds the right error or reads unusual maps."""
-    return steps.field_run(operand.run, name)
 
 
 _VISITORS: Final[dict[type[ast.Node], Callable[..., Step]]] = {

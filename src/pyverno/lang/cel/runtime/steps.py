@@ -171,7 +171,7 @@ def chain_run(slot: int, path: tuple[str, ...], slow: Run) -> Run:
     return more
 
 
-def field_run(operand: Run, name: str) -> Run:
+def field_run(operand: Run, name: str, *, strict: bool) -> Run:
     """Return a closure for `operand.name`."""
     field = access.field
 
@@ -182,18 +182,17 @@ def field_run(operand: Run, name: str) -> Run:
                 return value[name]
             except KeyError:
                 pass
-        return field(value, name)
+        return field(value, name, strict=strict)
 
     return run
 
 
 def optional_field_run(operand: Run, name: str, *, strict: bool) -> Run:
     """Return a closure for `operand.?name`; cel-go charges only what is there."""
-    optional_field, holds_nothing = access.optional_field, access.holds_nothing
+    optional_field = access.optional_field
 
     def run(f: Frame) -> Value:
-        value = operand(f)
-        found = NONE if not strict and holds_nothing(value) else optional_field(value, name)
+        found = optional_field(operand(f), name, strict=strict)
         if found is not NONE:
             f[0] += 1
         return found
@@ -203,18 +202,18 @@ def optional_field_run(operand: Run, name: str, *, strict: bool) -> Run:
 
 def has_run(operand: Run, name: str, *, strict: bool) -> Run:
     """Return a closure for `has(operand.name)`; with `strict` it is an error to ask what holds nothing."""
-    has_field, holds_nothing = access.has_field, access.holds_nothing
+    has_field = access.has_field
 
     def run(f: Frame) -> Value:
         value = operand(f)
         if type(value) is dict:
             return name in value
-        return False if not strict and holds_nothing(value) else has_field(value, name)
+        return has_field(value, name, strict=strict)
 
     return run
 
 
-def index_run(operand: Run, key: Run, *, is_written: bool) -> Run:
+def index_run(operand: Run, key: Run, *, is_written: bool, strict: bool) -> Run:
     """Return a closure for `operand[key]`; `is_written`: errors may show the key."""
     index = access.index
 
@@ -222,7 +221,7 @@ def index_run(operand: Run, key: Run, *, is_written: bool) -> Run:
         value = operand(f)
         asked = key(f)
         try:
-            return index(value, asked)
+            return index(value, asked, strict=strict)
         except OperandError as error:
             raise (with_operands(error) if is_written else error) from None
 
@@ -231,12 +230,10 @@ def index_run(operand: Run, key: Run, *, is_written: bool) -> Run:
 
 def optional_index_run(operand: Run, key: Run, *, strict: bool) -> Run:
     """Return a closure for `operand[?key]`."""
-    optional_index, holds_nothing = access.optional_index, access.holds_nothing
+    optional_index = access.optional_index
 
     def run(f: Frame) -> Value:
-        value = operand(f)
-        asked = key(f)
-        found = NONE if not strict and holds_nothing(value) else optional_index(value, asked)
+        found = optional_index(operand(f), key(f), strict=strict)
         if found is not NONE:
             f[0] += 1
         return found
