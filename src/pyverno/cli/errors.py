@@ -1,4 +1,4 @@
-"""Exceptions of the command line: one line `Error: ...` on stderr and exit code 1; tracebacks only for bugs.
+"""Exceptions of the command line: one line `Error: ...` on stderr and exit code 1; bugs are errors that name no value.
 
 This module must never import click, because plain command lines run without it (see `args.errors`).
 """
@@ -16,6 +16,7 @@ from pyverno.spelling import did_you_mean
 
 __all__ = [
     "Exit",
+    "bug_text",
     "can_show",
     "closed_pipe",
     "guarded",
@@ -25,6 +26,10 @@ __all__ = [
     "unknown_command",
     "write_as_utf8",
 ]
+
+
+_PLACES = 8
+"""The innermost functions and lines that the text of a bug shows."""
 
 
 class Exit(Exception):  # noqa: N818 - not an error: the exit code of a command that has printed everything
@@ -50,6 +55,19 @@ def report_warning(text: str) -> None:
 def report_note(text: str) -> None:
     """Write one remark to stderr."""
     sys.stderr.write(f"note: {text}\n")
+
+
+def bug_text(error: BaseException) -> str:
+    """Return what users read of a bug: its code and kind, and where it is; never a value.
+
+    >>> bug_text(KeyError("hunter2"))
+    'internal error (fault-missing): KeyError'
+    """
+    from pyverno.engine.faults import fault_of  # few runs meet a bug
+
+    fault = fault_of(error)
+    places = "".join(f"\n  at {place}" for place in fault.trace[-_PLACES:])
+    return f"internal error ({fault.code}): {fault.error}{places}"
 
 
 def unknown_command(name: str, path: str, known: Sequence[str] = ()) -> UsageError:
@@ -97,6 +115,9 @@ def guarded(command: Callable[[], object]) -> int:
     except SystemExit as stop:
         # click ends so when the reader of stdout has closed the pipe
         return stop.code if isinstance(stop.code, int) else 1
+    except Exception as error:
+        report_error(bug_text(error))
+        return _flush(1)
     return _flush(result if isinstance(result, int) else 0)
 
 
@@ -119,7 +140,8 @@ def _report_os_error(error: OSError) -> int:
         report_error("the working folder does not exist any more")
         return 1
     if error.errno not in _UNWRITABLE or error.filename is not None:
-        raise error
+        report_error(bug_text(error))
+        return 1
     report_error(f"cannot write the output: {(error.strerror or 'unknown error').lower()}")
     closed_pipe()
     return 1

@@ -279,6 +279,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     0
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    return guarded(lambda: _run(words))
+
+
+def _run(words: list[str]) -> object:
     command: click.Command = root
     name = "pyverno"
     if words and words[0] in COMMANDS:
@@ -286,7 +290,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         found = COMMANDS[words[0]].load()
         if isinstance(found, Command):
             command, name, words = found, f"{name} {words[0]}", words[1:]
-    return guarded(lambda: run_command(command, words, name, _defaults(name.partition(" ")[2], words)))
+    return run_command(command, words, name, _defaults(name.partition(" ")[2], words))
 
 
 def _defaults(command: str, words: Sequence[str]) -> Mapping[str, Any] | None:

@@ -256,8 +256,8 @@ class Engine:
         try:
             run = self._start(rule, request, base_scope(request, runtime), runtime)
             return find_blame(run, position, result.message)
-        except (PyvernoError, RecursionError):
-            return None  # a failure for lack of data or time has no field at fault
+        except Exception:
+            return None  # a failure for lack of data or time has no field at fault; a bug here is a place less
 
     def _run_sequence(self, sequence: RuleSequence, course: _Course) -> None:
         """Run rules in order: by their fast verdict where the object alone decides, the others in full."""

@@ -6,8 +6,10 @@ Worker processes (`spawn`) open their own session over the same inputs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from pyverno.cli.apply.load import Inputs, open_session
+from pyverno.cli.errors import bug_text
 from pyverno.engine.result import ResourceRef, RuleResult
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject
@@ -44,7 +46,13 @@ class JudgedResource:
         return ref if ref.kind or ref.name else ResourceRef("", self.payload_kind or PAYLOAD, "", self.document.file)
 
 
-_Reviewed = tuple[JSON, tuple[RuleResult, ...], str]
+class _Reviewed(NamedTuple):
+    """The object after mutation, its results, and what kept it from being reviewed; a bug does not end a run."""
+
+    resource: JSON
+    results: tuple[RuleResult, ...] = ()
+    problem: str = ""
+    is_bug: bool = False
 
 
 def judge(
@@ -69,10 +77,10 @@ def _judge_resources(
         reviewed = _review_by_workers(inputs, min(workers, len(inputs.manifests)))
     else:
         reviewed = _review_all(session, inputs.manifests, payloads=inputs.has_payloads, is_kyverno=inputs.is_kyverno)
-    for document, manifest, (resource, results, problem) in zip(
+    for document, manifest, (resource, results, problem, is_bug) in zip(
         inputs.resources, inputs.manifests, reviewed, strict=True
     ):
-        if problem and not continue_on_fail:
+        if problem and not is_bug and not continue_on_fail:
             raise UsageError(f"failed to apply policies on resource {ResourceRef.of(manifest).name} ({problem})")
         kind = PAYLOAD if inputs.has_payloads else ""
         yield JudgedResource(document, manifest, resource, results, problem, kind)
@@ -89,9 +97,11 @@ def _review_all(
             if not payloads:
                 results += session.deletions(manifest, _DELETING_KINDS, reports_mismatch=is_kyverno)
         except PyvernoError as error:
-            yield manifest, (), str(error)
+            yield _Reviewed(manifest, problem=str(error))
+        except Exception as error:  # a bug in one resource costs that one, and the run its exit code
+            yield _Reviewed(manifest, problem=bug_text(error), is_bug=True)
         else:
-            yield review.resource, results, ""
+            yield _Reviewed(review.resource, results)
 
 
 # set by the initialiser for the chunks of its process; empty in the parent

@@ -33,12 +33,17 @@ def run_fast_path(words: Sequence[str]) -> int | None:
     On Windows click expands wildcards, settings of a configuration file are defaults of click's, and shells ask for
     completions by environment variables.
     """
+    try:
+        run = _read_plain_words(words)
+    except Exception:  # click reads the words then, and finds what is wrong
+        return None
+    return None if run is None else guarded(lambda: _as_click_runs(run))
+
+
+def _read_plain_words(words: Sequence[str]) -> Callable[[], int] | None:
     if not words or words[0] not in PLAIN or os.name == "nt" or any(name.startswith("_PYVERNO") for name in os.environ):
         return None
-    if config_path(words):
-        return None
-    run = PLAIN[words[0]](words[1:])
-    return None if run is None else guarded(lambda: _as_click_runs(run))
+    return None if config_path(words) else PLAIN[words[0]](words[1:])
 
 
 def _as_click_runs(run: Callable[[], int]) -> int:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyverno.cli.errors import can_show, report_error, report_note, report_warning, write_as_utf8
+from pyverno.cli.errors import bug_text, can_show, report_error, report_note, report_warning, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.registries import opened_registries
@@ -314,8 +314,9 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         problems = tuple(found.problem_of(_cause(part)) for part in parts)
         return SuiteOutcome(lines=tuple(lines), errors=texts, problems=problems)
     except RecursionError:
-        text = "a document is nested too deeply"
-        return SuiteOutcome(lines=tuple(lines), errors=(text,), problems=(found.problem_of(UsageError(text)),))
+        return _broken(found, lines, "a document is nested too deeply")
+    except Exception as error:  # a bug ends one suite, and the run fails
+        return _broken(found, lines, bug_text(error))
     errors = [*suite.errors, *missing_files(suite, rows)]
     return SuiteOutcome(
         lines=tuple(lines),
@@ -327,6 +328,10 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         new_rows=_new_rows(suite, judged) if options.write else (),
         is_mutable=not errors and not any(row.counts_as_failed for row in rows),
     )
+
+
+def _broken(found: FoundSuite, lines: Sequence[str], text: str) -> SuiteOutcome:
+    return SuiteOutcome(lines=tuple(lines), errors=(text,), problems=(found.problem_of(UsageError(text)),))
 
 
 def _new_rows(suite: Suite, judged: Sequence[ReviewedManifest]) -> tuple[NewRow, ...]:

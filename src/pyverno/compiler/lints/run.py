@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.compiler.lints.lint import Diagnostic, Lint, Problem, Subject, Workspace
 from pyverno.compiler.lints.registry import LINTS
+from pyverno.engine.faults import fault_of
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
@@ -90,17 +91,25 @@ class _LazyFields:
         return self._table
 
 
-def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Diagnostic]:
+def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterable[Diagnostic]:
+    """Return the findings of one check in one document; a bug of the check is a finding, and ends nothing else."""
     document = subject.document
     if document.text is not None and lint.words and not any(map(document.mentions, lint.words)):
-        return
+        return ()
     try:
-        problems = [*lint.check(subject, workspace)]
+        return tuple(_checked(lint, subject, workspace))
     except RecursionError:  # nested deeper than any object can be; compiling reports it
-        return
-    for number, problem in enumerate(problems):
+        return ()
+    except Exception as error:
+        fault = fault_of(error)
+        message = f"this check could not be made: internal error ({fault.code}): {fault.error}"
+        return (_diagnostic(lint, Problem((), message), subject, is_exact=False),)
+
+
+def _checked(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Diagnostic]:
+    for number, problem in enumerate(lint.check(subject, workspace)):
         diagnostic = _diagnostic(lint, problem, subject, is_exact=number < _MOST_CHARACTERS)
-        if not _is_suppressed(diagnostic, document):
+        if not _is_suppressed(diagnostic, subject.document):
             yield diagnostic
 
 
