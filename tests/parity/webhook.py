@@ -41,7 +41,7 @@ from tests.parity.reviews import review_of
 from tests.parity.standingserver import standing_server
 from tests.support.webhookserver import MemoryWorld
 
-__all__ = ["Doors", "Said", "compare", "live_namespace", "load_suites", "main", "served", "suite_paths"]
+__all__ = ["Doors", "Said", "compare", "live_namespace", "load_suites", "main", "served", "suite_paths", "told"]
 
 _PHASES = (*MUTATING, *VALIDATING)
 _LEGACY = tuple(route for path in ("/mutate", "/validate") if (route := read_route(path)) is not None)
@@ -83,6 +83,8 @@ class Doors:
     The requests have their namespace as an object (`live_namespace`).
     """
 
+    phases = _PHASES
+
     def __init__(self, policies: PolicySet, host: Host, kinds: KindTable) -> None:
         """Take the policies of which a webhook has some, and the world that both doors ask."""
         self.policies = PolicySet(served(policies.policies), policies.exceptions)
@@ -96,7 +98,7 @@ class Doors:
         """Ask the engine itself, in one go."""
         review = self._engine.review(request, _PHASES)
         is_allowed = review.decision.allowed
-        return Said(_told(review.results), is_allowed, _compared(review.results, is_allowed, review.resource))
+        return Said(told(review.results), is_allowed, _compared(review.results, is_allowed, review.resource))
 
     def webhook(self, request: Request) -> Said:
         """Ask every path over HTTPS, as an API server would."""
@@ -120,7 +122,7 @@ class Doors:
                 request = request.with_object(patched)
         assert len(recorded.answers) == len(self._paths), "a path was not judged"
         results = [result for _, judged in recorded.answers if judged.review for result in judged.review.results]
-        return Said(_told(results), is_allowed, _compared(results, is_allowed, request.object))
+        return Said(told(results), is_allowed, _compared(results, is_allowed, request.object))
 
 
 def _compared(results: Iterable[RuleResult], is_allowed: bool, resource: JSON) -> JSON:
@@ -131,7 +133,8 @@ def _compared(results: Iterable[RuleResult], is_allowed: bool, resource: JSON) -
     return None if is_denied_over_images else resource
 
 
-def _told(results: Iterable[RuleResult]) -> tuple[tuple[str, str, str, str], ...]:
+def told(results: Iterable[RuleResult]) -> tuple[tuple[str, str, str, str], ...]:
+    """Return policy, rule, status and message of every result, in order of their text."""
     return tuple(sorted(said(tuple(results))))
 
 
@@ -196,7 +199,7 @@ def _ask_line(found: Session, manifest: JSONObject, asked: Request) -> Said:
     if asked.namespace_object is not None and asked.gvk.kind != "Namespace":
         session.namespaces = {**session.namespaces, asked.namespace: asked.namespace_object}
     review = session.review(manifest, operation=asked.operation, phases=_PHASES)
-    return Said(_told(review.results), review.decision.allowed, review.resource)
+    return Said(told(review.results), review.decision.allowed, review.resource)
 
 
 def _of_one_object(values: Values) -> Values:

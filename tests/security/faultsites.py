@@ -8,11 +8,13 @@ contains faults (`CONTAINMENT`) is no site, because the tests check that it catc
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import inspect
+import os
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -28,7 +30,7 @@ from pyverno.lang.template.patchtext import PatchText
 from pyverno.offline.host import OfflineHost
 from pyverno.podsecurity import PodSecurityCheck
 
-__all__ = ["CONTAINMENT", "Sites"]
+__all__ = ["CONTAINMENT", "Sites", "modules_of", "sampled"]
 
 LANGUAGES = (Program, Overlay, Pattern, Template, ExpressionText, PatchText, PodSecurityCheck)
 
@@ -115,9 +117,25 @@ _SCALARS = frozenset({str, int, bool, float, bytes, type(None), dict, list})
 """Types of fields that hold no function."""
 
 
+def _is_site(site: str) -> bool:
+    if site == "pyverno.lang.cel.program.Program.evaluate":
+        return True
+    return site not in CONTAINMENT and not site.startswith(_ELSEWHERE)
+
+
+def engine_modules() -> list[ModuleType]:
+    """Return all modules of the engine that a review uses; an explanation is made after the review."""
+    names = [info.name for info in pkgutil.walk_packages(pyverno.engine.__path__, "pyverno.engine.")]
+    # both look at a review after the fact
+    names = [name for name in names if not name.startswith(("pyverno.engine.explain", "pyverno.engine.blame"))]
+    for name in names:
+        importlib.import_module(name)
+    return [sys.modules[name] for name in sorted(names)]
+
+
 @dataclass
 class Sites:
-    """The sites of the package, and which of them is made to fail.
+    """The sites of some modules, those of the engine by default, and which of them is made to fail.
 
     While `installed`, every call of a site is counted in `calls` when `is_counting`; the first call of `armed`, or with
     `always` each one, raises.
@@ -130,6 +148,9 @@ class Sites:
     always: bool = False
     thrown: int = 0
     known: set[str] = field(default_factory=set)
+    modules: Callable[[], Sequence[ModuleType]] = engine_modules
+    owners: Sequence[type] = (*LANGUAGES, OfflineHost)
+    accepts: Callable[[str], bool] = _is_site
 
     def arm(self, site: str, error: Callable[[], BaseException], *, always: bool = False) -> None:
         """Let a site fail from now on, once or always."""
@@ -173,19 +194,19 @@ class Sites:
                 setattr(owner, name, original)
 
     def _replacements(self) -> list[tuple[Any, str, Any]]:
-        modules = engine_modules()
+        modules = self.modules()
         made: dict[int, Any] = {}
         found: list[tuple[Any, str, Any]] = []
         for module in modules:
             for name, value in list(vars(module).items()):
-                if isinstance(value, FunctionType) and value.__module__.startswith("pyverno."):
+                if isinstance(value, FunctionType) and value.__module__.startswith(("pyverno.", "kubesandbox.")):
                     site = f"{value.__module__}.{value.__qualname__}"
-                    if _is_site(site):
+                    if self.accepts(site):
                         wrapper = made.setdefault(id(value), self.wrapped(site, value))
                         found.append((module, name, wrapper))
                 elif isinstance(value, type) and value.__module__ == module.__name__:
                     found += self._methods(value)
-        for value in (*LANGUAGES, OfflineHost):
+        for value in self.owners:
             found += self._methods(value)
         return found
 
@@ -194,7 +215,7 @@ class Sites:
             return
         for name, value in list(vars(owner).items()):
             site = f"{owner.__module__}.{owner.__qualname__}.{name}"
-            if name.startswith(_PLUMBING) or not _is_site(site):
+            if name.startswith(_PLUMBING) or not self.accepts(site):
                 continue
             if isinstance(value, FunctionType):
                 yield owner, name, self.wrapped(site, value)
@@ -242,17 +263,24 @@ def _fields_of(kind: type) -> tuple[tuple[str, str], ...]:
     return tuple((each.name, f"field {kind.__name__}.{each.name}") for each in fields(kind))
 
 
-def _is_site(site: str) -> bool:
-    if site == "pyverno.lang.cel.program.Program.evaluate":
-        return True
-    return site not in CONTAINMENT and not site.startswith(_ELSEWHERE)
+def modules_of(*rooms: str) -> list[ModuleType]:
+    """Return the modules of these packages, and these modules, which are imported for it."""
+    found: list[ModuleType] = []
+    for room in rooms:
+        module = importlib.import_module(room)
+        below = getattr(module, "__path__", None)
+        names = [] if below is None else [info.name for info in pkgutil.walk_packages(below, f"{room}.")]
+        found += [module, *map(importlib.import_module, names)]
+    return found
 
 
-def engine_modules() -> list[ModuleType]:
-    """Return all modules of the engine that a review uses; an explanation is made after the review."""
-    names = [info.name for info in pkgutil.walk_packages(pyverno.engine.__path__, "pyverno.engine.")]
-    # both look at a review after the fact
-    names = [name for name in names if not name.startswith(("pyverno.engine.explain", "pyverno.engine.blame"))]
-    for name in names:
-        importlib.import_module(name)
-    return [sys.modules[name] for name in sorted(names)]
+def sampled(sites: Iterable[str], most: int) -> list[str]:
+    """Return at most so many sites, always the same; all of them in the nightly run.
+
+    >>> sampled(["a", "b"], 2)
+    ['a', 'b']
+    """
+    found = sorted(sites)
+    if os.environ.get("PYVERNO_NIGHTLY"):
+        return found
+    return sorted(sorted(found, key=lambda site: hashlib.sha256(site.encode()).digest())[:most])

@@ -17,12 +17,13 @@ from typing import Any, Protocol, TypeVar
 import orjson
 from aiohttp import HttpVersion10, web
 
+from pyverno.engine.faults import fault_of
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse, BadReviewError, read_admission_review
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.status import StatusError, server_timeout
-from pyverno.telemetry.observer import AdmissionOutcome, Observer
+from pyverno.telemetry.observer import AdmissionOutcome, Observer, Observers
 from pyverno.webhook.admission import ClusterFacts, answer
 from pyverno.webhook.bodies import Bodies
 from pyverno.webhook.connections import BoundedServer, BoundedSite, MalformedRequestError
@@ -126,7 +127,7 @@ class WebhookServer:
         self._inline = NonblockingHost(host)
         self._tls = tls
         self._health = health
-        self._observer = observer
+        self._observer = Observers(observer)
         self._special = dict(special or {})
         self._limits = limits or Limits()
         self._defers = defers
@@ -210,14 +211,13 @@ class WebhookServer:
         self._in_work += 1
         self._asked += 1
         self._idle.clear()
+        settled: list[web.StreamResponse] = []
         try:
             if request.version < HttpVersion10:
                 raise MalformedRequestError("a request line has no version")
             self._check_caller(request)
-            response = await self._answer(request, path)
-            if self._is_draining:
-                response.force_close()
-            return response
+            await self._answer(request, path, settled)
+            return self._closing(settled[0])
         except BadReviewError as error:
             self._observer.failed(path, error)
             return _refusal(StatusError(error.status, "BadRequest", error.message))
@@ -231,11 +231,19 @@ class WebhookServer:
             return _refusal(error)
         except Exception as error:  # one request must never disturb another
             self._observer.failed(path, error)
+            if settled:  # what follows an answer never takes it back
+                return self._closing(settled[0])
             return _refusal(StatusError(500, "InternalError", "an internal error occurred; see the log"))
         finally:
             self._in_work -= 1
             if not self._in_work:
                 self._idle.set()
+
+    def _closing(self, response: web.StreamResponse) -> web.StreamResponse:
+        """Return a response, which closes its connection while the server shuts down."""
+        if self._is_draining:
+            response.force_close()
+        return response
 
     def _check_caller(self, request: web.BaseRequest) -> None:
         """Raise StatusError for a caller without a required client certificate; health needs none."""
@@ -243,7 +251,8 @@ class WebhookServer:
         if not self._tls.admits(None if transport is None else transport.get_extra_info("peercert")):
             raise StatusError(401, "Unauthorized", "a client certificate of the API server is needed")
 
-    async def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
+    async def _answer(self, request: web.BaseRequest, path: str, settled: list[web.StreamResponse]) -> None:
+        """Answer a request; `settled` takes the response as soon as there is one, whatever is raised afterwards."""
         special = self._special.get(path)
         route = None if special is not None else read_route(path)
         if special is None and route is None:
@@ -259,7 +268,7 @@ class WebhookServer:
                 admission_request = read_admission_review(held.body, content_type)
                 found = None if route is None else self._review_here(admission_request, route, deadline)
                 outcome = found if isinstance(found, AdmissionOutcome) else None
-                written = b"" if outcome is None else outcome.answer.to_bytes(admission_request)
+                outcome, written = (None, b"") if outcome is None else _write(outcome, admission_request)
                 self._turns.take(time.perf_counter() - began)
                 if route is not None and isinstance(found, type):
                     work = partial(self._judge, admission_request, route, deadline)
@@ -272,12 +281,11 @@ class WebhookServer:
                     held, path, deadline, whole, is_heavy=is_heavy
                 )
             if outcome is None:
-                outcome = await self._ask(special, admission_request, deadline)
-                written = outcome.answer.to_bytes(admission_request)
+                outcome, written = _write(await self._ask(special, admission_request, deadline), admission_request)
+            settled.append(web.Response(body=written, content_type="application/json"))
         finally:
             held.release()
         self._observer.answered(admission_request, path, outcome, time.perf_counter() - began)
-        return web.Response(body=written, content_type="application/json")
 
     def _read_and_review(
         self, body: bytes, content_type: str, route: Route | None, deadline: float
@@ -305,7 +313,7 @@ class WebhookServer:
         self, admission_request: AdmissionRequest, route: Route, deadline: float
     ) -> tuple[AdmissionOutcome, bytes]:
         outcome = answer(admission_request, route, self._cluster, self._host, deadline=deadline, defers=self._defers)
-        return outcome, outcome.answer.to_bytes(admission_request)
+        return _write(outcome, admission_request)
 
     async def _in_thread(
         self, held: _BodyReservation, path: str, deadline: float, work: Callable[[], _T], *, is_heavy: bool
@@ -384,6 +392,26 @@ def _seconds(query: str, otherwise: float) -> float:
 
 
 _known_seconds = lru_cache(64)(_seconds)
+
+
+def _write(outcome: AdmissionOutcome, admission_request: AdmissionRequest) -> tuple[AdmissionOutcome, bytes]:
+    """Write an answer; one that cannot be written whole is its verdict alone, and the outcome holds the bug.
+
+    Half a change is none: an answer with a patch is written whole, or the failurePolicy decides.
+    """
+    answer = outcome.answer
+    try:
+        return outcome, answer.to_bytes(admission_request)
+    except Exception as error:
+        if answer.allowed and answer.patch:
+            raise
+        fault = fault_of(error)
+    response: dict[str, object] = {"uid": admission_request.uid, "allowed": answer.allowed}
+    if not answer.allowed:
+        message = f"internal error: the text of this denial cannot be given ({fault.code})"
+        response["status"] = {"metadata": {}, "status": "Failure", "message": message}
+    review = {"kind": "AdmissionReview", "apiVersion": admission_request.api_version, "response": response}
+    return replace(outcome, fault=fault), orjson.dumps(review)
 
 
 def _refusal(error: StatusError) -> web.Response:

@@ -208,6 +208,9 @@ class Workers:
                 try:
                     assert work.call is not None  # noqa: S101 - it is called once
                     result = work.call()
+                except StopIteration as raised:  # no future can hold it, and its caller would wait for ever
+                    error = RuntimeError("a review raised StopIteration")
+                    error.__cause__ = raised
                 except BaseException as raised:  # raised again for the caller
                     error = raised
             work.call = None
@@ -218,17 +221,17 @@ class Workers:
             del work, result, error
 
     def _end(self, work: _Work[Any], result: Any, error: BaseException | None) -> None:
+        if not work.future.done():  # first: the caller must hear of it whatever comes
+            if error is None:
+                work.future.set_result(result)
+            else:
+                work.future.set_exception(error)
         self._unfinished -= 1
         self._overdue.discard(work)
         self._count(work, goes_on=False)
         if self._threads - len(self._overdue) > self._size:
             self._threads -= 1
             self._queue.put(None)
-        if not work.future.done():
-            if error is None:
-                work.future.set_result(result)
-            else:
-                work.future.set_exception(error)
         work.ended()
         self._begin()
 

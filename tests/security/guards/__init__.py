@@ -14,6 +14,7 @@ from tests.security.guards.containment import CONTAINMENT
 from tests.security.guards.controllers import DELETIONS, WRITES
 from tests.security.guards.costs import GROWTH, PRICES
 from tests.security.guards.data import INERT, SILENT
+from tests.security.guards.doors import DOORS
 from tests.security.guards.egress import EGRESS
 from tests.security.guards.failing import FAILING
 from tests.security.guards.guard import Edit, Guard
@@ -35,6 +36,7 @@ GUARDS: Final = (
     *LIMITS,
     *INERT,
     *CONTAINMENT,
+    *DOORS,
     *ADMISSION,
     *GROWTH,
     *SILENT,
@@ -58,6 +60,9 @@ WITHOUT_GUARD: Final = {
     "test_most_of_these_rules_err": "looks at the other test of its file",
     "test_a_call_on_large_arguments_ends_soon": "takes the time, at night only; its twins count steps",
     "test_every_site_was_hit": "looks at the other tests of its file",
+    "test_every_room_is_reached": "looks at the other tests of its file",
+    "test_every_command_is_run_or_has_a_reason": "looks at the other tests of its file",
+    "test_sandbox_faults.py": "its subject is the sandbox, and guards are of pyverno",
     "test_register.py": "looks at the register",
     "test_external_addresses_of_services_are_denied": "its guard is a policy of the library, which is no module",
     "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",

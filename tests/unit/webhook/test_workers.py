@@ -152,3 +152,19 @@ def test_an_error_of_the_work_is_freed_once_it_is_handled() -> None:
             gc.enable()
 
     assert [] == asyncio.run(run())
+
+
+def test_an_exception_that_no_future_can_hold_is_an_error() -> None:
+    """StopIteration ends a future of Python 3.11 in no way; its caller must not wait until the deadline."""
+
+    def stopped() -> str:
+        raise StopIteration
+
+    async def run() -> None:
+        workers = Workers(1, 1, 1)
+        with pytest.raises(RuntimeError):
+            await workers.run(stopped, until=soon())
+        assert "next" == await workers.run(lambda: "next", until=soon())
+        workers.stop()
+
+    asyncio.run(run())

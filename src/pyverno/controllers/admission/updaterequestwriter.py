@@ -13,8 +13,9 @@ import logging
 import math
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final
 
 import orjson
@@ -212,13 +213,31 @@ class UpdateRequestWriter:
         found = await self._find_triggers(answered)
         if answered.is_background:
             found = tuple(trigger for trigger in found if not answered.triggers.skips_background(trigger.rule))
-        wanted = list(update_requests(found, request, answered.admission_request.request))
-        if not answered.is_background and is_made_or_copied(request):
-            wanted.extend([spec async for spec in self._in_step(answered)])
         subject = _subject(answered.admission_request)
+        admission = answered.admission_request.request
+        if not answered.is_background and is_made_or_copied(request):
+            with self._contained(None, subject):  # first: it may fail and be repeated as a whole
+                self._hand_over([spec async for spec in self._in_step(answered)], subject)
+        for policy, own in _by_policy(found):
+            with self._contained(policy, subject):
+                self._hand_over(update_requests(own, request, admission), subject)
         for trigger in found:
             if trigger.error:
                 self._lost(_policy(trigger), trigger.error, subject)
+
+    @contextmanager
+    def _contained(self, policy: ResourceRef | None, subject: ResourceRef) -> Iterator[None]:
+        """Let a bug cost the work of one policy, reported as lost, and not that of the others."""
+        try:
+            yield
+        except (HostError, StatusError):
+            raise  # a cluster may be asked again
+        except Exception:
+            log.exception("the work of a policy after a request broke")
+            self._lost(policy, "an internal error occurred; see the log", subject)
+
+    def _hand_over(self, wanted: Iterable[UpdateRequestSpec], subject: ResourceRef) -> None:
+        """Queue work to be written."""
         for spec in wanted:
             namespace, _, name = spec.policy.rpartition("/")
             policy = _policy_of(spec.request_type, namespace, name)
@@ -291,6 +310,14 @@ class UpdateRequestWriter:
 
     def _lose_work(self, wanted: _TriggeredWork, reason: str) -> None:
         self._lost(wanted.policy, reason, wanted.subject)
+
+
+def _by_policy(found: Iterable[Trigger]) -> Iterable[tuple[ResourceRef, tuple[Trigger, ...]]]:
+    """Return the triggers of each policy, in the order of their first one."""
+    grouped: dict[ResourceRef, list[Trigger]] = {}
+    for trigger in found:
+        grouped.setdefault(_policy(trigger), []).append(trigger)
+    return [(policy, tuple(own)) for policy, own in grouped.items()]
 
 
 def _policy(trigger: Trigger) -> ResourceRef:

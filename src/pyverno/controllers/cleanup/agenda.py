@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
@@ -15,8 +16,13 @@ _LONGEST_SECONDS: Final = 60.0
 
 _UNKNOWN_SECONDS: Final = 1.0
 _LEAST_SECONDS: Final = 0.005
+_AGAIN_SECONDS: Final = 10.0
+"""How long a key waits whose receiver ran into a bug."""
+
 _STALE_SHARE: Final = 2
 Key = TypeVar("Key", bound=Hashable)
+
+log = logging.getLogger("pyverno.cleanup")
 
 
 class Agenda(Generic[Key]):
@@ -92,8 +98,7 @@ class Agenda(Generic[Key]):
         left = _UNKNOWN_SECONDS if now is None else self._heap[0][0] - now
         at = self._clock.now() + min(max(left, _LEAST_SECONDS), _LONGEST_SECONDS)
         if self._timer is None or at < self._wakes_at:
-            self._disarm()
-            self._timer, self._wakes_at = self._clock.call_at(at, self._fire), at
+            self._sleep_until(at)
 
     def _disarm(self) -> None:
         if self._timer is not None:
@@ -102,6 +107,14 @@ class Agenda(Generic[Key]):
 
     def _fire(self) -> None:
         self._timer = None
+        try:
+            self._call_due()
+            self._arm()
+        except Exception:  # a timer that is not set again would end all the others
+            log.exception("the times of objects could not be compared")
+            self._sleep_until(self._clock.now() + _UNKNOWN_SECONDS)
+
+    def _call_due(self) -> None:
         now = self._now()
         while now is not None and self._heap and len(self._out) < self._max_due:
             when, key = self._heap[0]
@@ -111,5 +124,13 @@ class Agenda(Generic[Key]):
             if self._times.get(key) == when:
                 del self._times[key]
                 self._out.add(key)
-                self._due(key)
-        self._arm()
+                try:
+                    self._due(key)
+                except Exception:
+                    log.exception("an object that is due could not be handed over")
+                    self._out.discard(key)
+                    self.put(key, now + _AGAIN_SECONDS)
+
+    def _sleep_until(self, at: float) -> None:
+        self._disarm()
+        self._timer, self._wakes_at = self._clock.call_at(at, self._fire), at

@@ -13,6 +13,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final
@@ -231,17 +232,22 @@ class Events:
         """Do nothing: a request that could not be read has no events."""
 
     def emit(self, event: Event) -> None:
-        """Queue an event, unless its reason is omitted or the queue is full."""
-        if not self._settings.max_waiting:
-            return
+        """Queue an event, unless its reason is omitted or the queue is full; never raises."""
+        try:
+            if self._is_wanted(event):
+                self._waiting.put_nowait(event)
+        except Exception:  # what reports an event goes on with its work
+            log.exception("an event could not be queued")
+
+    def _is_wanted(self, event: Event) -> bool:
+        settings = self._settings
+        if not settings.max_waiting or self._waiting.qsize() > settings.max_waiting or event.reason in settings.omitted:
+            return False
+        if event.reason != "PolicyApplied":
+            return True
         configuration = self._configuration()
-        if self._waiting.qsize() > self._settings.max_waiting or event.reason in self._settings.omitted:
-            return
-        if event.reason == "PolicyApplied":
-            actions = configuration.success_event_actions
-            if not configuration.generates_success_events or (actions and event.action not in actions):
-                return
-        self._waiting.put_nowait(event)
+        actions = configuration.success_event_actions
+        return configuration.generates_success_events and (not actions or event.action in actions)
 
     async def run(self) -> None:
         """Write events until cancelled."""
@@ -252,18 +258,26 @@ class Events:
     async def _work(self) -> None:
         while True:
             event = await self._waiting.get()
-            body = self._make_body(event)
-            for attempt in range(_ATTEMPTS):
-                try:
-                    await self._client.submit(_EVENTS, body, body["metadata"]["namespace"])
-                    break
-                except (StatusError, HostError) as error:
-                    if isinstance(error, StatusError) and (
-                        error.status == _NOT_FOUND or (attempt and error.reason == "AlreadyExists")
-                    ):
-                        break  # the namespace of the object was deleted, or the response to the last attempt was lost
-                    if attempt == _ATTEMPTS - 1:
-                        self._drop(error)
+            try:
+                await self._write(event)
+            except Exception:  # one event must not end the writing of the others
+                log.exception("an event could not be written")
+                with suppress(Exception):
+                    self._on_drop()
+
+    async def _write(self, event: Event) -> None:
+        body = self._make_body(event)
+        for attempt in range(_ATTEMPTS):
+            try:
+                await self._client.submit(_EVENTS, body, body["metadata"]["namespace"])
+                break
+            except (StatusError, HostError) as error:
+                if isinstance(error, StatusError) and (
+                    error.status == _NOT_FOUND or (attempt and error.reason == "AlreadyExists")
+                ):
+                    break  # the namespace of the object was deleted, or the response to the last attempt was lost
+                if attempt == _ATTEMPTS - 1:
+                    self._drop(error)
 
     def _drop(self, error: Exception) -> None:
         """Count a dropped event; logs are throttled, because an unreachable API server drops every event."""

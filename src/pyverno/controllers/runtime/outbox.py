@@ -59,7 +59,7 @@ class Outbox(Generic[Item]):
         self._weigh = weigh
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._waiting: asyncio.Queue[tuple[float, Item]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[float, int, Item]] = asyncio.Queue()
         self._in_work = 0
         self._empty = asyncio.Event()
         self._empty.set()
@@ -69,14 +69,28 @@ class Outbox(Generic[Item]):
 
     def put(self, item: Item) -> bool:
         """Queue an item; False when the queue is full, after calling `on_lost`."""
-        bytes_ = self._bytes + self._weigh(item)
-        if self._waiting.qsize() >= self._max_items or (len(self) and bytes_ > self._max_bytes):
-            self._on_lost(item, "too many are waiting to be written")
+        weight = self._weight_of(item)
+        if self._waiting.qsize() >= self._max_items or (len(self) and self._bytes + weight > self._max_bytes):
+            self._lose(item, "too many are waiting to be written")
             return False
-        self._bytes = bytes_
+        self._bytes += weight
         self._empty.clear()
-        self._waiting.put_nowait((time.monotonic() + self._retry_seconds, item))
+        self._waiting.put_nowait((time.monotonic() + self._retry_seconds, weight, item))
         return True
+
+    def _weight_of(self, item: Item) -> int:
+        try:
+            return self._weigh(item)
+        except Exception:  # an item of unknown weight is written like others
+            log.exception("an item could not be weighed")
+            return 0
+
+    def _lose(self, item: Item, reason: str) -> None:
+        """Report an item that is given up; a bug of the callback costs its report, and never the other items."""
+        try:
+            self._on_lost(item, reason)
+        except Exception:
+            log.exception("a lost item could not be reported", extra={"fields": {"reason": reason}})
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -91,19 +105,22 @@ class Outbox(Generic[Item]):
                 await self._empty.wait()
         except TimeoutError:
             while not self._waiting.empty():
-                _, item = self._waiting.get_nowait()
-                self._bytes -= self._weigh(item)
-                self._on_lost(item, "the process ends")
+                _, weight, item = self._waiting.get_nowait()
+                self._bytes -= weight
+                self._lose(item, "the process ends")
 
     async def _work(self) -> None:
         while True:
-            until, item = await self._waiting.get()
+            until, weight, item = await self._waiting.get()
             self._in_work += 1
             try:
                 await self._deliver(item, until)
+            except Exception:  # one item must not end the writing of the others
+                log.exception("an item could not be written")
+                self._lose(item, "an internal error occurred; see the log")
             finally:
                 self._in_work -= 1
-                self._bytes -= self._weigh(item)
+                self._bytes -= weight
                 if not len(self):
                     self._empty.set()
 
@@ -114,16 +131,12 @@ class Outbox(Generic[Item]):
                 await self._write(item)
                 return
             except asyncio.CancelledError:
-                self._on_lost(item, "the process ends")
+                self._lose(item, "the process ends")
                 raise
             except (HostError, StatusError) as error:
                 is_final = isinstance(error, StatusError) and error.status not in _LATER
                 if is_final or time.monotonic() + pause > until:
-                    self._on_lost(item, str(error))
+                    self._lose(item, str(error))
                     return
-            except Exception:
-                log.exception("an item could not be written")
-                self._on_lost(item, "an internal error occurred; see the log")
-                return
             await asyncio.sleep(pause * _CHANCE.uniform(0.5, 1.5))
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)

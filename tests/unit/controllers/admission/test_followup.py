@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.controllers.admission import updaterequestwriter
 from pyverno.controllers.admission.controller import AdmissionSettings
 from pyverno.controllers.admission.reports import ReportSettings
+from pyverno.engine.triggers import Trigger
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
@@ -432,5 +436,33 @@ def test_an_entry_of_the_global_context_without_data_reports_the_reason() -> Non
         better = {"spec": {"apiCall": {"urlPath": "/api/v1/namespaces"}}}
         await world.client.patch(entries, "things", better)
         assert "lastRefreshTime" in await status(world, "True")
+
+    in_cluster(act)
+
+
+def test_a_bug_in_the_work_of_one_policy_leaves_that_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lost work is an event of its policy."""
+    usual = updaterequestwriter.update_requests
+
+    def breaking(triggers: tuple[Trigger, ...], *rest: Any) -> Any:
+        if triggers[0].rule.policy.name == "broken":
+            raise KeyError
+        return usual(triggers, *rest)
+
+    monkeypatch.setattr(updaterequestwriter, "update_requests", breaking)
+
+    async def act(world: World) -> None:
+        target = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "t", "namespace": "default"}]
+        changes = {"targets": target, "patchStrategicMerge": {"data": {"a": "b"}}}
+        names = ("a-sound", "broken", "sound")
+        await world.make(POLICIES, *(policy(name, rule("x", mutate=changes)) for name in names))
+        await world.client.create(CONFIG_MAPS, config_map("one"), "default")
+        assert ["a-sound", "sound"] == sorted(each["policy"] for each in await world.work())
+
+        async def is_reported() -> bool:
+            notes = [each["note"] for each in await world.events("PolicyError")]
+            return ["policy broken error: an internal error occurred; see the log"] == notes
+
+        await world.until(is_reported)
 
     in_cluster(act)

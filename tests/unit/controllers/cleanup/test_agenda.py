@@ -107,3 +107,37 @@ def test_an_entry_takes_few_bytes() -> None:
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert used / len(keys) < 300
+
+
+def test_a_bug_of_the_receiver_delays_one_key() -> None:
+    """The other keys are called at their times, and the one that broke is called again."""
+    board, broken = Board(), ["b"]
+
+    def call(key: str) -> None:
+        if key in broken:
+            broken.remove(key)
+            raise KeyError(key)
+        board.called.append((key, board.clock.now()))
+
+    board.agenda = Agenda(board.now, call, clock=board.clock)
+    for key in "abc":
+        board.agenda.put(key, 5)
+    asyncio.run(board.clock.advance(60))
+    assert ["a", "c", "b"] == [key for key, _ in board.called]
+
+
+def test_a_bug_while_times_are_compared_stops_no_timer() -> None:
+    """The agenda looks again a moment later."""
+    board, broken = Board(), [True]
+
+    def now() -> float:
+        if broken and board.clock.now() >= 5:
+            broken.pop()
+            raise OverflowError
+        return board.clock.now()
+
+    board.agenda = Agenda(now, board._call, clock=board.clock)
+    board.agenda.put("a", 5)
+    asyncio.run(board.clock.advance(60))
+    assert ["a"] == [key for key, _ in board.called]
+    assert not broken

@@ -225,3 +225,59 @@ def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: 
 
     asyncio.run(play())
     assert ["events could not be written"] == [each.message for each in caplog.records if "event" in each.message]
+
+
+def test_an_event_that_cannot_be_made_ends_no_others() -> None:
+    """A note that is no Unicode, a lookup that breaks: the event is dropped and counted, the next ones are written."""
+
+    class Server:
+        """Takes events."""
+
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        async def submit(self, gvr: GVR, body: JSONObject, namespace: str) -> None:
+            self.notes.append(body["note"])
+
+    server, dropped = Server(), []
+
+    def uid_of(reference: ResourceRef) -> str:
+        if reference.name == "broken":
+            raise KeyError(reference)
+        return ""
+
+    async def run() -> None:
+        events = Events(
+            server,  # type: ignore[arg-type]  # what events need of a client
+            EventSettings(),
+            configuration=Configuration,
+            uid_of=uid_of,
+            on_drop=lambda: dropped.append(1),
+        )
+        running = asyncio.create_task(events.run())
+        for number in range(4):
+            events.emit(Event("PolicyError", "None", f"lone \ud800 {number}", POD))
+            events.emit(Event("PolicyError", "None", "x", ResourceRef("v1", "Pod", "shop", "broken")))
+        events.emit(Event("PolicyError", "None", "after", POD))
+        async with asyncio.timeout(30):
+            while "after" not in server.notes:
+                await asyncio.sleep(0.001)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+    assert (["after"], 8) == (server.notes, len(dropped))
+
+
+def test_a_report_of_an_event_never_raises() -> None:
+    """A controller that emits an event goes on, whatever the configuration does."""
+
+    def broken() -> Configuration:
+        raise KeyError
+
+    async def run() -> None:
+        events = Events(None, EventSettings(), configuration=broken, uid_of=lambda _: "")  # type: ignore[arg-type]
+        events.emit(Event("PolicyApplied", "Resource Passed", "x", POD))
+
+    asyncio.run(run())

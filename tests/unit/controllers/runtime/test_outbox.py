@@ -161,3 +161,31 @@ def test_an_unexpected_exception_costs_one_item() -> None:
 
     work(desk, act, writers=1)
     assert (["b"], [("a", "an internal error occurred; see the log")]) == (desk.written, desk.lost)
+
+
+def test_a_bug_of_one_item_costs_that_item() -> None:
+    """Weighing, writing and reporting a loss may each break: the others are written, and flushing ends."""
+    desk = Writer(TypeError("no"))
+
+    def weigh(item: str) -> int:
+        if item == "odd":
+            raise KeyError(item)
+        return 1
+
+    def lose(item: str, reason: str) -> None:
+        desk.lose(item, reason)
+        raise AttributeError(reason)
+
+    async def run() -> None:
+        box = Outbox(desk.write, on_lost=lose, weigh=weigh, writers=1)
+        running = asyncio.create_task(box.run())
+        for item in ("broken", "odd", "fine"):
+            assert box.put(item)
+        await box.flush(30)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(run())
+    assert ["odd", "fine"] == desk.written
+    assert [("broken", "an internal error occurred; see the log")] == desk.lost

@@ -1,0 +1,59 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards that keep a fault of a front door to one answer, one object or one check (F4, I11)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.guard import guard
+
+__all__ = ["DOORS"]
+
+_SERVER: Final = "webhook/server.py"
+_LAW: Final = "webhook_faults::test_no_bug_of_a_door_takes_an_answer_back"
+
+DOORS: Final = (
+    guard(
+        "F4", "what follows an answer never takes it back", _LAW,
+        (_SERVER, "            if settled:  # what follows an answer never takes it back\n", "            if False:\n"),
+        ("telemetry/observer.py", "        notify(*arguments, **named)\n    except Exception:\n", "        notify(*arguments, **named)\n    except ZeroDivisionError:\n"),
+    ),
+    guard(
+        "F4", "an answer that cannot be written is its verdict", _LAW,
+        (_SERVER, "        if answer.allowed and answer.patch:\n            raise\n", "        raise\n"),
+    ),
+    guard(
+        "F4", "an observer that breaks is one of several", _LAW,
+        ("telemetry/observer.py", "        notify(*arguments, **named)\n    except Exception:\n", "        notify(*arguments, **named)\n    except ZeroDivisionError:\n"),
+    ),
+    guard(
+        "F4", "an event that cannot be written ends no others", f"webhook_faults::test_work_after_answers_goes_on {_LAW}",
+        ("controllers/runtime/events.py", "            except Exception:  # one event must not end the writing of the others\n",
+         "            except ZeroDivisionError:\n"),
+    ),
+    guard(
+        "I11", "a bug is one error and an exit code", "command_line_faults::test_a_bug_is_one_error_and_never_success",
+        ("cli/errors.py", "    except Exception as error:\n        report_error(bug_text(error))\n        return _flush(1)\n", ""),
+    ),
+    guard(
+        "I11", "a bug in one suite leaves the others", "command_line_faults::test_a_bug_in_one_suite_leaves_the_other_suites",
+        ("cli/test/run.py", "    except Exception as error:  # a bug ends one suite, and the run fails\n", "    except ZeroDivisionError as error:\n"),
+    ),
+    guard(
+        "I11", "a bug in one check leaves the others", "command_line_faults::test_a_bug_in_one_check_leaves_the_other_checks",
+        ("compiler/lints/run.py", "    except Exception as error:\n        fault = fault_of(error)\n", "    except ZeroDivisionError as error:\n        fault = fault_of(error)\n"),
+    ),
+    guard(
+        "I11", "an error of the operating system is a bug that names no file",
+        "command_line_faults::test_an_error_of_the_operating_system_names_no_file",
+        ("cli/errors.py", "        report_error(bug_text(error))\n        return 1\n    report_error(f\"cannot write", "        raise error\n    report_error(f\"cannot write"),
+    ),
+    guard(
+        "I11", "a bug in one resource leaves the others", "command_line_faults::test_a_bug_in_one_resource_leaves_the_others",
+        ("cli/apply/judge.py", "        except Exception as error:  # a bug in one resource", "        except ZeroDivisionError as error:  # a bug in one resource"),
+    ),
+    guard(
+        "F4", "a bug in a reconcile is repeated", "controller_faults::test_a_bug_of_a_controller_costs_a_delay",
+        ("controllers/runtime/reconcile.py", '        except Exception:\n            log.exception("a reconcile broke"', '        except ZeroDivisionError:\n            log.exception("a reconcile broke"'),
+    ),
+)  # fmt: skip
