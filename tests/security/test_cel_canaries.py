@@ -19,7 +19,7 @@ from pyverno.lang.cel.values import Optional
 from pyverno.lang.runtime import Budget, Runtime
 from tests.property.cel_functions import FixedHost, fitting, overloads
 from tests.property.test_cel_totality import written
-from tests.security.asking import CONFIG_MAP, ask
+from tests.security.asking import CONFIG_MAP, ask, policy
 
 CANARY = "c4nary"
 _TEXTS = (
@@ -204,3 +204,46 @@ def test_a_patch_in_cel_shows_what_the_policy_writes() -> None:
     value = mutation.program.evaluate({"object": {"secret": "s3cret"}}, Runtime())
     with pytest.raises(PatchError, match=r"doc is missing path: \"/spec/items/3/\(6 characters\)\": missing value"):
         laid_over(mutation, value, {"spec": {}}, refuses_atomics=True)
+
+
+@pytest.mark.parametrize("secret", _SECRETS, ids=["plain", "wide", "path", "long", "escaped"])
+@pytest.mark.parametrize("kind", ["ImageValidatingPolicy", "NamespacedImageValidatingPolicy", "ClusterPolicy"])
+def test_what_is_no_image_shows_only_its_place(kind: str, secret: str) -> None:
+    """Expressions and extractors may read any field, and name as an image what is none."""
+    stored = {**CONFIG_MAP, "apiVersion": "v1", "secret": secret, "json": json.dumps({secret: [secret]})}
+    expressions = ("[object.secret]", "['nginx:1', object.secret + ' X']", "[string(object.secret) + ':::']")
+    if kind == "ClusterPolicy":
+        entries = (
+            "{path: /secret}",
+            "{path: /json, jmesPath: 'parse_json(@)'}",
+            "{path: /secret, jmesPath: 'to_array(@)'}",
+        )
+        signer = "{keyless: {issuer: a, subject: b, rekor: {url: 'https://a.example'}}}"
+        texts = [
+            policy(
+                f"imageExtractors:\n  ConfigMap: [{entry}]\nverifyImages:\n- imageReferences: ['*']\n"
+                f"  mutateDigest: false\n  failureAction: Enforce\n  attestors: [{{entries: [{signer}]}}]"
+            )
+            for entry in entries
+        ]
+    else:
+        constraints = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+        document = {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": kind,
+            "metadata": {"name": "guard", **({"namespace": "team"} if kind.startswith("Namespaced") else {})},
+        }
+        spec = {
+            "matchConstraints": {"resourceRules": [constraints]},
+            "validationActions": ["Deny"],
+            "attestors": [{"name": "a", "cosign": {"key": {"data": "x"}}}],
+            "validations": [{"expression": "true"}],
+        }
+        images = [[{"name": "found", "expression": expression}] for expression in expressions]
+        texts = [json.dumps({**document, "spec": {**spec, "images": each}}) for each in images]
+    for text in texts:
+        review = ask(text, stored)
+        said = repr(([result.message for result in review.results], review.decision.message))
+        assert {Status.ERROR} == {result.status for result in review.results}
+        assert [] == [each for each in ("Zq7", "SecretX", "日本") if each in said]
+        assert "`images.found[" in said or "`/" in said or "must produce a string" in said

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyverno.images.extract import extract_images, find_images
 from pyverno.images.extractors import BUILTIN_EXTRACTORS, Extractor, Extractors, compile_extractors
-from pyverno.images.info import ImageInfo, parse_image
+from pyverno.images.info import ImageInfo, parse_image, parse_image_at
 
 __all__ = [
     "BUILTIN_EXTRACTORS",
@@ -19,4 +19,5 @@ __all__ = [
     "extract_images",
     "find_images",
     "parse_image",
+    "parse_image_at",
 ]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pyverno.errors import BudgetExceededError, PyvernoError, ValueSyntaxError
 from pyverno.images.extractors import BUILTIN_EXTRACTORS, Extractor, Extractors
-from pyverno.images.info import ImageInfo, parse_image
-from pyverno.kube.json import JSON, JSONObject, go_text
+from pyverno.images.info import ImageInfo, parse_image_at
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.runtime import Budget, Runtime
 
 __all__ = ["extract_images", "find_images"]
@@ -75,7 +75,9 @@ def find_images(
             found = _reference(place, extractor, runtime)
             if found is not None:
                 name, pointer, text = found
-                image = _parse(text, pointer, default_registry, mutate_registry=mutate_registry)
+                image = parse_image_at(
+                    pointer, text, default_registry=default_registry, mutate_registry=mutate_registry
+                )
                 images[name] = image.at(pointer, place.pull_secrets)
         if images:
             result[extractor.name] = images
@@ -158,16 +160,6 @@ def _transform(text: str, extractor: Extractor, runtime: Runtime) -> str:
         message = f"failed to apply jmespath {extractor.expression_text}: {error.message}"
         raise ValueSyntaxError(message) from error
     if not isinstance(result, str):
-        raise ValueSyntaxError(
-            f"jmespath {extractor.expression_text} must produce a string, but produced {go_text(result)}"
-        )
+        # Kyverno quotes what it produced
+        raise ValueSyntaxError(f"jmespath {extractor.expression_text} must produce a string")
     return result
-
-
-def _parse(text: str, pointer: str, default_registry: str, *, mutate_registry: bool) -> ImageInfo:
-    try:
-        return parse_image(text, default_registry=default_registry, mutate_registry=mutate_registry)
-    except ValueSyntaxError as error:
-        # Kyverno quotes the text; extractors read any field, and errors are in reports
-        reason = error.message.rpartition(": ")[2]
-        raise ValueSyntaxError(f"invalid image at `{pointer}` ({reason})") from None

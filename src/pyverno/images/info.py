@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pyverno.errors import ValueSyntaxError
 from pyverno.kube.imageref import parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass, replace
 
-__all__ = ["ImageInfo", "parse_image"]
+__all__ = ["ImageInfo", "parse_image", "parse_image_at"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +78,19 @@ def parse_image(text: str, *, default_registry: str = "docker.io", mutate_regist
         # Kyverno: a host with an underscore is no domain of the grammar, but meant as one
         registry, path = first, rest
     return ImageInfo(registry, path, parsed.name, parsed.tag, parsed.digest, str(parsed), parsed.with_tag)
+
+
+def parse_image_at(
+    place: str, text: str, *, default_registry: str = "docker.io", mutate_registry: bool = True
+) -> ImageInfo:
+    """Parse a reference that is at some place; raises ValueSyntaxError, which names the place and not the text.
+
+    >>> parse_image_at("/spec/image", "nginx").reference
+    'docker.io/nginx:latest'
+    """
+    try:
+        return parse_image(text, default_registry=default_registry, mutate_registry=mutate_registry)
+    except ValueSyntaxError as error:
+        # Kyverno quotes the text; extractors and expressions read any field, and errors are in reports
+        reason = error.message.rpartition(": ")[2]
+        raise ValueSyntaxError(f"invalid image at `{place}` ({reason})") from None

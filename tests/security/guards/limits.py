@@ -211,6 +211,10 @@ LIMITS: Final = (
         ("engine/actions/cel/mutate.py", "text = redact_texts(error.message, to_json(value), mutation.program.text)", "text = error.message"),
     ),
     guard(
+        "I4", "what is no image is not shown", "cel_canaries::test_what_is_no_image_shows_only_its_place",
+        ("images/info.py", 'raise ValueSyntaxError(f"invalid image at `{place}` ({reason})") from None', "raise"),
+    ),
+    guard(
         "I4", "twin: what an expression writes is shown",
         "cel_canaries::test_what_the_policy_writes_is_shown_as_cel_go_shows_it",
         ("lang/cel/runtime/steps.py", "raise (with_operands(error) if is_written else error) from None", "raise"),

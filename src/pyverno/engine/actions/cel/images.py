@@ -17,7 +17,7 @@ from pyverno.engine.imageverification.pinning import pinned, text_at
 from pyverno.engine.result import CelDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PyvernoError, ValueSyntaxError
-from pyverno.images import ImageInfo, find_images, parse_image
+from pyverno.images import ImageInfo, find_images, parse_image_at
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.values import Value
@@ -90,7 +90,11 @@ class ImageSelection:
             groups[name] = _texts(session.evaluate(program), name)
         infos: dict[str, ImageInfo] = {}
         for name, listed in groups.items():
-            groups[name] = [text for text in listed if self._matches(text, infos, run, session)]
+            groups[name] = [
+                text
+                for index, text in enumerate(listed)
+                if self._matches(text, f"images.{name}[{index}]", infos, run, session)
+            ]
         return groups, infos
 
     def pinnable(self, run: Run, session: CelSession) -> Iterator[tuple[str, ImageInfo]]:
@@ -100,7 +104,7 @@ class ImageSelection:
         listed = find_images(_object(run), default_registry=settings.default_registry, runtime=run.runtime)
         for image in (each for images in listed.values() for each in images.values()):
             text = text_at(run.resource, image.pointer)
-            if not image.digest and text and self._matches(text, infos, run, session):
+            if not image.digest and text and self._matches(text, image.pointer, infos, run, session):
                 yield text, image
 
     def _builtin(self, run: Run) -> Mapping[str, Sequence[str]]:
@@ -111,10 +115,10 @@ class ImageSelection:
             found[group] = [text_at(document, each.pointer) or each.reference for each in images.values()]
         return found
 
-    def _matches(self, text: str, infos: dict[str, ImageInfo], run: Run, session: CelSession) -> bool:
+    def _matches(self, text: str, place: str, infos: dict[str, ImageInfo], run: Run, session: CelSession) -> bool:
         if text in infos:
             return True
-        info = parse_image(text, default_registry=run.request.settings.default_registry)
+        info = parse_image_at(place, text, default_registry=run.request.settings.default_registry)
         names = {text, info.reference, info.reference_with_tag if info.tag else info.reference}
         for each in self.references:
             if each.glob is not None and any(each.glob(name) for name in names):
