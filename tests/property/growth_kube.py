@@ -35,7 +35,7 @@ TEXT_READERS = (
     "kube.wildcard.count_wildcards",
     "kube.yaml.events.build_value", "kube.yaml.scalars.resolve_plain",
     "kube.apply.fieldset.field_step", "kube.time.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
-    "lang.pattern.anchors.parse_anchor",
+    "lang.pattern.anchors.parse_anchor", "lang.pattern.operators.is_negated",
     "lang.pattern.leaf.compile_leaf", "lang.pattern.leaf.integer_range", "lang.pattern.leaf.literal_texts",
     "lang.pattern.leaf.split_operator", "lang.pattern.metadata.compile_key",
     "lang.pattern.operators_values.duration_of", "kube.gofloat.parse_float",
@@ -51,7 +51,7 @@ VALUE_READERS = (
     "kube.json.deep_copy", "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
     "kube.apply.fieldset.value_step",
     "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.fast.failpath.compile_failpath",
-    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.mutate.compile_overlay",
+    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.literal.as_literal", "lang.pattern.mutate.compile_overlay",
     "lang.pattern.outcome.go_type", "lang.pattern.validate.compile_pattern", "lang.template.references.resolve_references",
     "lang.template.slot.text_of", "lang.template.syntax.has_variables", "lang.template.template.compile_template",
 )  # fmt: skip
@@ -390,6 +390,7 @@ def _rewrites(size: int, change: Callable[[int], JSON]) -> Call:
 
 def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.images.extract import extract_images
+    from pyverno.images.info import parse_image_at
     from pyverno.kube.apply.schematree import schema_tree_for
     from pyverno.kube.apply.typedmerge import apply_configuration
     from pyverno.kube.gvk import GVK
@@ -398,6 +399,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.selector import compile_selector, format_selector
     from pyverno.kube.time.gotime import parse_time
     from pyverno.kube.time.ttl import parse_ttl
+    from pyverno.lang.pattern.literal import as_literal_within
     from pyverno.lang.pattern.metadata import find_tag, text_entries
     from pyverno.lang.pattern.operators import OPERATORS, compile_operator
     from pyverno.lang.pattern.price import condition_price
@@ -541,6 +543,13 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
         "kube.apply.typedmerge.apply_configuration": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
         "lang.pattern.metadata.find_tag": {"labels": lambda size: call(find_tag, _labels(size), "labels")},
         "lang.pattern.metadata.text_entries": {"labels": lambda size: call(text_entries, _labels(size))},
+        "lang.pattern.literal.as_literal_within": {
+            each: (lambda size, each=each: call(as_literal_within, text(each, size), [text(each, size)]))
+            for each in text_names()
+        },
+        "images.info.parse_image_at": {
+            each: (lambda size, each=each: call(parse_image_at, "/image", text(each, size))) for each in text_names()
+        },
         "lang.pattern.operators.compile_operator": operator_shapes,
         "podsecurity.evaluate.evaluate": levels,
     }

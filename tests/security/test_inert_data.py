@@ -8,8 +8,9 @@ import pytest
 
 from pyverno.engine.engine import Engine, Review
 from pyverno.engine.phases import MUTATING_EXISTING
-from pyverno.engine.request import Request
+from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.result import Status
+from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.host import OfflineHost
@@ -128,6 +129,89 @@ def test_yaml_tags_make_no_objects(text: str) -> None:
 def test_denials_quote_what_they_show(text: str) -> None:
     """E3.1: a denial is YAML whatever an object writes into it."""
     assert {"a": text} == load_documents(dump_yaml({"a": text}).encode())[0].value
+
+
+# a pattern whose value comes from the request, in every place that takes one, and what reads it as data
+SYNTAX = ["*", "?*", "x*", "!zzz", "a|*", "a | x-1", ">0", "<=9", ">a", "1-9", "0!-0", "x-1 & *", "?-?"]
+PATTERNS = {
+    "pattern": "  pattern:\n    data:\n      a: '{}'\n",
+    "any pattern": "  anyPattern:\n  - data:\n      a: '{}'\n",
+    "foreach": "  foreach:\n  - list: '[request.object.data]'\n    elementScope: true\n    pattern:\n      a: '{}'\n",
+    "list": "  pattern:\n    list: ['{}']\n",
+    "label": "  pattern:\n    metadata:\n      annotations:\n        a: '{}'\n",
+}
+SOURCES = ["{{ request.object.data.want }}", "{{ request.oldObject.data.want }}", "{{ wanted }}", "{{ element.want }}",
+           "{{ request.userInfo.username }}", "{{ to_string(request.object.data.want) }}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SYNTAX)
+@pytest.mark.parametrize("place", PATTERNS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_text_of_a_request_is_no_pattern(source: str, place: str, text: str) -> None:
+    """I10: a value that a pattern takes from the request is compared; it matches itself and nothing else."""
+    if "element" in source and place != "foreach":
+        source = source.replace("element", "request.object.data")
+    rule = (
+        "context:\n- name: wanted\n  variable:\n    jmesPath: request.object.data.want\n"
+        f"validate:\n  failureAction: Enforce\n{PATTERNS[place].format(source)}"
+    )
+
+    def holding(found: str, wanted: str) -> JSONObject:
+        metadata = {**CONFIG_MAP["metadata"], "annotations": {"a": found}}
+        return {**CONFIG_MAP, "metadata": metadata, "data": {"a": found, "want": wanted}, "list": [found]}
+
+    def allowed(found: str, wanted: str) -> bool:
+        # the object before is right: nothing excuses the change
+        how = {"operation": Operation.UPDATE, "old": holding(wanted, wanted), "user": User(username=wanted)}
+        return ask(policy(rule, spec="background: false"), holding(found, wanted), **how).decision.allowed
+
+    assert [] == [found for found in ("x-1", "5", "1", "b") if found != text and allowed(found, text)]
+    assert allowed(text, text)
+    assert allowed("web-1", "web-1")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "want", "fits", "differs"),
+    [
+        ("{{ request.object.data.want }}-*", "web", "web-1", "api-1"),
+        ("{{ request.object.data.want }}-*", "*", "*-*", "api-1"),
+        (">={{ request.object.data.want }}", "2", "3", "1"),
+        ("{{ request.object.data.want }}-{{ request.object.data.want }}9", "1", "5", "50"),
+        ("a | {{ request.object.data.want }}", "b", "a", "c"),
+        ("a | {{ request.object.data.want }}", "b | *", "a | b | *", "c"),
+        ("!{{ request.object.data.want }}", "b", "a", "b"),
+        ("!{{ request.object.data.want }}", "b|*", "!b|*", "b"),
+        ("{{ request.object.data.want }}Gi", "1-9", "1-9Gi", "5Gi"),
+        ("{{ request.namespace }}-*", "", "team-1", "other-1"),
+        ("{{ listed }}", "", "ghcr.io/x", "docker.io/x"),
+    ],
+)
+def test_text_of_a_policy_around_it_is_a_pattern(pattern: str, want: str, fits: str, differs: str) -> None:
+    """The twin: operators and wildcards of the policy, or of a ConfigMap that it reads, keep their meaning."""
+    rule = (
+        "context:\n- name: listed\n  variable:\n    value: 'ghcr.io/* | quay.io/*'\n"
+        f"validate:\n  failureAction: Enforce\n  pattern:\n    data:\n      a: '{pattern}'\n"
+    )
+
+    def allowed(found: str) -> bool:
+        return ask(policy(rule), {**CONFIG_MAP, "data": {"a": found, "want": want}}).decision.allowed
+
+    assert (True, False) == (allowed(fits), allowed(differs))
+
+
+@pytest.mark.parametrize("key", ["(a)", "=(a)", "X(zzz)", "<(a)", "+(a)", "*", "?"])
+def test_keys_of_a_request_are_no_anchors(key: str) -> None:
+    """I10: a map of the request as a pattern demands its own keys, whatever they look like."""
+    rule = (
+        "validate:\n  failureAction: Enforce\n  pattern:\n    metadata:\n      annotations: '{{ request.object.want }}'"
+    )
+
+    def allowed(annotations: JSONObject) -> bool:
+        stored = {**CONFIG_MAP, "want": {key: "1"}}
+        metadata = {**CONFIG_MAP["metadata"], "annotations": annotations}
+        return ask(policy(rule), {**stored, "metadata": metadata}).decision.allowed
+
+    assert (True, False, False) == (allowed({key: "1"}), allowed({"a": "1"}), allowed({"b": "2"}))
 
 
 def change(name: str, namespace: str, target: str) -> Review:

@@ -8,7 +8,7 @@ from pyverno.errors import ExpressionError, ExpressionSyntaxError, Location, Pol
 from pyverno.kube.json import JSON
 from pyverno.kube.yaml.documents import find_value
 from pyverno.kube.yaml.fieldpath import Path, Place, Source, locate, path_text
-from pyverno.lang.template import Surroundings, Template, compile_template
+from pyverno.lang.template import DataMark, Surroundings, Template, compile_template
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ class Parser:
     exact: dict[tuple[str, str], Location] = field(default_factory=dict)
     data: frozenset[str] = frozenset()
 
-    def template(self, document: JSON, path: Path, within: Surroundings | None = None) -> Template:
+    def template(
+        self, document: JSON, path: Path, within: Surroundings | None = None, mark: DataMark | None = None
+    ) -> Template:
         """Compile a document with variables that is at `path`; references look at what it is `within`."""
-        template = compile_template(document, path=place_of(path), within=within)
+        template = compile_template(document, path=place_of(path), within=within, mark=mark)
         for error in template.errors:
             self.report_problem(error, path)
         return template

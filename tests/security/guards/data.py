@@ -18,8 +18,7 @@ INERT: Final = (
         "I10", "values are never scanned again",
         "inert_data::test_text_of_an_object_is_inserted_as_it_is inert_data::test_text_of_an_answer_is_inserted_as_it_is"
         " inert_data::test_a_mutation_copies_text_without_reading_it",
-        (_TEMPLATE, 'path: str = "", rescan: bool = False, within',
-         'path: str = "", rescan: bool = True, within'),
+        (_TEMPLATE, "    rescan: bool = False,\n    within:", "    rescan: bool = True,\n    within:"),
     ),
     guard(
         "I10", "a nested variable fills a placeholder", "inert_data::test_a_nested_variable_is_a_name_not_syntax",
@@ -37,6 +36,16 @@ INERT: Final = (
          '    data = {key: "exact" if "*" in value else value for key, value in request.object["data"].items()}\n'
          '    return request.with_object({**request.object, "data": data})\n\n\n'
          "def _passes(check:"),
+    ),
+    guard(
+        "I10", "text of a request is no pattern",
+        "inert_data::test_text_of_a_request_is_no_pattern inert_data::test_keys_of_a_request_are_no_anchors",
+        ("lang/template/template.py", "return _marked(render, self.mark) if self.mark is not None and parsed.whole in data else render", "return render"),
+    ),
+    guard(
+        "I10", "twin: text of a policy around data is a pattern, data in it is none",
+        "inert_data::test_text_of_a_policy_around_it_is_a_pattern",
+        ("lang/template/template.py", "if mark is None or not data:\n            return text", "return text"),
     ),
     guard(
         "I10", "wildcards of a request select no targets", "inert_data::test_a_requester_does_not_add_targets",

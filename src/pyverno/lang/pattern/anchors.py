@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from pyverno.kube.json import JSON
+from pyverno.lang.pattern.literal import Literal
 from pyverno.value import dataclass
 
 __all__ = ["CONDITIONS", "GO_SPACE", "Anchor", "Modifier", "has_anchor_keys", "parse_anchor"]
@@ -65,7 +66,7 @@ def parse_anchor(text: str) -> Anchor | None:
     True
     """
     # Kyverno: pkg/engine/anchor, ^(?P<modifier>[+<=X^])?\((?P<key>.+)\)$ on the trimmed text
-    if not text or ")" not in text:
+    if not text or ")" not in text or isinstance(text, Literal):
         return None
     trimmed = text.strip(GO_SPACE)
     if trimmed[:1] == "(":

@@ -15,6 +15,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.names import MAX_NAME
 from pyverno.lang.pattern.anchors import Anchor, Modifier, has_anchor_keys, parse_anchor
 from pyverno.lang.pattern.leaf import Leaf, compile_leaf
+from pyverno.lang.pattern.literal import Literal
 from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag, text_entries
 from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
 from pyverno.lang.pattern.steps import (
@@ -344,7 +345,8 @@ def _entry(key: str, pattern: JSON, build: _Build, is_metadata: bool) -> _Entry:
 
 def _entry_of(key: str, anchor: Anchor | None, pattern: JSON, element: Element, build: _Build) -> _Entry:
     if anchor is None or anchor.modifier is Modifier.ADD_IF_ABSENT:
-        step = presence_step(key) if pattern == "*" else plain_step(key, element)
+        is_any = pattern == "*" and not isinstance(pattern, Literal)
+        step = presence_step(key) if is_any else plain_step(key, element)
     elif anchor.modifier is Modifier.EXISTENCE:
         step = _existence(anchor.key, pattern, _Build(False, build.observer))
     elif anchor.modifier is Modifier.NEGATION:

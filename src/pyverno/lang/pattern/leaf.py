@@ -21,6 +21,7 @@ from pyverno.kube.quantity import try_quantity
 from pyverno.kube.time.duration import try_duration
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import GO_SPACE
+from pyverno.lang.pattern.literal import Literal
 from pyverno.lazyregex import regex
 
 __all__ = [
@@ -81,6 +82,8 @@ def compile_leaf(pattern: JSON, *, float_numbers: bool = False) -> Leaf:
     (False, True)
     """
     # follows Kyverno's pkg/engine/pattern
+    if isinstance(pattern, Literal):
+        return _comparison(Operator.EQUAL, str(pattern), pattern.__eq__)
     if isinstance(pattern, str):
         return _shared_text_leaf(pattern) if len(pattern) <= _SHARED_LENGTH else _text_leaf(pattern)
     if isinstance(pattern, bool):
@@ -300,9 +303,9 @@ def _condition(condition: str) -> Leaf:
     return _comparison(kind, rest.strip(GO_SPACE))
 
 
-def _comparison(kind: Operator, operand: str) -> Leaf:
+def _comparison(kind: Operator, operand: str, matches: Callable[[str], bool] | None = None) -> Leaf:
     duration, quantity = try_duration(operand), try_quantity(operand)
-    as_text = _text_comparison(kind, operand)
+    as_text = _text_comparison(kind, matches or compile_wildcard(operand))
     if duration is None and quantity is None:
         return as_text
     compare = _COMPARE[kind]
@@ -323,10 +326,9 @@ def _comparison(kind: Operator, operand: str) -> Leaf:
     return leaf
 
 
-def _text_comparison(kind: Operator, operand: str) -> Leaf:
+def _text_comparison(kind: Operator, matches: Callable[[str], bool]) -> Leaf:
     if kind not in (Operator.EQUAL, Operator.NOT_EQUAL):
         return _never
-    matches = compile_wildcard(operand)
     negated = kind is Operator.NOT_EQUAL
 
     def leaf(value: JSON) -> bool:

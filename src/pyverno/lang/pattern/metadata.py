@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import Anchor, parse_anchor
+from pyverno.lang.pattern.literal import Literal
 
 __all__ = ["TAGS", "compile_key", "find_tag", "text_entries"]
 
@@ -51,7 +52,7 @@ def compile_key(key: str) -> KeyResolver | None:
     >>> compile_key("=(app*)")({"app.kubernetes.io/name": "x"})
     '=(app.kubernetes.io/name)'
     """
-    if not has_wildcard(key):
+    if not has_wildcard(key) or isinstance(key, Literal):
         return None
     anchor = parse_anchor(key)
     matches = compile_wildcard(key if anchor is None else anchor.key)

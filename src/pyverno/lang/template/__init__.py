@@ -10,9 +10,10 @@ from __future__ import annotations
 from pyverno.lang.template.location import join_path, parse_path, path_expression
 from pyverno.lang.template.references import Surroundings, resolve_references
 from pyverno.lang.template.syntax import has_variables, is_reference, is_variable, literal_parts, split_variables
-from pyverno.lang.template.template import Template, Variable, compile_template
+from pyverno.lang.template.template import DataMark, Template, Variable, compile_template
 
 __all__ = [
+    "DataMark",
     "Surroundings",
     "Template",
     "Variable",

@@ -6,7 +6,7 @@ objects of the original. This module must never scan text that came out of a sub
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from pyverno.errors import SubstitutionError
@@ -21,7 +21,7 @@ from pyverno.value import dataclass, field
 if TYPE_CHECKING:
     from pyverno.lang.jmespath import Expression
 
-__all__ = ["Template", "TemplateProblem", "Variable", "compile_template"]
+__all__ = ["DataMark", "Template", "TemplateProblem", "Variable", "compile_template"]
 
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
 _Faulty = list[tuple[int, Occurrence, Slot]]
@@ -46,6 +46,19 @@ class Variable:
     is_shallow: bool = False
     in_key: bool = False
     number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DataMark:
+    """What becomes of the values of variables that read data.
+
+    `is_data` judges a variable by its source. `whole` gets the value of one that is a whole text, `within` a text with
+    the pieces that come from such variables.
+    """
+
+    is_data: Callable[[str], bool]
+    whole: Callable[[JSON], JSON]
+    within: Callable[[str, Sequence[str]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +120,25 @@ class Template:
 
 
 def compile_template(
-    document: JSON, *, path: str = "", rescan: bool = False, within: Surroundings | None = None
+    document: JSON,
+    *,
+    path: str = "",
+    rescan: bool = False,
+    within: Surroundings | None = None,
+    mark: DataMark | None = None,
 ) -> Template:
     """Compile a document; problems are collected in `Template.errors` and raised by `Template.render`.
 
     `path` is where the document is in a larger one: it is part of every path in error texts, and the variable `@`
     is resolved by it. References look at the document, or at the one that it is `within`. With `rescan`, values are
-    scanned for variables again as Kyverno does, at most 16 rounds deep.
+    scanned for variables again as Kyverno does, at most 16 rounds deep. `mark` marks values that are data.
 
     >>> compile_template({"a": 1}).is_static
     True
     """
     try:
         resolved = resolve_references(document, within)
-        compiler = _Compiler(resolved, path)
+        compiler = _Compiler(resolved, path, mark)
         render = compiler.node(resolved, path)
     except RecursionError:
         return _broken(document, path, _TOO_DEEP)
@@ -147,11 +165,12 @@ def _broken(document: JSON, path: str, message: str) -> Template:
 class _Compiler:
     """Turns nodes of a document into closures, and notes variables and errors on the way."""
 
-    __slots__ = ("base", "copied", "document", "errors", "slots", "variables")
+    __slots__ = ("base", "copied", "document", "errors", "mark", "slots", "variables")
 
-    def __init__(self, document: JSON, base: str) -> None:
+    def __init__(self, document: JSON, base: str, mark: DataMark | None = None) -> None:
         self.document = document
         self.base = base
+        self.mark = mark
         self.variables: list[Variable] = []
         self.errors: list[TemplateProblem] = []
         self.slots: list[Slot] = []
@@ -226,12 +245,20 @@ class _Compiler:
                     faulty.append((number, occurrence, slot))
         if faulty:
             self._report(faulty, text, path, in_key=in_key)
+        data = self.data(parsed.occurrences)
         if parsed.whole is not None:
-            return _whole(slots[parsed.whole], slots[:-1])
+            render = _whole(slots[parsed.whole], slots[:-1])
+            return _marked(render, self.mark) if self.mark is not None and parsed.whole in data else render
         if not slots:
             literal = text.replace("\\{{", "{{")
             return None if literal == text else lambda scope, runtime, deleting, prefix: literal
-        return _join(slots, parsed.parts)
+        return _join(slots, parsed.parts, self.mark, data)
+
+    def data(self, occurrences: Sequence[Occurrence]) -> frozenset[int]:
+        """Return the numbers of variables that read data, alone or in a variable inside."""
+        if self.mark is None:
+            return frozenset()
+        return frozenset(number for number, each in enumerate(occurrences) if self.mark.is_data(each.source))
 
     def _report(self, faulty: _Faulty, text: str, path: str, *, in_key: bool) -> None:
         """Note the variables of one text that do not parse, with their places while there are few."""
@@ -267,12 +294,22 @@ def _values(slots: list[Slot], scope: Mapping[str, JSON], runtime: Runtime, dele
     return values
 
 
-def _join(slots: list[Slot], parts: tuple[str | int, ...]) -> Render:
+def _marked(render: Render, mark: DataMark) -> Render:
+    whole = mark.whole
+    return lambda scope, runtime, deleting, prefix: whole(render(scope, runtime, deleting, prefix))
+
+
+def _join(
+    slots: list[Slot], parts: tuple[str | int, ...], mark: DataMark | None = None, data: Set[int] = frozenset()
+) -> Render:
     def render_text(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
         values = _values(slots, scope, runtime, deleting, prefix)
         pieces = [part if isinstance(part, str) else text_of(values[part], runtime.budget) for part in parts]
         runtime.budget.produce(sum(map(byte_length, pieces)))
-        return "".join(pieces)
+        text = "".join(pieces)
+        if mark is None or not data:
+            return text
+        return mark.within(text, [piece for part, piece in zip(parts, pieces, strict=True) if part in data])
 
     return render_text
 
