@@ -51,7 +51,7 @@ VALUE_READERS = (
     "kube.json.deep_copy", "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
     "kube.apply.fieldset.value_step",
     "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.fast.failpath.compile_failpath",
-    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.literal.as_literal", "lang.pattern.mutate.compile_overlay",
+    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.literal.as_literal", "lang.pattern.literal.as_plain", "lang.pattern.mutate.compile_overlay",
     "lang.pattern.outcome.go_type", "lang.pattern.validate.compile_pattern", "lang.template.references.resolve_references",
     "lang.template.slot.text_of", "lang.template.syntax.has_variables", "lang.template.template.compile_template",
 )  # fmt: skip
@@ -399,7 +399,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.selector import compile_selector, format_selector
     from pyverno.kube.time.gotime import parse_time
     from pyverno.kube.time.ttl import parse_ttl
-    from pyverno.lang.pattern.literal import as_literal_within
+    from pyverno.lang.pattern.literal import as_literal_within, as_plain_within
     from pyverno.lang.pattern.metadata import find_tag, text_entries
     from pyverno.lang.pattern.operators import OPERATORS, compile_operator
     from pyverno.lang.pattern.price import condition_price
@@ -543,9 +543,12 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
         "kube.apply.typedmerge.apply_configuration": {"same": merges(), "changed": merges(imagePullPolicy="Always")},
         "lang.pattern.metadata.find_tag": {"labels": lambda size: call(find_tag, _labels(size), "labels")},
         "lang.pattern.metadata.text_entries": {"labels": lambda size: call(text_entries, _labels(size))},
-        "lang.pattern.literal.as_literal_within": {
-            each: (lambda size, each=each: call(as_literal_within, text(each, size), [text(each, size)]))
-            for each in text_names()
+        **{
+            f"lang.pattern.literal.{function.__name__}": {
+                each: (lambda size, each=each, function=function: call(function, text(each, size), [text(each, size)]))
+                for each in text_names()
+            }
+            for function in (as_literal_within, as_plain_within)
         },
         "images.info.parse_image_at": {
             each: (lambda size, each=each: call(parse_image_at, "/image", text(each, size))) for each in text_names()

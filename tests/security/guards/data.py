@@ -38,6 +38,18 @@ INERT: Final = (
          "def _passes(check:"),
     ),
     guard(
+        "I10", "a request names no pattern of signers",
+        "tests/unit/engine/actions/test_verify_images.py::test_a_request_names_a_signer_and_no_pattern_of_signers",
+        ("images/verification/attestors.py", "return exact(text) if isinstance(text, Literal) else TextMatch(text, Rule.WILDCARD, compile_wildcard(text))",
+         "return TextMatch(text, Rule.WILDCARD, compile_wildcard(text))"),
+        ("images/verification/attestors.py", "    if isinstance(text, Literal):\n        return exact(text)\n", ""),
+    ),
+    guard(
+        "I10", "a wildcard in a statement meets no condition",
+        "tests/unit/engine/actions/test_verify_images.py::test_a_wildcard_in_a_statement_meets_no_condition",
+        ("compiler/rules/imageverification.py", "blocks=True, excuse=True", "blocks=True"),
+    ),
+    guard(
         "I10", "text of a request is no pattern",
         "inert_data::test_text_of_a_request_is_no_pattern inert_data::test_keys_of_a_request_are_no_anchors",
         ("lang/template/template.py", "return _marked(render, self.mark) if self.mark is not None and parsed.whole in data else render", "return render"),

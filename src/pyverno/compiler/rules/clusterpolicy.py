@@ -100,6 +100,7 @@ def _lower_rules(
     from pyverno.compiler.rules.imageverification import lower_verify_images
 
     known = len(parser.errors)
+    parser.data = data_names(rule.context)
     verifying, check = lower_verify_images(rule, rule.action, parser)
     found = "; ".join(map(str, parser.errors[known:]))
     action: Action = Unavailable(found) if found else verifying

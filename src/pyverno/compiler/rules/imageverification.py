@@ -6,17 +6,21 @@ Attestors without variables are read here, once, so that what cannot be verified
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from pyverno.compiler.parser import Parser, lower_conditions
 from pyverno.engine.actions.verify_images import ImageBlock, ImagesCheck, VerifyImages
 from pyverno.engine.imageverification.demands import Demands, read_demands
+from pyverno.engine.rules.conditions import reads_data
 from pyverno.errors import ValueSyntaxError, VerificationError
 from pyverno.images import Extractors, compile_extractors
 from pyverno.images.verification.stored import SignatureForm
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.kube.yaml.fieldpath import Path
+from pyverno.lang.pattern.literal import as_plain, as_plain_within
+from pyverno.lang.template import DataMark
 from pyverno.lazyregex import regex
 from pyverno.policy.rule import Rule
 from pyverno.policy.rule import VerifyImages as WrittenImages
@@ -50,7 +54,8 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
             text = "cosignOCI11 is for type Cosign: other types are stored as referrers anyway"
             parser.report(text, (*written.path, "cosignOCI11"), code="image-verification")
         signatures = SignatureForm.SIGNATURE_REFERRER
-    document = parser.template(_demanded_entry(written.raw, written), written.path)
+    mark = DataMark(partial(reads_data, data=parser.data), as_plain, as_plain_within)
+    document = parser.template(_demanded_entry(written.raw, written), written.path, mark=mark)
     demands: Demands | None = None
     if document.is_static:
         try:

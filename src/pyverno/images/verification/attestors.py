@@ -15,6 +15,7 @@ from pyverno.images.verification.certificates import EXTENSION_NAMES, FULCIO, Ce
 from pyverno.images.verification.keys import PublicKey
 from pyverno.images.verification.trust import Authority, TransparencyLog
 from pyverno.kube.wildcard import compile_wildcard
+from pyverno.lang.pattern.literal import Literal
 from pyverno.lang.regex.compiler import compile_re2
 from pyverno.value import dataclass, field, fields
 
@@ -44,16 +45,18 @@ def exact(text: str) -> TextMatch:
 
 
 def wildcard(text: str) -> TextMatch:
-    """Require a text that the pattern (`*`, `?`) matches.
+    """Require a text that the pattern (`*`, `?`) matches; text of a request is none.
 
     >>> wildcard("https://*.example.com").matches("https://ci.example.com")
     True
     """
-    return TextMatch(text, Rule.WILDCARD, compile_wildcard(text))
+    return exact(text) if isinstance(text, Literal) else TextMatch(text, Rule.WILDCARD, compile_wildcard(text))
 
 
 def expression(text: str) -> TextMatch:
     """Require a text in which a regular expression (RE2) matches somewhere; raises ExpressionSyntaxError."""
+    if isinstance(text, Literal):
+        return exact(text)
     compiled = compile_re2(text)
     return TextMatch(text, Rule.EXPRESSION, lambda found: compiled.search(found) is not None)
 

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pyverno.kube.json import JSON
 from pyverno.lazyregex import regex
 
-__all__ = ["Literal", "as_literal", "as_literal_within"]
+__all__ = ["Literal", "as_literal", "as_literal_within", "as_plain", "as_plain_within"]
 
 _SYNTAX = regex(r"[*?|&!<>()-]")
 _WITHIN = regex(r"[*?|&!<>()]")
+_PLAIN = regex(r"[A-Za-z0-9_/:@.=,~ -]*")
 _RANGE = regex(r"[-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+!?-[-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+")
 
 
@@ -50,3 +51,27 @@ def as_literal_within(text: str, pieces: Sequence[str]) -> str:
     if adds or (any("-" in piece for piece in pieces) and _RANGE.fullmatch(text)):
         return Literal(text)
     return text
+
+
+def as_plain(value: JSON) -> JSON:
+    """Return a value of data where texts are wildcards or regular expressions: as a literal, if it is a text.
+
+    >>> type(as_plain("dev@example.com")).__name__, as_plain(["*"])
+    ('Literal', ['*'])
+    """
+    if isinstance(value, dict):
+        return {key: as_plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_plain(item) for item in value]
+    return Literal(value) if isinstance(value, str) else value
+
+
+def as_plain_within(text: str, pieces: Sequence[str]) -> str:
+    """Return such a text of the policy that holds pieces of data: a literal unless these are words, names or addresses.
+
+    >>> type(as_plain_within("https://x/team/*", ["team"])).__name__
+    'str'
+    >>> type(as_plain_within("https://x/.*/", [".*"])).__name__
+    'Literal'
+    """
+    return text if all(map(_PLAIN.fullmatch, pieces)) else Literal(text)

@@ -80,6 +80,36 @@ def test_a_keyless_signature_is_admitted_for_its_identity_only(stage: ImageStage
     ] == [_outcomes(stage.review(stage.policy(attestors=each), phases=MUTATING))[0] for each in (good, bad)]
 
 
+@pytest.mark.parametrize(
+    ("fields", "own", "others"),
+    [
+        ({"subject": "{{ request.object.metadata.annotations.signer }}"}, "dev@example.com", "*"),
+        ({"subject": "{{ request.object.metadata.annotations.signer }}@example.com"}, "dev", "*"),
+        ({"subject": "{{ signer }}*"}, "dev@", "?"),
+        ({"subjectRegExp": "{{ request.object.metadata.annotations.signer }}"}, "dev@example.com", ".+"),
+        ({"subjectRegExp": "^{{ signer }}@.*$"}, "dev", "(ops|dev)"),
+        ({"subject": "dev@*", "issuer": "{{ signer }}"}, "https://accounts.example.com", "https://*"),
+        ({"subject": "dev@*", "issuer": "", "issuerRegExp": "{{ signer }}"}, "https://accounts.example.com", ".*"),
+    ],
+)
+def test_a_request_names_a_signer_and_no_pattern_of_signers(
+    stage: ImageStage, fields: dict[str, Any], own: str, others: str
+) -> None:
+    """I10: what an annotation adds to an identity is compared; wildcards and expressions are the policy's."""
+    digest = stage.push()
+    stage.sign(digest, stage.services.keyless("dev@example.com").sign_layer(digest))
+    fields = {"issuer": "https://accounts.example.com", **fields}
+    policy = stage.policy(attestors=_keyless(**{name: text for name, text in fields.items() if text}))
+    query = "request.object.metadata.annotations.signer"
+    policy["spec"]["rules"][0]["context"] = [{"name": "signer", "variable": {"jmesPath": query}}]
+
+    def status(signer: str) -> str:
+        pod = stage.pod(stage.image(), annotations={"signer": signer})
+        return stage.review(policy, pod=pod, phases=MUTATING).results[0].status.value
+
+    assert ("pass", "fail") == (status(own), status(others))
+
+
 def test_a_bundle_signs_an_image_only_with_the_type_of_a_signature(stage: ImageStage) -> None:
     """An image that has only an attestation is not signed (CVE-2022-35930)."""
     digest = stage.push()
@@ -364,6 +394,20 @@ def test_conditions_see_the_statement_that_was_verified(stage: ImageStage) -> No
         *_outcomes(good),
         *_outcomes(bad),
     ]
+
+
+@pytest.mark.parametrize("operator", ["AnyIn", "AllIn", "In"])
+def test_a_wildcard_in_a_statement_meets_no_condition(stage: ImageStage, operator: str) -> None:
+    """I10: conditions of an attestation let an image pass, and so its content is no pattern of what they allow."""
+    digest = stage.push()
+    stage.attest(digest, stage.signer.attest_layer(digest, {"level": "*"}, TYPE))
+    wild, plain = (
+        stage.review(
+            _attested(stage, {"key": "{{ level }}", "operator": operator, "value": value}), phases=MUTATING
+        ).results[0]
+        for value in (["safe"], ["*"])
+    )
+    assert ("fail", "pass") == (wild.status.value, plain.status.value)
 
 
 def test_statements_of_others_neither_help_nor_harm(stage: ImageStage) -> None:
