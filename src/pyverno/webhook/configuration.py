@@ -5,6 +5,7 @@ Every key is read separately: an invalid one keeps its default and is listed in 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -14,7 +15,9 @@ from pyverno.engine.request import DEFAULT_SETTINGS, EvaluationSettings
 from pyverno.errors import DocumentError, ValueSyntaxError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode
+from pyverno.kube.labelsyntax import label_key_problems, label_value_problems
 from pyverno.kube.quantity import parse_quantity
+from pyverno.kube.selector import compile_selector
 from pyverno.lazyregex import regex
 from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource_filters, read_user_list
 
@@ -25,6 +28,7 @@ _REGISTRY = regex(rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]{{1,5}})?(?:/[a-z0-9._/-]+)
 _MAX_KINDS = 1024
 _MAX_DIGITS = 18
 _MAX_PROBLEM = 256
+_MAX_ANNOTATIONS = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +93,20 @@ _EVALUATION = ("default_registry", "mutates_registry", "context_bytes")
 def _selectors(text: str) -> dict[str, JSON]:
     value = _object(text)
     return {
-        name: _is_map(value[key], key)
+        name: _selector(value[key], key)
         for key, name in (("namespaceSelector", "namespace_selector"), ("objectSelector", "object_selector"))
         if value.get(key) is not None
     }
 
 
-def _is_map(value: JSON, name: str) -> JSONObject:
+def _selector(value: JSON, name: str) -> JSONObject:
+    """Return a selector that an API server takes: it would refuse every webhook with another one."""
     if not isinstance(value, dict):
         raise ValueSyntaxError(f"`{name}` must be a map")
+    try:
+        compile_selector(value)
+    except ValueSyntaxError as error:
+        raise ValueSyntaxError(f"`{name}`: {error.message}") from None
     return value
 
 
@@ -113,6 +122,25 @@ def _texts(text: str) -> Mapping[str, str]:
     if not all(isinstance(item, str) for item in value.values()):
         raise ValueSyntaxError("must be a JSON map of texts")
     return value
+
+
+def _labels(text: str) -> Mapping[str, str]:
+    """Return labels that an API server takes: it would refuse every configuration with others."""
+    found = _texts(text)
+    for key, value in found.items():
+        for problem in (*label_key_problems(key), *label_value_problems(value)):
+            raise ValueSyntaxError(f"`{key}`: {problem}")
+    return found
+
+
+def _annotations(text: str) -> Mapping[str, str]:
+    found = _texts(text)
+    for key in found:
+        for problem in label_key_problems(key.lower()):
+            raise ValueSyntaxError(f"`{key}`: {problem}")
+    if len(text.encode("utf-8", "replace")) > _MAX_ANNOTATIONS:
+        raise ValueSyntaxError(f"must have at most {_MAX_ANNOTATIONS} bytes")
+    return found
 
 
 def _conditions(text: str) -> tuple[JSONObject, ...]:
@@ -144,10 +172,12 @@ def _registry(text: str) -> str:
 def _size(text: str) -> int:
     """Return a number of bytes; 0 stands for no limit."""
     try:
-        value = int(parse_quantity(text).value)
+        value = math.ceil(parse_quantity(text).value)
     except ValueSyntaxError:
         raise ValueSyntaxError(f"`{text}` is no quantity") from None
-    return value if value > 0 else sys.maxsize
+    if value < 0:
+        raise ValueSyntaxError(f"`{text}` is negative")
+    return value or sys.maxsize
 
 
 def _count(text: str) -> int:
@@ -171,8 +201,8 @@ _READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "excludeRoles": _into("roles", read_user_list),
     "excludeClusterRoles": _into("cluster_roles", read_user_list),
     "webhooks": _selectors,
-    "webhookAnnotations": _into("webhook_annotations", _texts),
-    "webhookLabels": _into("webhook_labels", _texts),
+    "webhookAnnotations": _into("webhook_annotations", _annotations),
+    "webhookLabels": _into("webhook_labels", _labels),
     "matchConditions": _into("match_conditions", _conditions),
     "defaultRegistry": _into("default_registry", _registry),
     "enableDefaultRegistryMutation": _into("mutates_registry", _bool),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -90,6 +91,49 @@ def test_no_value_of_a_key_is_a_bug(key: str, text: str) -> None:
     found = Configuration.read({key: text, "excludeGroups": "devs"})
     assert all(len(problem) <= 256 for problem in found.problems)
     assert Configuration.read({"excludeGroups": "devs"}).excluded == found.excluded
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("webhooks", '{"namespaceSelector": {"matchLabels": {"a": 1}}}'),
+        ("webhooks", '{"namespaceSelector": {"matchLabels": {"a/b/c": "x"}}}'),
+        ("webhooks", '{"namespaceSelector": {"matchLabels": ["a"]}}'),
+        ("webhooks", '{"objectSelector": {"matchExpressions": "x"}}'),
+        ("webhooks", '{"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}}'),
+        ("webhooks", '{"objectSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}'),
+        ("webhooks", '{"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}'),
+        ("webhookLabels", '{"a/b/c": "x"}'),
+        ("webhookLabels", '{"a": "not a label"}'),
+        ("webhookLabels", '{"": "x"}'),
+        ("webhookAnnotations", '{"a b": "x"}'),
+        ("webhookAnnotations", '{"a": "' + "x" * (257 << 10) + '"}'),
+        ("maxContextSize", "-1"),
+        ("maxContextSize", "-5Mi"),
+    ],
+    ids=lambda text: text[:60],
+)
+def test_what_an_api_server_refuses_is_a_problem_of_its_key(key: str, text: str) -> None:
+    """It would refuse all webhooks with such a value: one mistake in the ConfigMap would switch off all policies."""
+    found = Configuration.read({key: text, "excludeGroups": "devs"})
+    assert 1 == len(found.problems)
+    assert found.problems[0].startswith(f"{key}: ")
+    assert replace(found, problems=()) == Configuration.read({"excludeGroups": "devs"})
+
+
+def test_what_an_api_server_takes_is_no_problem() -> None:
+    """The twin of each kind; less than a byte is one byte, and not without limit."""
+    selector = '{"namespaceSelector": {"matchExpressions": [{"key": "x.y/a", "operator": "NotIn", "values": ["b"]}]}}'
+    found = Configuration.read(
+        {
+            "webhooks": selector,
+            "webhookLabels": '{"app.kubernetes.io/part-of": "x", "empty": ""}',
+            "webhookAnnotations": '{"Example.com/Note": "any text\\n"}',
+            "maxContextSize": "1m",
+        }
+    )
+    assert ((), 1) == (found.problems, found.evaluation.context_bytes)
+    assert (2, 1, True) == (len(found.webhook_labels), len(found.webhook_annotations), bool(found.namespace_selector))
 
 
 def test_a_key_that_can_not_be_read_keeps_its_default() -> None:
