@@ -118,8 +118,8 @@ VERIFICATION: Final = (
         ),
         (
             "engine/actions/cel/images.py",
-            "for text in listed if self._matches(",
-            "for text in listed[:1] if self._matches(",
+            "for index, text in enumerate(listed)",
+            "for index, text in enumerate(listed[:1])",
         ),
     ),
     guard(
