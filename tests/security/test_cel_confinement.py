@@ -12,7 +12,7 @@ import pytest
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine, Review
-from pyverno.engine.phases import ADMISSION
+from pyverno.engine.phases import ADMISSION, DELETING, GENERATING
 from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.gvk import GVR
@@ -178,3 +178,64 @@ def test_the_authorizer_is_refused_for_other_namespaces(question: str) -> None:
 
 
 _OWN = "group('').resource('pods').namespace('team')"
+
+
+_ACTIONS: dict[str, JSONObject] = {
+    "ValidatingPolicy": {"validations": [{"expression": "false"}]},
+    "MutatingPolicy": {
+        "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": "[JSONPatch{op: 'test', path: '/x', value: 1}]"}}
+        ]
+    },
+    "GeneratingPolicy": {"generate": [{"expression": "true"}]},
+    "DeletingPolicy": {"schedule": "* * * * *", "conditions": [{"name": "a", "expression": "true"}]},
+    "ImageValidatingPolicy": {
+        "attestors": [{"name": "a", "cosign": {"key": {"data": "x"}}}],
+        "validations": [{"expression": "false"}],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", _ACTIONS)
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "globalContext.Get('shared', '') != null",
+        "http.Get('http://example.com/').statusCode == 200",
+        "resource.Get('v1', 'configmaps', 'other', 'settings').metadata.name != ''",
+        "resource.Get('v1', 'nodes', '', 'one').metadata.name != ''",
+        "resource.List('v1', 'secrets', 'other').items.size() > 0",
+        "resource.List('v1', 'secrets', '').items.size() > 0",
+        "resource.Post('v1', 'configmaps', 'other', {'a': 'b'}).a == 'b'",
+        "resource.Post('v1', 'configmaps', 'team', {'a': 'b'}).a == 'b'",
+    ],
+)
+def test_an_exception_reads_its_own_namespace_only(kind: str, expression: str) -> None:
+    """I1: who may write an exception in a namespace does not read or write elsewhere with the policy's permissions."""
+
+    def asked(condition: str) -> tuple[Review, list[str]]:
+        constraints = {"matchConstraints": {"resourceRules": RULES}}
+        named = {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": {"name": "guard"}}
+        exception = {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": "PolicyException",
+            "metadata": {"name": "own", "namespace": "team"},
+            "spec": {
+                "policyRefs": [{"name": "guard", "kind": kind}],
+                "matchConditions": [{"name": "a", "expression": condition}],
+            },
+        }
+        policy = {**named, "spec": {**constraints, **_ACTIONS[kind]}}
+        compilation = compile_documents([Document(policy, "policy.yaml"), Document(exception, "exception.yaml")])
+        assert () == compilation.errors
+        host = AnsweringHost({"metadata": {"name": "settings"}, "items": [], "a": "b"})
+        request = Request.from_manifest(CONFIG_MAP, gvr=GVR("", "v1", "configmaps"))
+        phases = {"GeneratingPolicy": GENERATING, "DeletingPolicy": DELETING}.get(kind, ADMISSION)
+        return Engine(compilation.policy_set(), host).review(request, phases), host.asked
+
+    review, calls = asked(expression)
+    assert [] == calls
+    assert {Status.ERROR} <= {result.status for result in review.results}
+    review, calls = asked("resource.Get('v1', 'configmaps', 'team', 'settings').metadata.name == 'settings'")
+    assert {"GET /api/v1/namespaces/team/configmaps/settings"} == set(calls)
+    assert {("team/own",)} == {result.exceptions for result in review.results}

@@ -118,6 +118,10 @@ FAILING: Final = (
         (_MATCH, "resource.name or resource.generate_name or request.name", "resource.name or resource.generate_name"),
     ),
     guard(
+        "I1", "an exception reads its own namespace", "cel_confinement::test_an_exception_reads_its_own_namespace_only",
+        ("engine/cel/exceptions.py", "own = replace(run, broker=replace(run.broker, namespace=self.namespace or run.broker.namespace))", "own = run"),
+    ),
+    guard(
         "I6", "an empty match exempts nothing", "exceptions::test_an_exception_with_an_empty_match_exempts_nothing",
         (_MATCH, "if not self.blocks:", "if False:"),
     ),

@@ -15,7 +15,7 @@ from pyverno.errors import BudgetExceededError, EvaluationError, HostUnavailable
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.podsecurity import Exclude
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["CompiledCelException"]
 
@@ -73,7 +73,9 @@ class CompiledCelException:
         """
         if self.expires_at is not None and not self._in_force(run):
             return False
-        session = CelSession(run, request_bindings(run.request)).for_conditions()
+        # its author may be another than the policy's, who may read more: its conditions read its own namespace only
+        own = replace(run, broker=replace(run.broker, namespace=self.namespace or run.broker.namespace))
+        session = CelSession(own, request_bindings(run.request)).for_conditions()
         ignores_errors = run.rule.info.policy.failure_policy == "Ignore"
         try:
             unmet = first_unmet(session, self.conditions)
