@@ -16,7 +16,7 @@ from pyverno.errors import UsageError
 
 __all__ = ["make_private_file", "make_private_folder", "read_private", "write_private"]
 
-_FILE_MODE, _FOLDER_MODE, _OTHERS = 0o600, 0o700, 0o077
+_FILE_MODE, _FOLDER_MODE, _PARENT_MODE, _OTHERS = 0o600, 0o700, 0o755, 0o077
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -59,7 +59,9 @@ def make_private_folder(path: Path, *, known: str) -> None:
     a folder with other contents (`/tmp`, a home) is refused, because closing it would lock out its users.
     """
     try:
-        path.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        for missing in (each for each in reversed(path.parents) if not each.exists()):
+            missing.mkdir(mode=_PARENT_MODE, exist_ok=True)  # others who may write in it could replace the folder
+        path.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             found = os.fstat(descriptor)

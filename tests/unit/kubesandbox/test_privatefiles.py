@@ -93,6 +93,17 @@ def test_folders(tmp_path: Path) -> None:
         make_private_folder(tmp_path / "link", known="known")
 
 
+def test_nobody_else_may_write_where_a_folder_is(tmp_path: Path) -> None:
+    """Folders above that are missing are made so that no one else can replace the folder, whatever the umask is."""
+    before = os.umask(0)
+    try:
+        make_private_folder(tmp_path / "a" / "b" / "data", known="known")
+    finally:
+        os.umask(before)
+    modes = [(tmp_path / each).stat().st_mode & 0o777 for each in ("a", "a/b", "a/b/data")]
+    assert [0o755, 0o755, 0o700] == modes
+
+
 def test_all_files_of_a_data_folder_are_closed(tmp_path: Path) -> None:
     """Folder, keys, certificates, kubeconfig and journal, when everything was there and open to all."""
     folder = tmp_path / "data"
