@@ -22,6 +22,7 @@ from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
+from pyverno.ui.server.serving import Limits, listening
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
 from pyverno.ui.server.targets import TargetRoutes, TargetStatus
 from pyverno.ui.store.pool import ReaderPool
@@ -35,10 +36,11 @@ NOW = 1_000_000
 
 
 class UiServer:
-    """The address of the server, its feed, and a client."""
+    """The address of the server, its feed, a client, and the application."""
 
-    def __init__(self, url: str, feed: StoreFeed, session: aiohttp.ClientSession) -> None:
+    def __init__(self, url: str, feed: StoreFeed, session: aiohttp.ClientSession, app: web.Application) -> None:
         """Take the settings that the server was started with."""
+        self.app = app
         self.url = url
         self.feed = feed
         self.session = session
@@ -71,6 +73,7 @@ async def serve_ui(
     metrics_labels: Sequence[str] = (),
     live: LiveUpdates | None = None,
     admission: Middleware | None = None,
+    limits: Limits | None = None,
 ) -> AsyncIterator[UiServer]:
     """Serve an empty store on a free port; `inspectors` are by cluster, and `targets` receive notifications."""
     path = str(folder / "results.db")
@@ -103,13 +106,10 @@ async def serve_ui(
                 views=views,
                 namespaces=namespaces,
                 admission=admission,
+                limits=limits,
+                store_problem=readers.problem,
             )
-            runner = web.AppRunner(app, shutdown_timeout=0.1)
-            await runner.setup()
-            try:
-                await web.TCPSite(runner, "127.0.0.1", 0).start()
-                yield UiServer(f"http://127.0.0.1:{runner.addresses[0][1]}{base_path}", feed, session)
-            finally:
-                await runner.cleanup()
+            async with listening(app, "127.0.0.1", 0, shutdown_seconds=0.1, limits=limits) as (_, port):
+                yield UiServer(f"http://127.0.0.1:{port}{base_path}", feed, session, app)
     finally:
         writer.close()

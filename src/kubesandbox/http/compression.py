@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 
 from aiohttp import web
+
+from pyverno.threads import in_thread
 
 __all__ = ["LARGE", "compress"]
 
@@ -23,7 +24,7 @@ async def compress(request: web.BaseRequest, response: web.StreamResponse) -> No
     if "gzip" not in accepted:
         return
     assert isinstance(response, web.Response)  # noqa: S101  # it has a body
-    response.body = await asyncio.to_thread(gzip.compress, body, _FASTEST, mtime=0)
+    response.body = await in_thread(gzip.compress, body, _FASTEST, mtime=0)
     response.headers["Content-Encoding"] = "gzip"
     varies = {part.strip() for part in response.headers.get("Vary", "").split(",") if part.strip()}
     response.headers["Vary"] = ", ".join(("Accept-Encoding", *sorted(varies - {"Accept-Encoding"})))

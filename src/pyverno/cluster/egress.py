@@ -30,6 +30,7 @@ from pyverno.engine.host import HttpCall
 from pyverno.errors import DocumentError, HostError, UsageError, ValueSyntaxError
 from pyverno.kube.json import JSON, decode, encode
 from pyverno.kube.jsonscan import has_more_values
+from pyverno.threads import in_thread
 from pyverno.value import dataclass, field
 from pyverno.version import __version__
 
@@ -217,7 +218,7 @@ class Egress:
         """Return the TLS context, which trusts only the bundle if there is one; contexts are cached."""
         found = self._contexts.get(bundle)
         if found is None:
-            found = self._contexts[bundle] = await asyncio.to_thread(_trusting, bundle)
+            found = self._contexts[bundle] = await in_thread(_trusting, bundle)
             if len(self._contexts) > _CONTEXTS:
                 self._contexts.popitem(last=False)
         self._contexts.move_to_end(bundle)

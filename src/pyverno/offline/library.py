@@ -18,6 +18,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.host import OfflineHost
 from pyverno.offline.policies import load_policy_documents
+from pyverno.threads import in_thread
 
 __all__ = ["areview", "compile_policies", "load_policies", "review"]
 
@@ -129,7 +130,6 @@ async def areview(
     >>> asyncio.run(areview(pod, PolicySet())).decision.allowed
     True
     """
-    import asyncio  # a caller with an event loop has it loaded
 
     work = partial(review, resource, policies, operation=operation, old=old, user=user, host=host, phases=phases)
-    return await asyncio.to_thread(work)
+    return await in_thread(work)

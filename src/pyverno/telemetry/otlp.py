@@ -16,6 +16,7 @@ from typing import Final, Protocol, Self
 from pyverno.errors import UsageError
 from pyverno.telemetry.instruments import Reading
 from pyverno.telemetry.observer import Observer
+from pyverno.threads import in_thread
 from pyverno.value import dataclass
 from pyverno.version import __version__
 
@@ -94,7 +95,7 @@ class Tracing(AbstractAsyncContextManager["Tracing"]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self._provider.shutdown)
+        await in_thread(self._provider.shutdown)
 
 
 class Counted(Protocol):
@@ -145,7 +146,7 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
                 await self._task
         if self._exporter is not None:
             await self._push(self._exporter)
-            await asyncio.to_thread(self._exporter.shutdown, _LAST_MILLISECONDS)
+            await in_thread(self._exporter.shutdown, _LAST_MILLISECONDS)
 
     async def _push_for_ever(self) -> None:
         while self._exporter is not None:
@@ -154,8 +155,8 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
 
     async def _push(self, exporter: MetricExporter) -> None:
         readings = await self._metrics.gather()
-        data = await asyncio.to_thread(metrics_data, readings, self._resource, self._metrics.begun, time.time_ns())
-        result = await asyncio.to_thread(exporter.export, data, _LAST_MILLISECONDS)
+        data = await in_thread(metrics_data, readings, self._resource, self._metrics.begun, time.time_ns())
+        result = await in_thread(exporter.export, data, _LAST_MILLISECONDS)
         failing = result.name != "SUCCESS"
         if failing and not self._failing:  # logged once, not every two seconds
             log.warning("metrics cannot be sent", extra={"fields": {"collector": self._collector.endpoint}})

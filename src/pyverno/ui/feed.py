@@ -18,6 +18,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.report.collected import Collected
+from pyverno.threads import in_thread
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.ui.store.writer import Change, Report, Writer, report_of
@@ -95,7 +96,7 @@ class StoreFeed:
 
     async def _run(self, work: Callable[[int], list[Change]]) -> None:
         async with self._turn:
-            changes, is_announced = await asyncio.to_thread(self._work, work)
+            changes, is_announced = await in_thread(self._work, work)
         if not is_announced:
             self._live.publish(changes)
         for subscriber in self.subscribers if changes else ():

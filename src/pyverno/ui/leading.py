@@ -8,34 +8,59 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from pyverno.errors import PyvernoError
+from pyverno.threads import in_thread
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.ui.store.opening import is_url
 from pyverno.ui.store.writer import Writer
 
-__all__ = ["follow_announcements", "lead"]
+__all__ = ["Leading", "follow_announcements", "lead"]
 
 _LOG: Final = logging.getLogger("pyverno.ui")
 _PAUSE_SECONDS: Final = 5.0
 
 
-async def lead(writer: Writer, work: Callable[[], Awaitable[None]], *, pause: float = _PAUSE_SECONDS) -> None:
+class Leading:
+    """Whether the work of the writer goes on; `problem` is the reason why it does not, "" while it does."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+
+    def problems(self) -> tuple[str, ...]:
+        """Return the reason as readiness shows it."""
+        return (self.problem,) if self.problem else ()
+
+
+async def lead(
+    writer: Writer,
+    work: Callable[[], Awaitable[None]],
+    *,
+    pause: float = _PAUSE_SECONDS,
+    leading: Leading | None = None,
+) -> None:
     """Do the work whenever this server is the one writer of its store, until cancelled.
 
     The work is cancelled when the connection to the store is lost; it starts again by reading everything, also after
-    a bug: the pages go on.
+    a bug: the pages go on. `leading` shows the reason meanwhile.
     """
+    leading = leading or Leading()
     while True:
         try:
-            if await asyncio.to_thread(writer.lead):
+            is_leader = await in_thread(writer.lead)
+            if not is_leader:
+                leading.problem = ""  # another server writes
+            else:
                 async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(_recover(leading, 2 * pause))
                     tasks.create_task(_watch(writer, pause))
                     await work()
         except* StoreUnavailableError as lost:
-            _LOG.warning("the store cannot be written", extra={"error": str(_first(lost))})
+            leading.problem = "the store of results cannot be written"
+            _LOG.warning("the store cannot be written", extra={"fields": {"error": str(_first(lost))}})
         except* PyvernoError:
             raise
         except* Exception:
+            leading.problem = "the work that fills the store failed"
             _LOG.exception("background work failed, and starts again")
         await asyncio.sleep(pause)
 
@@ -51,15 +76,21 @@ async def follow_announcements(location: str, live: LiveUpdates, *, pause: float
             async for counts in announcements(location):
                 live.publish_counts(counts)
         except StoreUnavailableError as error:
-            _LOG.warning("live updates are interrupted", extra={"error": error.message})
+            _LOG.warning("live updates are interrupted", extra={"fields": {"error": error.message}})
         await asyncio.sleep(pause)
+
+
+async def _recover(leading: Leading, seconds: float) -> None:
+    """Forget the problem when the work has run for a while."""
+    await asyncio.sleep(seconds)
+    leading.problem = ""
 
 
 async def _watch(writer: Writer, pause: float) -> None:
     while True:
         await asyncio.sleep(pause)
         try:
-            await asyncio.to_thread(writer.check)
+            await in_thread(writer.check)
         except writer.failures as error:
             raise StoreUnavailableError(f"the connection of the writer is lost: {error}") from error
 

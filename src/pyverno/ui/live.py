@@ -22,16 +22,20 @@ _MOST_LISTENERS: Final = 500
 class LiveUpdates:
     """Sends messages to every open page; a slow page gets the latest only."""
 
-    def __init__(self, heartbeat_seconds: float = 20.0) -> None:
-        """Begin without listeners; `heartbeat_seconds` is the longest silence of a connection."""
+    def __init__(self, heartbeat_seconds: float = 20.0, write_seconds: float = 30.0) -> None:
+        """Begin without listeners.
+
+        `heartbeat_seconds` is the longest silence of a connection, `write_seconds` the time that a page has to read.
+        """
         self.heartbeat_seconds = heartbeat_seconds
+        self.write_seconds = write_seconds
         self._listeners: set[asyncio.Queue[JSONObject]] = set()
+        self._clients = Counter[str]()
         self._number = 0
 
-    @property
-    def is_full(self) -> bool:
-        """Return whether no further page can listen."""
-        return len(self._listeners) >= _MOST_LISTENERS
+    def is_full(self, client: str) -> bool:
+        """Return whether no further page of a client can listen: one client gets half of the places at most."""
+        return len(self._listeners) >= _MOST_LISTENERS or self._clients[client] >= _MOST_LISTENERS // 2
 
     def publish(self, changes: Iterable[Change]) -> None:
         """Send the number of results by status to all pages, unless nothing changed."""
@@ -49,11 +53,13 @@ class LiveUpdates:
             queue.put_nowait(message)
 
     @asynccontextmanager
-    async def listen(self) -> AsyncIterator[asyncio.Queue[JSONObject]]:
+    async def listen(self, client: str = "") -> AsyncIterator[asyncio.Queue[JSONObject]]:
         """Return a queue of the messages from now on."""
         queue: asyncio.Queue[JSONObject] = asyncio.Queue(maxsize=1)
         self._listeners.add(queue)
+        self._clients[client] += 1
         try:
             yield queue
         finally:
             self._listeners.discard(queue)
+            self._clients -= Counter((client,))

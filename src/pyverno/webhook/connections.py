@@ -1,4 +1,4 @@
-"""The HTTP server below the webhook, with limits on connections.
+"""The HTTP server below the webhook and the pages, with limits on connections.
 
 Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. At the
 limit, a new connection replaces the one that has been idle longest. Malformed HTTP is reported once, as a
@@ -49,6 +49,13 @@ class MalformedRequestError(PyvernoError):
 
 Complain = Callable[[MalformedRequestError], None]
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Refuse = Callable[[str], web.Response]
+
+
+def _as_status(what: str) -> web.Response:
+    """Return the response to malformed HTTP as a `Status` of Kubernetes."""
+    body = orjson.dumps(StatusError(400, "BadRequest", what).to_json())
+    return web.Response(status=400, body=body, content_type="application/json")
 
 
 class BoundedServer(web.Server):
@@ -67,12 +74,18 @@ class BoundedServer(web.Server):
         complain: Complain,
         handshake_seconds: float = _HANDSHAKE_SECONDS,
         reclaim_seconds: float = _RECLAIM_SECONDS,
+        refuse: Refuse = _as_status,
+        request_factory: Any = None,
         **options: Any,
     ) -> None:
-        """Take the request handler, the limits, a callback for malformed requests, and `aiohttp.web.Server` options."""
+        """Take the request handler, the limits, a callback for malformed requests, and `aiohttp.web.Server` options.
+
+        `refuse` makes the response to malformed HTTP, `request_factory` the requests of the handler.
+        """
         settings = {"access_log": None, "auto_decompress": False, "lingering_time": _LINGERING_SECONDS, **options}
-        super().__init__(self._serve, **settings)
+        super().__init__(self._serve, request_factory=request_factory, **settings)
         self._answer = answer
+        self.refuse = refuse
         self._reclaim_seconds = reclaim_seconds
         self._idle: dict[asyncio.BaseProtocol, float] = {}  # since when, the longest first
         self._head_seconds = head_seconds
@@ -208,12 +221,13 @@ class _Connection(web.RequestHandler):
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         what = next((text for kind, text in _FAULTS if isinstance(exc, kind)), "a request cannot be read")
+        refuse: Refuse = _as_status
         if isinstance(self._manager, BoundedServer):
             self._manager.report(what, self.transport)
+            refuse = self._manager.refuse
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun")
-        body = orjson.dumps(StatusError(400, "BadRequest", what).to_json())
-        response = web.Response(status=400, body=body, content_type="application/json")
+        response = refuse(what)
         response.force_close()
         return response
 

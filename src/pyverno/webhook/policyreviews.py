@@ -5,7 +5,6 @@ A policy that does not compile is rejected with the offending field; questionabl
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +22,7 @@ from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.kinds import Family, find_kind
+from pyverno.threads import in_thread
 from pyverno.value import replace
 from pyverno.webhook.server import Special
 
@@ -94,7 +94,7 @@ class DocumentReviews:
         """Compile the object; reject an invalid one, and warn about questionable settings."""
         if admission_request.subresource or admission_request.object is None:
             return AdmissionResponse()
-        compiled = await asyncio.to_thread(self._compile, admission_request)
+        compiled = await in_thread(self._compile, admission_request)
         warnings = tuple(dict.fromkeys(self._warnings(compiled)))
         if compiled.errors:
             message = _format_errors(compiled.errors)

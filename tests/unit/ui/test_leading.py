@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pyverno.errors import HostError
-from pyverno.ui.leading import lead
+from pyverno.ui.leading import Leading, lead
+from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.ui.store.schema import create_tables
 from pyverno.ui.store.writer import Writer
 
@@ -63,3 +64,37 @@ def test_an_error_of_the_settings_ends_the_server(tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         play(tmp_path, HostError("the cluster refuses"))
     assert caught.group_contains(HostError)
+
+
+@pytest.mark.parametrize("fault", [StoreUnavailableError("/var/lib/results.db is locked"), ValueError("s3cret")])
+def test_work_that_stands_still_is_a_problem_until_it_goes_on(fault: Exception, tmp_path: Path) -> None:
+    """Results may be out of date meanwhile; the reason names no file and no value."""
+    path = str(tmp_path / "results.db")
+    create_tables(path)
+    seen: list[tuple[str, ...]] = []
+
+    async def run() -> None:
+        leading, holds = Leading(), asyncio.Event()
+
+        async def work() -> None:
+            seen.append(leading.problems())
+            if len(seen) < 3:
+                raise fault
+            await holds.wait()
+
+        writer = Writer(path)
+        running = asyncio.ensure_future(lead(writer, work, pause=0.01, leading=leading))
+        try:
+            async with asyncio.timeout(60):
+                while len(seen) < 3 or leading.problem:
+                    await asyncio.sleep(0.01)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            writer.close()
+
+    asyncio.run(run())
+    assert () == seen[0]
+    assert seen[1] == seen[2] != ()
+    assert "s3cret" not in seen[1][0]
+    assert "/var" not in seen[1][0]

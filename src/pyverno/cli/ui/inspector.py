@@ -34,6 +34,7 @@ from pyverno.policy.kinds import POLICY_KINDS, Family
 from pyverno.report.exceptions import exception_for
 from pyverno.report.policyreport import ReportEntry
 from pyverno.report.ruleplaces import RulePlaces
+from pyverno.threads import in_thread
 from pyverno.ui.playground.explaining import ChangeWanted, explain_rules
 from pyverno.ui.store.rows import StoredResult
 from pyverno.value import dataclass
@@ -100,7 +101,7 @@ class ClusterInspector:
         policies, resource = await self._texts(result)
         async with self._turns:
             known = await self._read()
-            rules = await asyncio.to_thread(_explain, known, policies, resource, found.policy, found.rule)
+            rules = await in_thread(_explain, known, policies, resource, found.policy, found.rule)
         return {"policies": policies, "resources": resource, "rules": rules}
 
     async def draft(self, result: StoredResult) -> JSONObject:
@@ -109,7 +110,7 @@ class ClusterInspector:
         policies, resource = await self._texts(result)
         async with self._turns:
             known = await self._read()
-            return await asyncio.to_thread(_draft, known, policies, resource, found.policy, found.rule)
+            return await in_thread(_draft, known, policies, resource, found.policy, found.rule)
 
     # ------------------------------------------------------------------------------------------------------- reading
 

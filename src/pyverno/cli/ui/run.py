@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -13,8 +14,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import web
-
 from pyverno.cli.report.sources import read_files
 from pyverno.cli.ui.access import LoginOptions, build_login
 from pyverno.cli.ui.notifications import open_notifications
@@ -22,8 +21,10 @@ from pyverno.cluster.client import Client
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
+from pyverno.telemetry.logs import LogSettings, set_up_logging
+from pyverno.threads import in_thread
 from pyverno.ui.feed import ClusterFeed, StoreFeed
-from pyverno.ui.leading import follow_announcements, lead
+from pyverno.ui.leading import Leading, follow_announcements, lead
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.notifications.namespaces import NamespaceLabels
 from pyverno.ui.playground.workers import PlaygroundWorkers
@@ -36,6 +37,7 @@ from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
 from pyverno.ui.server.results import ResultRoutes
 from pyverno.ui.server.security import LOOPBACK_NAMES
+from pyverno.ui.server.serving import listening
 from pyverno.ui.server.staticfiles import StaticFiles, web_root
 from pyverno.ui.server.targets import TargetRoutes
 from pyverno.ui.store.filters import NO_FILTER
@@ -81,7 +83,14 @@ class UiOptions:
 def run_ui(options: UiOptions) -> None:
     """Serve the pages; returns after SIGINT or SIGTERM. Raises UsageError, HostError for what cannot be used."""
     _check(options)
-    asyncio.run(_serve(options))
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    set_up_logging(LogSettings())
+    try:
+        asyncio.run(_serve(options))
+    finally:  # the caller's process may go on
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 def _first(group: ExceptionGroup[PyvernoError]) -> PyvernoError:
@@ -155,7 +164,8 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             dispatcher = notifications.dispatcher(clusters)
             feed.subscribers.append(dispatcher.wake)
             work.append(dispatcher.run)
-        for running in (lead(writer, lambda: _together(work)), follow_announcements(path, live)):
+        leading = Leading()
+        for running in (lead(writer, lambda: _together(work), leading=leading), follow_announcements(path, live)):
             stack.callback(tasks.create_task(running).cancel)
         login = build_login(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
         labels = read_labels(options.metrics_labels)
@@ -173,7 +183,8 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
                 *login.routes,
             ),
             live=live,
-            problems=source.problems,
+            problems=lambda: (*source.problems(), *leading.problems()),
+            store_problem=readers.problem,
             features=(*source.features, *(["targets"] if notifications else [])),
             views=views,
             banner=options.banner,
@@ -184,15 +195,9 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             admission=login.middleware,
             has_login=bool(login.routes),
         )
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_GOODBYE_SECONDS)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        try:
-            await web.TCPSite(runner, options.address, options.port).start()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise UsageError(f"cannot listen at {options.address}:{options.port}: {reason}") from error
-        host, port = runner.addresses[0][:2]
+        host, port = await stack.enter_async_context(
+            listening(app, options.address, options.port, shutdown_seconds=_GOODBYE_SECONDS)
+        )
         shown = f"[{host}]" if ":" in host else host
         yield f"http://{shown}:{port}{options.base_path}/"
 
@@ -226,7 +231,7 @@ async def _fill(options: UiOptions, feed: StoreFeed, stack: AsyncExitStack) -> _
     if options.only_playground:
         return _Source(("playground",))
     if options.files:
-        source = await asyncio.to_thread(read_files, options.files)
+        source = await in_thread(read_files, options.files)
         if source.problems and not source.results:
             raise UsageError(source.problems[0])
         await feed.write_files(source.results)

@@ -6,7 +6,6 @@ are bounded; requests that do not fit are counted and logged.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.telemetry.observer import AdmissionOutcome, AuditObserver
+from pyverno.threads import in_pool
 from pyverno.value import dataclass
 from pyverno.webhook.admission import UserScopedHost
 
@@ -117,7 +117,7 @@ class AuditPass:
         def review() -> Review:
             return Engine(put_off.policies, asked).review(put_off.request, VALIDATING, deadline=deadline)
 
-        found = await asyncio.get_running_loop().run_in_executor(self._pool, review)
+        found = await in_pool(self._pool, review)
         outcome = AdmissionOutcome(put_off.answer, found)
         self._observer.audited(put_off.admission_request, put_off.path, outcome, time.monotonic() - began)
         self._has_lost = False

@@ -42,6 +42,7 @@ from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
 from pyverno.policy.updaterequest import HELD, MAX_HELD_SHARE, UPDATE_REQUESTS, RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.telemetry.observer import AdmissionOutcome
+from pyverno.threads import in_pool
 from pyverno.value import dataclass
 from pyverno.webhook.admission import PolicyFacts, UserScopedHost
 from pyverno.webhook.routes import Route, WebhookType, read_route
@@ -249,9 +250,7 @@ class UpdateRequestWriter:
         triggers, request, host = answered.triggers, answered.request, self._host()
         deadline = time.monotonic() + _SECONDS
         asked = host.for_request(request.user, deadline) if isinstance(host, UserScopedHost) else host
-        return await asyncio.get_running_loop().run_in_executor(
-            self._pool, lambda: triggers.of(request, asked, deadline=deadline)
-        )
+        return await in_pool(self._pool, lambda: triggers.of(request, asked, deadline=deadline))
 
     async def _in_step(self, answered: _Answered) -> AsyncIterator[UpdateRequestSpec]:
         """Yield the work on what was made, and on the copies of what is copied, so that it agrees with its rule."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from pyverno.engine.request import Request
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, UpdateRequestSpec
 from pyverno.telemetry.metrics import Metrics
+from pyverno.threads import in_pool
 from pyverno.value import dataclass, field
 from pyverno.webhook.nonblocking import NeedsWorkerError, NonblockingHost
 
@@ -84,7 +84,7 @@ class BackgroundContext:
         def evaluate() -> Review:
             return Engine(policies, host).review(request, phases, deadline=deadline)
 
-        return await asyncio.get_running_loop().run_in_executor(self.pool, evaluate)
+        return await in_pool(self.pool, evaluate)
 
     async def submit(self, spec: UpdateRequestSpec, *, name: str = "") -> bool:
         """Create an UpdateRequest, which one of the replicas then works on; return whether it was not there already.

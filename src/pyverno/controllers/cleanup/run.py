@@ -28,6 +28,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
+from pyverno.threads import in_pool
 from pyverno.value import dataclass, field
 
 __all__ = ["CONFIRMATION", "Outcome", "PolicyRun"]
@@ -170,7 +171,7 @@ class PolicyRun:
                 _Verdict(error=each) if isinstance(each, str) else _review(engine, each, seconds) for each in requests
             ]
 
-        return await asyncio.get_running_loop().run_in_executor(self._context.pool, evaluate)
+        return await in_pool(self._context.pool, evaluate)
 
     async def _namespace(self, name: str) -> JSONObject:
         known = self._namespaces.get(name) or self._context.state.namespace(name)

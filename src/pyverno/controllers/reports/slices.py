@@ -5,7 +5,6 @@ Bodies that are not in memory are read from a list of their namespace, page by p
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from pyverno.controllers.reports.evaluation import Evaluation, Evaluator, ScanCo
 from pyverno.controllers.reports.objects import Bucket, Entry, ObjectStore, unpack_uid
 from pyverno.engine.host import Host
 from pyverno.kube.json import JSONObject
+from pyverno.threads import in_pool
 
 __all__ = ["CHUNK", "Evaluated", "Piece", "Slices"]
 
@@ -62,8 +62,7 @@ class Slices:
     async def evaluate_one(self, body: JSONObject, context: ScanContext) -> tuple[Evaluation, float]:
         """Evaluate one object; return the results and how many seconds they took."""
         began, host = time.monotonic(), self._host()
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._pool, self._evaluator.evaluate, body, context, host)
+        found = await in_pool(self._pool, self._evaluator.evaluate, body, context, host)
         return found, time.monotonic() - began
 
     async def evaluate(self, pieces: Sequence[Piece]) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
@@ -94,9 +93,9 @@ class Slices:
             yield [{**kind, **item} for item in found.get("items") or ()]
 
     async def _in_slices(self, pieces: Sequence[Piece], body: Body) -> AsyncIterator[tuple[Piece, Sequence[Evaluated]]]:
-        loop, host, rest = asyncio.get_running_loop(), self._host(), pieces
+        host, rest = self._host(), pieces
         while rest:
-            done = await loop.run_in_executor(self._pool, self._evaluate_some, rest, body, host)
+            done = await in_pool(self._pool, self._evaluate_some, rest, body, host)
             for each in done:
                 yield each
             rest = _rest_of(rest, done)

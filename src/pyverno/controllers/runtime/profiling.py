@@ -24,6 +24,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from pyverno.controllers.runtime.process import HttpPort
+from pyverno.threads import in_thread
 
 __all__ = ["ProfilingPort"]
 
@@ -85,7 +86,7 @@ async def _cpu(seconds: float, form: str) -> web.Response:
         case "" | "collapsed":
             stop = threading.Event()
             try:
-                stacks = await asyncio.to_thread(_sample, seconds, stop)
+                stacks = await in_thread(_sample, seconds, stop)
             finally:
                 stop.set()  # the client may have disconnected
             return web.Response(text="".join(f"{stack} {count}\n" for stack, count in stacks.most_common()))
@@ -96,7 +97,7 @@ async def _cpu(seconds: float, form: str) -> web.Response:
                 await asyncio.sleep(seconds)
             finally:
                 profile.disable()
-            return await asyncio.to_thread(_render_profile, profile, form)
+            return await in_thread(_render_profile, profile, form)
     return web.Response(status=400, text="format must be collapsed, pstats or text\n")
 
 
@@ -139,7 +140,7 @@ async def _heap(seconds: float, _form: str) -> web.Response:
     tracemalloc.start()
     try:
         await asyncio.sleep(seconds)
-        return web.Response(text=await asyncio.to_thread(_format_allocations, seconds))
+        return web.Response(text=await in_thread(_format_allocations, seconds))
     finally:
         tracemalloc.stop()
 

@@ -22,6 +22,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.time.duration import duration_seconds, parse_duration
 from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
+from pyverno.threads import in_thread
 
 __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
 
@@ -257,7 +258,7 @@ class PolledEntry:
             pause = interval
             try:
                 answer = await self._answer()
-                self._state = await asyncio.to_thread(self._apply_projections, answer), ""
+                self._state = await in_thread(self._apply_projections, answer), ""
             except PyvernoError as error:
                 self._fail(error.message)
                 pause = min(interval, _AGAIN_SECONDS)

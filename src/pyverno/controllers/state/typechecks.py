@@ -6,7 +6,6 @@ The schemas are those of Kubernetes, and of the CustomResourceDefinitions of the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final
 
@@ -19,6 +18,7 @@ from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.validate import Validate
+from pyverno.threads import in_thread
 
 __all__ = ["cel_type_warnings"]
 
@@ -43,7 +43,7 @@ async def cel_type_warnings(client: Client, policy: ClusterPolicy, kinds: KindTa
         if target.group and not BUILTIN_KINDS.by_resource(GVR(target.group, target.version, target.resource))
     }
     definitions = [each for each in [await _definition(client, name) for name in sorted(names)] if each is not None]
-    return await asyncio.to_thread(_warnings, policy, definitions)
+    return await in_thread(_warnings, policy, definitions)
 
 
 async def _definition(client: Client, name: str) -> JSONObject | None:

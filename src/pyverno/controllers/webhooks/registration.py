@@ -6,7 +6,6 @@ Everything is tried as a dry run first.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
@@ -21,6 +20,7 @@ from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.status import StatusError
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.threads import in_thread
 from pyverno.webhook.routes import read_route
 
 __all__ = ["WebhookRegistration"]
@@ -60,7 +60,7 @@ class WebhookRegistration:
         return {key: message for key, (_, message) in self._refused.items()}
 
     async def _write(self, sources: Sources) -> None:
-        planned = await asyncio.to_thread(plan, sources)  # it can take a second, and requests do not wait
+        planned = await in_thread(plan, sources)  # it can take a second, and requests do not wait
         for wanted in planned.configurations:
             whole = await self._with_accepted(wanted, sources.endpoint)
             await self._controller.apply(whole, is_fixed=not sources.settings.updates)

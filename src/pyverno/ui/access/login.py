@@ -62,7 +62,7 @@ def admit(
                 raise web.HTTPFound(f"{base_path}/login")
             raise web.HTTPUnauthorized(text="log in first")
         if not admission.allows(identity):
-            _LOG.warning("login is not admitted", extra={"user": identity.user})
+            _LOG.warning("login is not admitted", extra={"fields": {"user": identity.user}})
             raise web.HTTPForbidden(
                 text=f"`{identity.user}` may not see these pages: contact the operators of this server"
             )
@@ -121,10 +121,10 @@ class LoginRoutes:
         try:
             identity = await self._logins.end(state, code)
         except AccessDeniedError as error:
-            _LOG.warning("login failed", extra={"reason": error.message})
+            _LOG.warning("login failed", extra={"fields": {"reason": error.message}})
             raise web.HTTPForbidden(text=error.message) from error
         except HostError as error:
-            _LOG.warning("login failed", extra={"reason": error.message})
+            _LOG.warning("login failed", extra={"fields": {"reason": error.message}})
             raise web.HTTPBadGateway(text=error.message) from error
         response = _redirect(f"{self._base_path}/")
         self._sessions.open(response, identity)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from pyverno.errors import HostError, PyvernoError
+from pyverno.threads import in_thread
 from pyverno.ui.notifications.counts import NotificationCounts
 from pyverno.ui.notifications.delivery import Delivery, DeliveryError, Target
 from pyverno.ui.notifications.namespaces import NamespaceLabels
@@ -91,12 +92,14 @@ class Dispatcher:
             except PyvernoError as error:
                 self._open.pop(target.name, None)
                 self._counts.problems[target.name] = error.message
-                _LOG.warning("keepalive failed", extra={"target": target.name, "error": error.message})
+                _LOG.warning("keepalive failed", extra={"fields": {"target": target.name, "error": error.message}})
             except Exception as error:
                 # a bug in one target must not stop the others
                 self._open.pop(target.name, None)
                 self._counts.problems[target.name] = _BUG
-                _LOG.exception("keepalive failed", extra={"target": target.name, "error": type(error).__name__})
+                _LOG.exception(
+                    "keepalive failed", extra={"fields": {"target": target.name, "error": type(error).__name__}}
+                )
             await asyncio.sleep(keepalive.seconds)
 
     async def _serve(self, target: TargetSettings) -> None:
@@ -108,12 +111,14 @@ class Dispatcher:
                     continue
             except self._outbox.failures as error:
                 # the writer holds the file, or the database is gone: the queue stays as it is
-                _LOG.error("the queue cannot be used", extra={"target": target.name, "error": str(error)})
+                _LOG.error("the queue cannot be used", extra={"fields": {"target": target.name, "error": str(error)}})
                 pause = self._first_pause
             except Exception as error:
                 # what the queue holds for one target must not stop the others, nor the server
                 self._counts.problems[target.name] = _BUG
-                _LOG.exception("the queue failed", extra={"target": target.name, "error": type(error).__name__})
+                _LOG.exception(
+                    "the queue failed", extra={"fields": {"target": target.name, "error": type(error).__name__}}
+                )
                 pause = self._first_pause
             await asyncio.sleep(pause)
 
@@ -142,9 +147,9 @@ class Dispatcher:
                 await (await self._open_target(target)).send(chosen)
         except PyvernoError as error:
             return await self._fail(target, delivery, error)
-        except Exception as error:
+        except Exception:
             # a bug in one target must not stop the others
-            _LOG.exception("delivery failed", extra={"target": target.name, "error": type(error).__name__})
+            _LOG.exception("delivery failed", extra={"fields": {"target": target.name}})
             wrong = DeliveryError(_BUG, is_final=True)
             return await self._fail(target, delivery, wrong)
         await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
@@ -182,19 +187,19 @@ class Dispatcher:
         is_old = now - delivery.at > _GIVE_UP_SECONDS
         fields = {"target": target.name, "attempt": delivery.attempt, "error": error.message}
         if is_final or is_old:
-            _LOG.error("notices are dropped", extra={**fields, "notices": len(delivery.notices)})
+            _LOG.error("notices are dropped", extra={"fields": {**fields, "notices": len(delivery.notices)}})
             self._counts.drop(target.name, len(delivery.notices))
             await self._ask(lambda: self._outbox.remove(target.name, delivery.id))
             return 60.0 / target.per_minute
         pause: float = max(backoff(delivery.attempt, self._first_pause), wait)
         level = logging.WARNING if isinstance(error, HostError) else logging.ERROR
-        _LOG.log(level, "delivery failed and will be repeated", extra=fields)
+        _LOG.log(level, "delivery failed and will be repeated", extra={"fields": fields})
         await self._ask(lambda: self._outbox.postpone(target.name, delivery.id, int(now + pause)))
         return wait or min(pause, _LONGEST_TARGET_PAUSE)
 
     async def _ask(self, work: Callable[[], _T]) -> _T:
         async with self._turn:
-            return await asyncio.to_thread(work)
+            return await in_thread(work)
 
 
 def backoff(attempt: int, first: float = _FIRST_PAUSE) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from pyverno.errors import DocumentError, HostError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, decode
 from pyverno.kube.status import StatusError
+from pyverno.threads import in_thread
 from pyverno.ui.notifications.settings import Layer, TargetSettings
 
 __all__ = ["Options", "Secrets"]
@@ -139,16 +139,16 @@ class Secrets:
                 found.pop(key)
                 if not isinstance(value, str):
                     raise UsageError(f"`{key}` must be the path of a file")
-                found[key.removesuffix("File")] = await asyncio.to_thread(_read, Path(value))
+                found[key.removesuffix("File")] = await in_thread(_read, Path(value))
         if layer.mounted:
-            found |= await asyncio.to_thread(_read_mounted, Path(layer.mounted))
+            found |= await in_thread(_read_mounted, Path(layer.mounted))
         if layer.secret:
             found |= await self._secret(layer.secret)
         return found
 
     async def _secret(self, name: str) -> dict[str, JSON]:
         namespace, _, own = name.rpartition("/")
-        namespace = namespace or self._namespace or await asyncio.to_thread(_own_namespace)
+        namespace = namespace or self._namespace or await in_thread(_own_namespace)
         if not namespace:
             raise UsageError(f"the namespace of Secret `{own}` is unknown: give `namespace`, or NAMESPACE/NAME")
         if self._client is None:

@@ -6,7 +6,6 @@ queries of webhooks are secrets.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import ssl
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from pyverno.cluster.serviceurl import ServiceUrl, parse_service_url
 from pyverno.connector import read_at_most
 from pyverno.errors import HostError, UsageError, ValueSyntaxError
 from pyverno.kube.json import JSON
+from pyverno.threads import in_thread
 from pyverno.ui.notifications.delivery import DeliveryError
 from pyverno.ui.notifications.options import Options
 from pyverno.version import __version__
@@ -184,7 +184,7 @@ def read_url(name: str, text: str) -> ServiceUrl:
 
 async def read_tls(options: Options) -> ssl.SSLContext | bool:
     """Return the trust: `certificate` names a file with authorities, `skipTLS` trusts everything."""
-    return await asyncio.to_thread(_tls, options.text("certificate"), skips=options.flag("skipTLS"))
+    return await in_thread(_tls, options.text("certificate"), skips=options.flag("skipTLS"))
 
 
 def _tls(file: str, *, skips: bool) -> ssl.SSLContext | bool:

@@ -7,6 +7,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,6 +15,7 @@ import orjson
 
 from pyverno.errors import HostError, UsageError
 from pyverno.kube.json import JSONObject
+from pyverno.ui.playground.turns import Turns
 from pyverno.ui.playground.worker import LENGTH_BYTES
 
 __all__ = ["PlaygroundWorkers"]
@@ -24,6 +26,7 @@ _SECONDS: Final = 10.0
 _START_SECONDS: Final = 60.0
 _MOST_REVIEWS: Final = 200
 _MOST_ANSWER: Final = 32 * 1024 * 1024
+_WORDS: Final = ("-m", "pyverno.ui.playground.worker")
 _KEPT_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
 
 
@@ -57,8 +60,7 @@ class _Worker:
         if length > _MOST_ANSWER:
             raise HostError(f"the answer has more than {_MOST_ANSWER} bytes: review less at once")
         self.reviews += "review" in request
-        answer: JSONObject = orjson.loads(await stdout.readexactly(length))
-        return answer
+        return _read_answer(await stdout.readexactly(length))
 
     async def end(self) -> None:
         if self.is_alive:
@@ -72,9 +74,8 @@ class PlaygroundWorkers:
     def __init__(self, *, workers: int = _WORKERS, seconds: float = _SECONDS) -> None:
         """Take the number of simultaneous reviews, and the time limit of each in seconds."""
         self._seconds = seconds
-        self._slots = asyncio.Semaphore(workers)
+        self._turns = Turns(workers, _WAITING)
         self._free: deque[_Worker] = deque()
-        self._waiting = 0
         self._spare: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -92,16 +93,13 @@ class PlaygroundWorkers:
         """Return the review of texts; raises UsageError for a bad request, HostError when it takes too much."""
         return await self.run("review", request)
 
-    async def run(self, task: str, body: JSONObject) -> JSONObject:
-        """Return what a task of the worker answers; raises UsageError and HostError as `review` does."""
-        if self._waiting >= _WAITING:
-            raise HostError("the playground is busy: try again in a moment")
-        self._waiting += 1
-        try:
-            async with self._slots:
-                answer = await self._ask({task: body})
-        finally:
-            self._waiting -= 1
+    async def run(self, task: str, body: JSONObject, *, client: str = "") -> JSONObject:
+        """Return what a task of the worker answers; raises UsageError and HostError as `review` does.
+
+        Slots are shared fairly among clients, so that one of them cannot keep out the others.
+        """
+        async with self._turns.turn(client):
+            answer = await self._ask({task: body})
         if "error" in answer:
             raise HostError(answer["error"]) if "fault" in answer else UsageError(answer["error"])
         found: JSONObject = answer["answer"]
@@ -146,7 +144,8 @@ class PlaygroundWorkers:
         """Start a process ahead of the next request."""
 
         async def start() -> None:
-            self._free.append(await _start())
+            with suppress(HostError):  # the next request tries again, and reports it
+                self._free.append(await _start())
 
         task = asyncio.ensure_future(start())
         self._spare.add(task)
@@ -156,5 +155,21 @@ class PlaygroundWorkers:
 async def _start() -> _Worker:
     # a visitor's policy must not see the server's environment (tokens, proxies, kubeconfigs)
     environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
-    words = (sys.executable, "-m", "pyverno.ui.playground.worker")
-    return _Worker(await asyncio.create_subprocess_exec(*words, stdin=PIPE, stdout=PIPE, env=environment))
+    try:
+        return _Worker(
+            await asyncio.create_subprocess_exec(sys.executable, *_WORDS, stdin=PIPE, stdout=PIPE, env=environment)
+        )
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise HostError(f"the playground cannot start a process: {reason}") from error
+
+
+def _read_answer(body: bytes) -> JSONObject:
+    """Return what a worker answers; raises HostError for what no sound worker writes."""
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        answer = None
+    if isinstance(answer, dict) and (isinstance(answer.get("answer"), dict) or isinstance(answer.get("error"), str)):
+        return answer
+    raise HostError("the playground gave no sound answer: try again")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 import orjson
 from aiohttp import web
@@ -14,19 +12,21 @@ from aiohttp.typedefs import Middleware
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import load_documents
+from pyverno.threads import in_thread
+from pyverno.ui.access.clients import client_of
 from pyverno.ui.access.login import is_admitted, is_logged_in, known_user
 from pyverno.ui.live import LiveUpdates
+from pyverno.ui.server.bodies import read_object
 from pyverno.ui.server.errors import errors_as_json
 from pyverno.ui.server.logo import Logo
 from pyverno.ui.server.namespaces import NamespaceSelector
 from pyverno.ui.server.security import add_headers, known_hosts, own_requests
+from pyverno.ui.server.serving import Limits, bounded_bodies, sent_in_time
 from pyverno.ui.store.scope import SCOPE
 from pyverno.ui.views import View, read_views
 from pyverno.version import __version__
 
 __all__ = ["build_app"]
-
-_MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 def build_app(
@@ -43,24 +43,31 @@ def build_app(
     hosts: Collection[str] = (),
     admission: Middleware | None = None,
     has_login: bool = False,
+    limits: Limits | None = None,
+    store_problem: Callable[[], Awaitable[str]] | None = None,
 ) -> web.Application:
     """Return the application.
 
-    `problems` returns the reasons why results may be out of date; `features` are the parts of the pages to show,
-    `views` the named filters that all users see, `banner` is a text above every page, and `logo` an image beside the
-    name; `namespaces` finds those of views with labels; with `hosts`, requests for other host names are refused, and
-    `admission` identifies and admits users; `has_login` means that they can log out here.
+    `problems` returns the reasons why results may be out of date, and `store_problem` why they cannot be read;
+    `features` are the parts of the pages to show, `views` the named filters that all users see, `banner` is a text
+    above every page, and `logo` an image beside the name; `namespaces` finds those of views with labels; with `hosts`,
+    requests for other host names are refused, and `admission` identifies and admits users; `has_login` means that they
+    can log out here.
     """
-    app = web.Application(client_max_size=_MOST_BYTES)
+    limits = limits or Limits()
+    app = web.Application()
+    app.middlewares.extend((sent_in_time(limits), errors_as_json))
     if hosts:
         app.middlewares.append(known_hosts(hosts))
-    app.middlewares.extend((own_requests, errors_as_json))
+    app.middlewares.append(own_requests)
     if admission is not None:
         app.middlewares.append(admission)
+    app.middlewares.append(bounded_bodies(limits))
     app.on_response_prepare.append(add_headers)
     look = {"banner": banner, "hasLogo": logo is not None, "hasLogin": has_login}
+    readiness = _Readiness(problems, store_problem, is_public=admission is None)
     own = _OwnRoutes(live, problems, features, views=views, look=look, namespaces=namespaces)
-    for route in (*routes, *own.routes(), *(logo.routes() if logo is not None else ())):
+    for route in (*routes, *own.routes(), *readiness.routes(), *(logo.routes() if logo is not None else ())):
         app.router.add_route(route.method, f"{base_path}{route.path}", route.handler)
     if base_path:
         app.router.add_get(base_path, _to_folder)
@@ -72,8 +79,38 @@ async def _to_folder(request: web.Request) -> web.StreamResponse:
     raise web.HTTPPermanentRedirect(f"{request.path}/")
 
 
+class _Readiness:
+    """Routes of health, which are open to all; the reasons are for users where there is a login."""
+
+    def __init__(
+        self,
+        problems: Callable[[], Sequence[str]],
+        store_problem: Callable[[], Awaitable[str]] | None,
+        *,
+        is_public: bool,
+    ) -> None:
+        self._problems = problems
+        self._store_problem = store_problem
+        self._is_public = is_public
+
+    def routes(self) -> Iterable[web.RouteDef]:
+        return [web.get("/healthz", self._healthy), web.get("/ready", self._ready)]
+
+    async def _healthy(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _ready(self, _: web.Request) -> web.Response:
+        found = [*self._problems()]
+        if self._store_problem is not None and (problem := await self._store_problem()):
+            found.append(problem)
+        if not found:
+            return web.Response(text="ok\n")
+        text = "; ".join(found) if self._is_public else "not ready: the pages and the log of the server show the reason"
+        return web.Response(status=503, text=f"{text}\n")
+
+
 class _OwnRoutes:
-    """Routes of every page: configuration, health, live updates, views."""
+    """Routes of every page: configuration, live updates, views."""
 
     def __init__(
         self,
@@ -98,8 +135,6 @@ class _OwnRoutes:
             web.get("/api/v1/events", self._events),
             web.get("/api/v1/views", self._list_views),
             web.post("/api/v1/views", self._read_views),
-            web.get("/healthz", self._healthy),
-            web.get("/ready", self._ready),
         ]
 
     async def _config(self, _: web.Request) -> web.Response:
@@ -129,37 +164,39 @@ class _OwnRoutes:
 
     async def _read_views(self, request: web.Request) -> web.Response:
         """Return the views of a text; the page keeps them in the browser."""
-        body = orjson.loads(await request.read())
-        text = body.get("text") if isinstance(body, dict) else None
+        text = read_object(request, "`text`").get("text")
         if not isinstance(text, str):
             raise UsageError("expected a JSON object with `text`")
-        views = await asyncio.to_thread(lambda: read_views(load_documents(text, file="views")))
+        views = await in_thread(lambda: read_views(load_documents(text, file="views")))
         return _json({"items": [(await self._resolve(view)).to_json() for view in views]})
-
-    async def _healthy(self, _: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _ready(self, _: web.Request) -> web.Response:
-        problems = "; ".join(self._problems())
-        return web.Response(status=503 if problems else 200, text=f"{problems or 'ok'}\n")
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send an event for each change of results, and a comment after a silence, so that proxies stay connected."""
-        if self._live.is_full:
+        client = client_of(request)
+        if self._live.is_full(client):
             raise web.HTTPServiceUnavailable(text="too many pages listen: try again later")
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
-        async with self._live.listen() as queue:
-            with suppress(ConnectionResetError):  # the page was closed
+        async with self._live.listen(client) as queue:
+            try:
                 await response.prepare(request)
                 await self._send_updates(response, queue, shows_counts=SCOPE.get() is None)
+            except ConnectionResetError:
+                pass  # the page was closed
+            except TimeoutError:
+                if request.transport is not None:  # the page does not read
+                    request.transport.abort()
         return response
 
     async def _send_updates(
         self, response: web.StreamResponse, queue: asyncio.Queue[JSONObject], *, shows_counts: bool
     ) -> None:
-        await response.write(b": connected\n\n")
+        async def write(text: bytes) -> None:
+            async with asyncio.timeout(self._live.write_seconds):
+                await response.write(text)
+
+        await write(b": connected\n\n")
         while True:
             try:
                 async with asyncio.timeout(self._live.heartbeat_seconds):
@@ -169,11 +206,11 @@ class _OwnRoutes:
             if not is_logged_in():
                 return
             if message is None:
-                await response.write(b": still here\n\n")
+                await write(b": still here\n\n")
                 continue
             # counts are those of all namespaces
             data = orjson.dumps(message if shows_counts else {**message, "changes": {}})
-            await response.write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
+            await write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
 
 
 def _json(value: JSONObject) -> web.Response:

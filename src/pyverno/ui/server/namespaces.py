@@ -9,6 +9,7 @@ import orjson
 from aiohttp import web
 
 from pyverno.errors import UsageError
+from pyverno.ui.server.bodies import read_object
 from pyverno.ui.store.scope import SCOPE
 
 __all__ = ["NamespaceRoutes", "NamespaceSelector"]
@@ -33,8 +34,8 @@ class NamespaceRoutes:
         return [web.post("/v2/namespaces/resolve-selector", self._resolve)]
 
     async def _resolve(self, request: web.Request) -> web.Response:
-        labels = orjson.loads(await request.read())
-        if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
+        labels = read_object(request, "the values of labels")
+        if not all(isinstance(each, str) for each in labels.values()):
             raise UsageError("expected a JSON object with the values of labels")
         found, scope = await self._selector.matching(labels), SCOPE.get()
         names = sorted({name for name in found if scope is None or name in scope})

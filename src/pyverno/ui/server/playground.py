@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache
 
@@ -13,9 +12,12 @@ from pyverno.errors import HostError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import read_file
 from pyverno.offline.policylibrary import find_controls, list_controls
+from pyverno.threads import in_thread
+from pyverno.ui.access.clients import client_of
 from pyverno.ui.playground.examples import list_scenarios, read_scenario
 from pyverno.ui.playground.testcase import suite_files, zip_files
 from pyverno.ui.playground.workers import PlaygroundWorkers
+from pyverno.ui.server.bodies import read_object
 
 __all__ = ["PlaygroundRoutes"]
 
@@ -40,24 +42,24 @@ class PlaygroundRoutes:
         ]
 
     async def _review(self, request: web.Request) -> web.Response:
-        found = await self._run("review", await _read_body(request))
+        found = await self._run(request, "review", _read_body(request))
         return _json(found)
 
     async def _import(self, request: web.Request) -> web.Response:
         """Return the texts of a link or an export file of Kyverno's playground."""
-        text = (await _read_body(request)).get("text")
+        text = (_read_body(request)).get("text")
         if not isinstance(text, str):
             raise UsageError("expected a JSON object with `text`")
-        return web.json_response(await self._run("import", {"text": text}))
+        return web.json_response(await self._run(request, "import", {"text": text}))
 
     async def _testcase(self, request: web.Request) -> web.Response:
         """Return a test suite of the texts as a ZIP file, which expects the present results of the review.
 
         `pyverno test` reviews objects as written, so the suite does, whatever the Kubernetes version.
         """
-        body = await _read_body(request)
-        found = await self._run("review", {**body, "explain": False, "change": None, "kubernetesVersion": ""})
-        archive = await asyncio.to_thread(lambda: zip_files(suite_files(body, found)))
+        body = _read_body(request)
+        found = await self._run(request, "review", {**body, "explain": False, "change": None, "kubernetesVersion": ""})
+        archive = await in_thread(lambda: zip_files(suite_files(body, found)))
         headers = {"Content-Disposition": 'attachment; filename="playground.zip"'}
         return web.Response(body=archive, content_type="application/zip", headers=headers)
 
@@ -65,23 +67,23 @@ class PlaygroundRoutes:
         """Return the handler of an editor's requests while a text is written."""
 
         async def handle(request: web.Request) -> web.Response:
-            return _json(await self._run(task, await _read_body(request)))
+            return _json(await self._run(request, task, _read_body(request)))
 
         return handle
 
-    async def _run(self, task: str, body: JSONObject) -> JSONObject:
+    async def _run(self, request: web.Request, task: str, body: JSONObject) -> JSONObject:
         try:
-            return await self._workers.run(task, body)
+            return await self._workers.run(task, body, client=client_of(request))
         except HostError as error:
             raise web.HTTPServiceUnavailable(text=error.message) from error
 
     async def _examples(self, _: web.Request) -> web.Response:
-        found = await asyncio.to_thread(_list_examples)
+        found = await in_thread(_list_examples)
         return web.Response(body=found, content_type="application/json")
 
     async def _example(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        found = await asyncio.to_thread(_read_example, name)
+        found = await in_thread(_read_example, name)
         return _json(found)
 
 
@@ -89,11 +91,8 @@ def _json(value: JSONObject) -> web.Response:
     return web.Response(body=orjson.dumps(value), content_type="application/json")
 
 
-async def _read_body(request: web.Request) -> JSONObject:
-    body = orjson.loads(await request.read())
-    if not isinstance(body, dict):
-        raise UsageError("expected a JSON object with `policies` and `resources`")
-    return body
+def _read_body(request: web.Request) -> JSONObject:
+    return read_object(request, "`policies` and `resources`")
 
 
 @cache

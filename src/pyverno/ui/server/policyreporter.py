@@ -15,7 +15,7 @@ from aiohttp import web
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.report.collected import STATUSES
-from pyverno.ui.store.filters import Filter, quote_pattern
+from pyverno.ui.store.filters import Filter, check_keys, check_text, quote_pattern
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.reader import MOST_ROWS, Reader
 from pyverno.ui.store.rows import StoredResult
@@ -114,6 +114,8 @@ def _filter(request: web.Request, namespace: str | None) -> Filter:
     fields: dict[str, tuple[str, ...]] = {}
     labels: dict[str, tuple[str, ...]] = {}
     excluded: dict[str, tuple[str, ...]] = {}
+    for text in (*request.query.values(), *request.match_info.values()):
+        check_text(text)
     for name, text in request.query.items():
         if name in _FIELDS:
             value = "" if name == "categories" and text == _NO_CATEGORY else text
@@ -135,6 +137,7 @@ def _filter(request: web.Request, namespace: str | None) -> Filter:
         fields["namespace"] = (*chosen, "!") if namespace else ("",) if not chosen else ("", "!")
     if sum(map(len, (*excluded.values(), *fields.values(), *labels.values()))) > _MOST_VALUES:
         raise UsageError(f"a filter has more than {_MOST_VALUES} values")
+    check_keys(labels)
     search = request.query.get("search", "")[:256]
     return Filter(fields, labels=labels, search=search, excluded_kinds=excluded)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 import orjson
@@ -21,6 +22,8 @@ from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.html import html_page
 from pyverno.report.markdown import markdown_table
 from pyverno.report.overview import overview_of
+from pyverno.threads import in_thread
+from pyverno.ui.server.security import host_of
 from pyverno.ui.store.filters import Filter, read_filter
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.reader import FACETS, MOST_ROWS, Reader
@@ -30,6 +33,10 @@ __all__ = ["ResultRoutes"]
 _PAGING: Final = ("limit", "cursor", "order", "offset", "by", "days", "after", "fields", "format")
 _MOST_EXPORTED: Final = 100_000
 _MOST_DAYS: Final = 3650
+_EXPORTS: Final = 2
+"""Exports that are made at once: each holds all of its results in memory."""
+_EXPORT_SECONDS: Final = 120.0
+_TURN_SECONDS: Final = 30.0
 _CONTENT_TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv",
     "json": "application/json",
@@ -49,6 +56,7 @@ class ResultRoutes:
         """Take the readers of the store, and the clock that spans in filters count from."""
         self._readers = readers
         self._now = now
+        self._exports = asyncio.Semaphore(_EXPORTS)
 
     def routes(self) -> Iterable[web.RouteDef]:
         """Return the routes, relative to the base path."""
@@ -139,10 +147,10 @@ class ResultRoutes:
         content_type = _CONTENT_TYPES.get(form)
         if content_type is None:
             raise UsageError(f"unknown format `{form[:40]}`: expected {', '.join(_CONTENT_TYPES)}")
-        found = await self._readers.ask(lambda reader: _collect(reader, chosen))
-        text = await asyncio.to_thread(
-            _export, form, found, f"Results of {request.host}, {request.query_string or 'all'}"
-        )
+        title = f"Results of {host_of(request)}, {request.query_string or 'all'}"
+        async with _turn(self._exports):
+            found = await self._readers.ask(lambda reader: _collect(reader, chosen), seconds=_EXPORT_SECONDS)
+            text = await in_thread(_export, form, found, title)
         suffix = {"markdown": "md", "junit": "xml"}.get(form, form)
         headers = {"Content-Disposition": f'attachment; filename="results.{suffix}"'}
         return web.Response(text=text, content_type=content_type, charset="utf-8", headers=headers)
@@ -152,6 +160,20 @@ class ResultRoutes:
         if state and "state" not in request.query:
             query.append(("state", state))
         return read_filter(query, int(self._now()), also=_PAGING)
+
+
+@asynccontextmanager
+async def _turn(slots: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Hold a slot inside; raises HTTPServiceUnavailable when none becomes free in time."""
+    try:
+        async with asyncio.timeout(_TURN_SECONDS):
+            await slots.acquire()
+    except TimeoutError:
+        raise web.HTTPServiceUnavailable(text="other exports are being made: try again in a moment") from None
+    try:
+        yield
+    finally:
+        slots.release()
 
 
 def _collect(reader: Reader, chosen: Filter) -> list[Collected]:

@@ -9,13 +9,21 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-__all__ = ["CONTENT_SECURITY_POLICY", "LOOPBACK_NAMES", "add_headers", "known_hosts", "own_requests"]
+__all__ = [
+    "CONTENT_SECURITY_POLICY",
+    "HEADERS",
+    "LOOPBACK_NAMES",
+    "add_headers",
+    "host_of",
+    "known_hosts",
+    "own_requests",
+]
 
 CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; worker-src 'self'"
 )
-_HEADERS: Final = {
+HEADERS: Final = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -41,8 +49,16 @@ async def own_requests(request: web.Request, handler: Handler) -> web.StreamResp
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     """Add the headers to a response, right before it is sent."""
-    for name, text in _HEADERS.items():
+    for name, text in HEADERS.items():
         response.headers.setdefault(name, text)
+
+
+def host_of(request: web.Request) -> str:
+    """Return the host and port that a request names; empty where it names none.
+
+    `web.Request.host` would look up the name of this machine instead, and hold up everything else meanwhile.
+    """
+    return request.headers.get("Host", "")
 
 
 def known_hosts(names: Collection[str]) -> Middleware:
@@ -53,7 +69,7 @@ def known_hosts(names: Collection[str]) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if _name_of(f"//{request.host}", "hostname") not in names:
+        if _name_of(f"//{host_of(request)}", "hostname") not in names:
             return web.json_response({"error": "this server has another name"}, status=421)
         return await handler(request)
 
@@ -75,6 +91,6 @@ def _is_own(request: web.Request) -> bool:
     Browsers send `Origin` with every such request, and cannot send JSON to another site without a preflight request.
     """
     origin = request.headers.get("Origin")
-    if origin is not None and _name_of(origin, "netloc") != request.host:
+    if origin is not None and _name_of(origin, "netloc") != host_of(request):
         return False
     return request.content_type == "application/json"

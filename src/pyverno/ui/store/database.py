@@ -106,5 +106,8 @@ class Connection(Protocol):
     def announce(self, counts: Mapping[str, int]) -> bool:
         """Let every server with this store know how many results got which status; False where there is one only."""
 
+    def interrupt(self) -> None:
+        """End the statement that another thread runs with an exception of `failures`, where it has no time limit."""
+
     def close(self) -> None:
         """Close the connection."""

@@ -7,7 +7,7 @@ are joined by *and*; `*` and `?` are wildcards, a leading `!` excludes. `severit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.errors import UsageError
@@ -16,7 +16,7 @@ from pyverno.report.collected import SEVERITIES, STATUSES
 from pyverno.ui.store.schema import SERIES_COLUMNS
 from pyverno.value import dataclass, field, replace
 
-__all__ = ["NO_FILTER", "Filter", "quote_pattern", "read_filter"]
+__all__ = ["NO_FILTER", "Filter", "check_keys", "check_text", "quote_pattern", "read_filter"]
 
 _STATES: Final = ("open", "resolved", "all")
 _FIELDS: Final = (*SERIES_COLUMNS, "name", "apiVersion")
@@ -26,6 +26,7 @@ _OTHER: Final = ("search", "state", "since", "until")
 _SPAN: Final = re.compile(r"(\d{1,6})([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _MAX_VALUES: Final = 100
+_MAX_KEYS: Final = 20
 _MAX_TEXT: Final = 256
 _NONE: Final = "-"
 _QUOTED: Final = re.compile(r"\[(.)\]", re.DOTALL)
@@ -101,8 +102,8 @@ def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[st
     for name, text in query:
         if name in also:
             continue
-        if "\0" in name or "\0" in text:
-            raise UsageError("a filter cannot hold the character NUL")
+        check_text(name)
+        check_text(text)
         if len(text) > _MAX_TEXT * 8:
             raise UsageError(f"the value of `{name}` is longer than {_MAX_TEXT * 8} characters")
         if name in _OTHER:
@@ -118,6 +119,7 @@ def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[st
         else:
             known = ", ".join((*_FIELDS, *_OTHER, f"{_PROPERTY}KEY", f"{_LABEL}KEY", *also))
             raise UsageError(f"unknown parameter `{name[:_MAX_TEXT]}`: expected one of {known}")
+    check_keys(properties, labels)
     return Filter(
         fields,
         properties,
@@ -128,6 +130,29 @@ def read_filter(query: Iterable[tuple[str, str]], now: int, *, also: Sequence[st
         _moment("since", other.get("since"), now),
         _moment("until", other.get("until"), now),
     )
+
+
+def check_text(text: str) -> None:
+    """Raise UsageError for a text of a request that no result can hold: with NUL, or half of a character.
+
+    >>> check_text("a*")
+    """
+    if "\0" in text or not _is_whole(text):
+        raise UsageError("a filter cannot hold the character NUL, nor half of a character")
+
+
+def check_keys(*keys: Collection[str]) -> None:
+    """Raise UsageError for too many properties and labels in one filter: each of them costs a query."""
+    if sum(map(len, keys)) > _MAX_KEYS:
+        raise UsageError(f"a filter has more than {_MAX_KEYS} properties and labels")
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def fits(patterns: Sequence[str], value: str) -> bool:

@@ -21,6 +21,7 @@ ORDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "latest": ("-r.changed", "-r.id"),
     "oldest": ("r.first_seen", "r.id"),
 }
+_LARGEST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,21 @@ def encode_cursor(order: str, keys: Sequence[object]) -> str:
     return base64.urlsafe_b64encode(orjson.dumps([order, *keys])).decode().rstrip("=")
 
 
+def _is_key(value: object) -> bool:
+    """Return whether a value can be compared with a column: a text, or a number that a database can hold."""
+    return isinstance(value, str) or (isinstance(value, int) and -_LARGEST <= value <= _LARGEST)
+
+
 def after_cursor(columns: Sequence[str], cursor: str) -> Condition:
     """Return the condition that a row follows a cursor; raises UsageError for one that does not fit."""
     try:
         order, *keys = orjson.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError, TypeError) as error:
         raise UsageError("the cursor is not one that this server gave") from error
-    if ORDERS.get(order) != columns or len(keys) != len(columns) or not all(isinstance(key, str | int) for key in keys):
+    if not isinstance(order, str) or ORDERS.get(order) != columns or len(keys) != len(columns):
         raise UsageError("the cursor belongs to another order")
+    if not all(_is_key(key) for key in keys):
+        raise UsageError("the cursor is not one that this server gave")
     names = ", ".join(each.removeprefix("-") for each in columns)
     sign = "<" if columns[0].startswith("-") else ">"
     return Condition(f"({names}) {sign} ({', '.join('?' * len(keys))})", tuple(keys))

@@ -149,6 +149,9 @@ class PostgresConnection:
         self._raw.execute("SELECT pg_notify(%s, %s)", (_CHANNEL, orjson.dumps(dict(counts)).decode()))
         return True
 
+    def interrupt(self) -> None:
+        """Do nothing: statements of readers have a time limit of their own."""
+
     def close(self) -> None:
         """Close the connection."""
         self._raw.close()

@@ -33,6 +33,7 @@ MOST_ROWS: Final = 1000
 """The longest page."""
 
 _MOST_FACET_VALUES: Final = 200
+_MOST_FACETS: Final = 40
 _MOST_PROPERTY_VALUES: Final = 10_000
 _DAY: Final = 86_400
 FACETS: Final = ("status", "severity", "policy", "namespace", "kind", "source", "category")
@@ -61,6 +62,14 @@ class Reader:
     def close(self) -> None:
         """Close the connection."""
         self._selector.close()
+
+    def interrupt(self) -> None:
+        """End the statement that another thread runs with an error."""
+        self._selector.interrupt()
+
+    def check(self) -> None:
+        """Read a little of each table that all questions need; raises StoreUnavailableError."""
+        self._selector.all("SELECT count(*) FROM (SELECT s.id FROM series s JOIN texts t ON TRUE LIMIT 1) x", ())
 
     def results(
         self,
@@ -144,6 +153,9 @@ class Reader:
 
         Where more results are selected than are counted, the counts are those of the results that were.
         """
+        names = tuple(dict.fromkeys(names))
+        if len(names) > _MOST_FACETS:
+            raise UsageError(f"more than {_MOST_FACETS} facets: ask for fewer at once")
         wrong = next((name for name in names if name not in SERIES_COLUMNS and not is_key_facet(name)), None)
         if wrong is not None:
             known = ", ".join((*SERIES_COLUMNS, "property.KEY", "label.KEY"))

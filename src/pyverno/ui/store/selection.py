@@ -75,6 +75,10 @@ class Selector:
         """Close the connection."""
         self._connection.close()
 
+    def interrupt(self) -> None:
+        """End the statement that another thread runs with an error."""
+        self._connection.interrupt()
+
     def on_objects(self, selected: Filter) -> Condition:
         """Return the condition on objects (`o`) of a filter about objects alone."""
         return both(object_condition(self._connection.dialect, selected), self.allowed("o"))

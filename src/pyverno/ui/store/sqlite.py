@@ -39,7 +39,7 @@ class SqliteConnection(sqlite3.Connection):
     """A connection to a file."""
 
     dialect = _DIALECT
-    failures: tuple[type[Exception], ...] = (sqlite3.OperationalError,)
+    failures: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

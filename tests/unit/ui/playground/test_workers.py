@@ -96,3 +96,43 @@ def test_a_worker_gets_nothing_of_the_server_s_environment(monkeypatch: pytest.M
         return found.decode()
 
     assert "canary" not in asyncio.run(play())
+
+
+@pytest.mark.parametrize("answer", [b"garbage", b"[]", b"{}", b'{"answer": 1}', b'{"error": {}}', b"\xff", b""])
+def test_a_process_that_answers_nonsense_is_replaced(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The visitor gets an error, and the next review another process."""
+    code = (
+        "import sys; out = sys.stdout.buffer; out.write(bytes(4)); out.flush(); sys.stdin.buffer.read(4);"
+        f"out.write(({len(answer)}).to_bytes(4, 'big') + {answer!r}); out.flush(); sys.stdin.buffer.read()"
+    )
+
+    async def play() -> None:
+        async with PlaygroundWorkers(workers=1) as workers:
+            await asyncio.gather(*workers._spare)
+            with monkeypatch.context() as patch:
+                patch.setattr("pyverno.ui.playground.workers._WORDS", ("-c", code))
+                workers._free.appendleft(await _start())
+            with pytest.raises(HostError, match="no sound answer"):
+                await workers.review(GOOD)
+            assert (await workers.review(GOOD))["reviews"]
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("fault", [OSError(12, "Cannot allocate memory"), PermissionError(13, "Permission denied")])
+def test_a_process_that_cannot_start_is_an_error_of_one_review(fault: OSError, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reason of the system; the next review tries again."""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise fault
+
+    async def play() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncio, "create_subprocess_exec", refuse)
+            async with PlaygroundWorkers(workers=1) as workers:
+                with pytest.raises(HostError, match="cannot start a process"):
+                    await workers.review(GOOD)
+                patch.undo()
+                assert (await workers.review(GOOD))["reviews"]
+
+    asyncio.run(play())

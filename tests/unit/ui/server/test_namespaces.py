@@ -14,6 +14,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.ui.notifications.namespaces import NamespaceLabels
 from pyverno.ui.server.errors import errors_as_json
 from pyverno.ui.server.namespaces import NamespaceRoutes
+from pyverno.ui.server.serving import Limits, bounded_bodies
 from pyverno.ui.store.scope import SCOPE
 
 NAMESPACES = GVR("", "v1", "namespaces")
@@ -30,7 +31,7 @@ def test_namespaces_are_found_by_their_labels() -> None:
                 return await ask(NamespaceLabels({"c": client}))
 
     async def ask(selector: NamespaceLabels) -> list[object]:
-        app = web.Application(middlewares=[errors_as_json])
+        app = web.Application(middlewares=[errors_as_json, bounded_bodies(Limits())])
         app.router.add_routes(NamespaceRoutes(selector).routes())
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()

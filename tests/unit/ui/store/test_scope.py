@@ -120,7 +120,7 @@ def test_counts_of_objects_of_another_namespace_are_empty(tmp_path: Path) -> Non
 def test_every_query_is_tried_here() -> None:
     """A new method of the reader must be kept within the scope, too."""
     public = {name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")}
-    assert public - {"close"} == set(ARGUMENTS)
+    assert public - {"check", "close", "interrupt"} == set(ARGUMENTS)
 
 
 def test_counts_within_a_scope_are_those_of_the_scope(tmp_path: Path) -> None:

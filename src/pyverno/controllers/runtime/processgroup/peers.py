@@ -15,6 +15,7 @@ from typing import Final
 from pyverno.controllers.runtime.processgroup.channel import Channel
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.snapshots import packed
+from pyverno.threads import in_thread
 
 __all__ = ["Peers"]
 
@@ -57,7 +58,7 @@ async def _send_metrics(channel: Channel, metrics: Metrics) -> None:
     readings = await metrics.gather()
     departed, metrics.instruments.departed = metrics.instruments.departed, []
     message = {"readings": readings, "departed": departed}
-    channel.send_encoded(await asyncio.to_thread(lambda: Channel.encode({**message, "readings": packed(readings)})))
+    channel.send_encoded(await in_thread(lambda: Channel.encode({**message, "readings": packed(readings)})))
 
 
 async def _beat(channel: Channel, own: Callable[[], str]) -> None:

@@ -22,6 +22,7 @@ from pyverno.telemetry.exposition import Exposition
 from pyverno.telemetry.instruments import Departed, Reading
 from pyverno.telemetry.sharing import Shared
 from pyverno.telemetry.snapshots import combined, unpacked, without
+from pyverno.threads import in_thread
 
 __all__ = ["Processes", "can_share_ports"]
 
@@ -154,10 +155,10 @@ class Processes:
                 await asyncio.gather(*(each.answered.wait() for each in asked))
         departed = [gone for each in asked for gone in each.departed]
         if departed and self._gone:
-            self._gone = await asyncio.to_thread(without, self._gone, departed)
+            self._gone = await in_thread(without, self._gone, departed)
         for each in asked:
             each.departed.clear()
-        return await asyncio.to_thread(combined, (*(each.readings for each in asked), self._gone))
+        return await in_thread(combined, (*(each.readings for each in asked), self._gone))
 
     async def scrape(self) -> Sequence[bytes]:
         """Return the metrics in Prometheus' text format, in pieces, with the resource use of all processes.
@@ -168,7 +169,7 @@ class Processes:
 
     async def _write(self) -> Sequence[bytes]:
         readings = await self.gather()
-        return await asyncio.to_thread(lambda: tuple(self._exposition.pieces(readings)))
+        return await in_thread(lambda: tuple(self._exposition.pieces(readings)))
 
     async def _keep(self, number: int) -> None:
         """Keep the process with this number running."""

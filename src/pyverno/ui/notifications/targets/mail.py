@@ -6,7 +6,6 @@ egress guard checks the addresses of the server's name, and the connection goes 
 
 from __future__ import annotations
 
-import asyncio
 import html
 import smtplib
 import socket
@@ -20,6 +19,7 @@ from typing import Final
 
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.errors import HostError, UsageError
+from pyverno.threads import in_thread
 from pyverno.ui.notifications.delivery import Delivery, DeliveryError
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
@@ -94,7 +94,7 @@ class Mail:
 
     async def _post(self, message: EmailMessage) -> None:
         try:
-            await asyncio.to_thread(_send, self._server, message, self._sender, self._recipients)
+            await in_thread(_send, self._server, message, self._sender, self._recipients)
         except smtplib.SMTPResponseException as error:
             is_final = 500 <= error.smtp_code <= 599 and not isinstance(error, smtplib.SMTPAuthenticationError)
             raise DeliveryError(f"`{self._server.host}` answers {error.smtp_code}", is_final=is_final) from None
