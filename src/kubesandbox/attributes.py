@@ -49,7 +49,7 @@ class Attributes:
 class Notes:
     """Notes of one request beside its answer: `Warning` headers and audit annotations."""
 
-    warnings: list[str] = field(default_factory=list)
+    _warnings: dict[str, None] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
     def annotate(self, key: str, value: str) -> None:
@@ -62,5 +62,9 @@ class Notes:
 
     def warn(self, text: str) -> None:
         """Add a warning unless the response has it already."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self._warnings[text] = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings in the order in which they were given first."""
+        return [*self._warnings]

@@ -6,6 +6,7 @@ The error texts for bodies that cannot be read are the API server's.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -164,8 +165,8 @@ def _duplicates(data: bytes) -> Iterator[str]:
     def build(pairs: list[tuple[str, Any]]) -> JSONObject:
         body = dict(pairs)
         if len(body) != len(pairs):
-            names = [name for name, _ in pairs]
-            found[id(body)] = sorted({name for name in names if names.count(name) > 1}, key=names.index)
+            times = Counter(name for name, _ in pairs)  # in the order in which names come first
+            found[id(body)] = [name for name, number in times.items() if number > 1]
         return body
 
     try:
