@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -16,6 +17,9 @@ __all__ = ["MetricsPort", "TlsSource"]
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PATH = "/metrics"
+_SECONDS = 60.0
+_MOST_TEXTS = 4
+"""Responses from which on further ones repeat the latest text, until all have been read."""
 
 
 class TlsSource(Protocol):
@@ -35,9 +39,17 @@ class MetricsPort:
         address: str = "",
         port: int = 8000,
         tls: TlsSource | None = None,
+        *,
+        seconds: float = _SECONDS,
     ) -> None:
-        """Take what returns the text in pieces, the address to listen at, and the source of certificates for HTTPS."""
+        """Take what returns the text in pieces, the address to listen at, and the source of certificates for HTTPS.
+
+        A client has `seconds` to read everything.
+        """
         self._expose = expose
+        self._seconds = seconds
+        self._sending = 0
+        self._latest: Sequence[bytes] = ()
         self._address = address
         self._tls = tls
         self._stack = AsyncExitStack()
@@ -60,11 +72,27 @@ class MetricsPort:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.path != _PATH:
             return web.Response(status=404, text=f"metrics are at {_PATH}\n")
-        pieces = await self._expose()
+        self._sending += 1
         response = web.StreamResponse(headers={"Content-Type": _CONTENT_TYPE})
-        response.content_length = sum(map(len, pieces))
-        await response.prepare(request)
-        for piece in pieces:  # never the whole text once more
-            await response.write(piece)
-        await response.write_eof()
+        try:
+            pieces = await self._read()
+            response.content_length = sum(map(len, pieces))
+            async with asyncio.timeout(self._seconds):
+                await response.prepare(request)
+                for piece in pieces:  # never the whole text once more
+                    await response.write(piece)
+                await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        finally:
+            self._sending -= 1
+            if not self._sending:
+                self._latest = ()
         return response
+
+    async def _read(self) -> Sequence[bytes]:
+        """Return the text; clients that read slowly hold few of them in memory, however many they are."""
+        if self._sending <= _MOST_TEXTS or not self._latest:
+            self._latest = await self._expose()
+        return self._latest

@@ -82,3 +82,38 @@ def test_with_certificates_metrics_are_read_by_https() -> None:
         )
 
     asyncio.run(run())
+
+
+def test_clients_that_never_read_hold_few_texts_and_lose_their_connection() -> None:
+    """Scrapes of a large cluster have megabytes: many that nobody reads must not fill the memory, nor the port."""
+    made = 0
+
+    async def large() -> list[bytes]:
+        nonlocal made
+        made += 1
+        return [bytes([65 + made % 26]) * 100_000 for _ in range(200)]
+
+    async def play() -> tuple[int, int]:
+        async with MetricsPort(large, "127.0.0.1", 0, seconds=2.0) as port, aiohttp.ClientSession() as session:
+            peers = []
+            for _ in range(30):
+                _, writer = await asyncio.open_connection("127.0.0.1", port.port, limit=1024)
+                writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
+                await writer.drain()
+                writer.transport.pause_reading()
+                peers.append(writer)
+            async with asyncio.timeout(120):
+                while port._sending < 30:
+                    await asyncio.sleep(0.01)
+                during = made
+                while port._sending:
+                    await asyncio.sleep(0.05)
+            for writer in peers:
+                writer.transport.abort()
+            async with session.get(f"http://127.0.0.1:{port.port}/metrics") as response:
+                assert 20_000_000 == len(await response.read())
+            return during, made
+
+    during, after = asyncio.run(play())
+    assert during <= 4
+    assert during + 1 == after
