@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import hmac
 import secrets
 import ssl
 import time
@@ -35,7 +36,8 @@ _SECONDS: Final = 10.0
 _KEYS_SECONDS: Final = 600.0
 _RETRY_SECONDS: Final = 10.0
 _LOGIN_SECONDS: Final = 600.0
-_MOST_LOGINS: Final = 1000
+_MOST_LOGINS: Final = 10_000
+"""Ended logins whose states are remembered."""
 _MOST_KEYS: Final = 100
 _SILENT_SECONDS: Final = 5.0
 """Logins fail at once for so long after an issuer gave no answer: they wait for it one after the other."""
@@ -69,9 +71,22 @@ class OidcSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
+    """What a login began with: made of the state that the browser keeps, and of a secret of this server.
+
+    Nothing is kept here, so that clients who begin any number of logins end none of another.
+    """
+
+    state: str
     nonce: str
     verifier: str
-    seconds: float
+    seconds: int
+
+    @classmethod
+    def of(cls, secret: bytes, seed: str, seconds: int) -> _Begun:
+        """Return the login of a seed and the time at which it began."""
+        body = f"{seed}.{seconds}"
+        state, nonce, verifier = (_derive(secret, each, body) for each in ("state", "nonce", "verifier"))
+        return cls(f"{body}.{state}", nonce, verifier, seconds)
 
 
 class OidcLogins:
@@ -84,7 +99,8 @@ class OidcLogins:
         self._session: aiohttp.ClientSession | None = None
         self._described: Mapping[str, str] | None = None
         self._keys: tuple[float, Sequence[JSONObject]] | None = None
-        self._begun: OrderedDict[str, _Begun] = OrderedDict()
+        self._secret = secrets.token_bytes(32)
+        self._ended: OrderedDict[str, None] = OrderedDict()
         self._turn = asyncio.Lock()
         self._failed: tuple[float, str] | None = None
 
@@ -96,32 +112,29 @@ class OidcLogins:
     async def begin(self) -> tuple[str, str]:
         """Return the issuer's address for a browser, and the state that the redirect must repeat; raises HostError."""
         described = await self.describe()
-        state, begun = (
-            secrets.token_urlsafe(32),
-            _Begun(secrets.token_urlsafe(32), secrets.token_urlsafe(48), self._now()),
-        )
-        while len(self._begun) >= _MOST_LOGINS:
-            self._begun.popitem(last=False)
-        self._begun[state] = begun
+        begun = _Begun.of(self._secret, secrets.token_urlsafe(32), int(self._now()))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
         query = {
             "response_type": "code",
             "client_id": self._settings.client,
             "redirect_uri": self._settings.callback,
             "scope": " ".join(dict.fromkeys(("openid", *self._settings.scopes))),
-            "state": state,
+            "state": begun.state,
             "nonce": begun.nonce,
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
         endpoint = described["authorization_endpoint"]
-        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", state
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}", begun.state
 
     async def end(self, state: str, code: str) -> Identity:
         """Return the user for an authorization code; raises AccessDeniedError, HostError."""
-        begun = self._begun.pop(state, None)
-        if begun is None or self._now() - begun.seconds > _LOGIN_SECONDS:
+        begun = self._find_begun(state)
+        if begun is None:
             raise AccessDeniedError("this login has expired, or was never begun: log in again")
+        while len(self._ended) >= _MOST_LOGINS:  # the issuer takes a code only once, too
+            self._ended.popitem(last=False)
+        self._ended[state] = None
         described = await self.describe()
         form = {
             "grant_type": "authorization_code",
@@ -137,6 +150,17 @@ class OidcLogins:
         if not isinstance(token, str):
             raise AccessDeniedError("the issuer answered without an ID token: is `openid` among the scopes it allows?")
         return self.identity(await self.claims(token, begun.nonce))
+
+    def _find_begun(self, state: str) -> _Begun | None:
+        """Return the login with a state that this server made and that has not ended; None for any other."""
+        seed, _, rest = state.partition(".")
+        moment = rest.partition(".")[0]
+        if not (moment.isascii() and moment.isdigit() and len(moment) < 17):
+            return None
+        begun = _Begun.of(self._secret, seed, int(moment))
+        if not hmac.compare_digest(begun.state.encode(), state.encode()) or state in self._ended:
+            return None
+        return begun if self._now() - begun.seconds <= _LOGIN_SECONDS else None
 
     async def claims(self, token: str, nonce: str) -> JSONObject:
         """Return the claims of a token; for an unknown key the key set is read again, at a limited rate."""
@@ -241,6 +265,12 @@ class OidcLogins:
         if not isinstance(found, dict):
             raise HostError(f"{what} does not answer with a JSON object")
         return found
+
+
+def _derive(secret: bytes, purpose: str, body: str) -> str:
+    """Return 43 characters that only the secret can give."""
+    found = hmac.digest(secret, f"{purpose} {body}".encode(), "sha256")
+    return base64.urlsafe_b64encode(found).rstrip(b"=").decode()
 
 
 def check_address(url: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -125,6 +125,81 @@ def test_an_open_stream_of_events_ends_with_its_session(tmp_path: Path, ends: st
 
 def _as_header(cookies: Mapping[str, str]) -> str:
     return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+def test_logins_that_anybody_begins_end_none_of_another(tmp_path: Path) -> None:
+    """However many: nothing of a login is kept before it ends."""
+
+    async def play() -> int:
+        async with site(tmp_path) as (_, url, browser):
+            async with browser.get(f"{url}login", allow_redirects=False) as begun:
+                to_issuer = begun.headers["Location"]
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as stranger:
+                for _ in range(1200):
+                    async with stranger.get(f"{url}login", allow_redirects=False) as other:
+                        assert 302 == other.status
+            async with browser.get(to_issuer, allow_redirects=False) as back:
+                query = urlsplit(back.headers["Location"]).query
+            async with browser.get(f"{url}login/callback?{query}", allow_redirects=False) as response:
+                return response.status
+
+    assert 302 == asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state[:-1] + ("A" if state[-1] != "A" else "B"),
+        lambda state: ".".join((state.split(".")[0], "99999999999", state.split(".")[2])),
+        lambda state: "x" + state,
+        lambda _: "..",
+        lambda _: "a.1.b",
+        lambda _: "a.\u0661.b",
+        lambda _: "\u00e9",
+    ],
+)
+def test_a_state_that_this_server_did_not_make_is_refused(change: Callable[[str], str], tmp_path: Path) -> None:
+    """Even when the browser has a cookie with the same text."""
+
+    async def play() -> tuple[int, str]:
+        async with site(tmp_path) as (issuer, url, browser):
+            async with browser.get(f"{url}login", allow_redirects=False) as begun:
+                (state,) = parse_qs(urlsplit(begun.headers["Location"]).query)["state"]
+            asked = len(issuer.asked)
+            forged = change(state)
+            headers = {"Cookie": f"pyverno_login={forged}"}
+            async with (
+                aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as other,
+                other.get(f"{url}login/callback", params={"state": forged, "code": "c"}, headers=headers) as response,
+            ):
+                assert asked == len(issuer.asked)
+                return response.status, (await response.json())["error"]
+
+    status, reason = asyncio.run(play())
+    assert 403 == status
+    assert "log in again" in reason
+
+
+def test_a_login_ends_once(tmp_path: Path) -> None:
+    """The same state, with another code, is refused."""
+
+    async def play() -> int:
+        async with site(tmp_path) as (_, url, browser):
+            async with browser.get(f"{url}login", allow_redirects=False) as begun:
+                (state,) = parse_qs(urlsplit(begun.headers["Location"]).query)["state"]
+                to_issuer = begun.headers["Location"]
+            async with browser.get(to_issuer, allow_redirects=False) as back:
+                query = urlsplit(back.headers["Location"]).query
+            headers = {"Cookie": f"pyverno_login={state}"}
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), headers=headers) as both:
+                statuses = []
+                for _ in range(2):
+                    async with both.get(f"{url}login/callback?{query}", allow_redirects=False) as response:
+                        statuses.append(response.status)
+                assert 302 == statuses[0]
+                return statuses[1]
+
+    assert 403 == asyncio.run(play())
 
 
 def test_a_login_that_another_browser_began_is_refused(tmp_path: Path) -> None:
