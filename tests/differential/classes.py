@@ -167,7 +167,7 @@ CLASSES: tuple[DifferenceClass, ...] = (
     ),
     DifferenceClass(
         "lists of a loop that cannot be read",
-        "If the `list` of a `validate.foreach` reads an entry with an error",
+        "If the `list` of a `validate.foreach` cannot be evaluated, the rule is an error",
         both(has_loop, ours_fails("failed to evaluate list|failed to load context")),
     ),
     DifferenceClass(

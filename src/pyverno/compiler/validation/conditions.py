@@ -149,10 +149,10 @@ def _check_condition(condition: JSONObject, path: Path, findings: Findings, *, c
     if complete and missing:
         text = "entered value of `key`, `value` or `operator` is missing or misspelled"
         findings.error("condition", path, text)
-    if operator and (not isinstance(operator, str) or operator not in OPERATORS):
+    if (operator or not complete) and (not isinstance(operator, str) or operator not in OPERATORS):
         listed = " ".join(f'"{each}"' for each in OPERATORS)
         text = f"entered value of `operator` is invalid. valid values: [{listed}]"
-        text += did_you_mean(operator, OPERATORS) if isinstance(operator, str) else ""
+        text += did_you_mean(operator, OPERATORS) if operator and isinstance(operator, str) else ""
         findings.error("condition-operator", (*path, "operator"), text)
     for field in condition:
         if field not in ("key", "operator", "value", "message"):

@@ -60,7 +60,7 @@ class StrategicMergePatch:
                 return document
             group, version = parse_api_version(document.get("apiVersion") or "")
             kind = document.get("kind") or ""
-            return strategic_merge(
+            merged = strategic_merge(
                 document,
                 resolved,
                 group=group,
@@ -70,6 +70,10 @@ class StrategicMergePatch:
                 memory=memory,
                 followers=followers,
             )
+            if merged is None:
+                # kustomize: a patch changes an object, it cannot remove it
+                raise PatchError("filter cannot create or delete objects")
+            return merged
         except (ExpressionError, PatchError) as error:
             text = error.message if self.compiled is not None else redact_values(error.message, self.template, patch)
             raise PatchError(f"failed to patch resource: {text}") from error

@@ -159,7 +159,12 @@ def optional_expression(*, path: Path, expression: str = "") -> Expression | Non
     return Expression(expression, (*path, "expression")) if expression else None
 
 
-_EXPRESSION = Record(optional_expression, Field("expression", text), extras=("path",))
+def _expression(*, path: Path, expression: str = "") -> Expression:
+    """Return the member `expression` of the object at a path; an empty text does not compile."""
+    return Expression(expression, (*path, "expression"))
+
+
+_EXPRESSION = Record(_expression, Field("expression", text), extras=("path",))
 CONDITIONS = list_of(CEL_CONDITION)
 VALIDATIONS = list_of(
     Record(

@@ -183,6 +183,15 @@ def test_an_unknown_operator_lists_the_known_ones():
         assert message.endswith("did you mean `Equals`?")
 
 
+def test_a_condition_of_a_loop_needs_an_operator():
+    """Key and value may be missing there, the operator may not."""
+    loop = "        foreach:\n          - list: request.object.spec.containers\n    "
+    action = "      validate:\n" + loop + DENY
+    assert [] == found(rule(action=action % "{key: '{{ element.name }}', operator: Equals, value: a}"))
+    (message,) = found(rule(action=action % "{key: '{{ element.name }}', value: a}"))
+    assert message.startswith("entered value of `operator` is invalid. valid values: [")
+
+
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
