@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from pyverno.kube.json import JSON, JSONObject
-from tests.differential.generate.draws import chance
+from tests.differential.generate.draws import chance, some
 
 __all__ = ["about_object", "text_about_object"]
 
@@ -78,6 +78,8 @@ class _Writer:
 
     def _test(self, place: str, value: JSON) -> str:
         random = self._random
+        if chance(random, 0.1):
+            return self._optional_test(place)
         if isinstance(value, bool):
             return random.choice((place, f"!{place}", f"{place} == true", f"{place} != false"))
         if isinstance(value, int | float):
@@ -116,6 +118,14 @@ class _Writer:
                 )
             )
         return random.choice((f"{place} == null", f"has({place}.a)", f"type({place}) == null_type"))
+
+    def _optional_test(self, place: str) -> str:
+        """Return a test of an optional chain, whose start may hold null, a scalar or a list as well as a map."""
+        start, _, last = place.rpartition(".")
+        if start and last.isidentifier() and chance(self._random, 0.6):
+            place = f"{start}.?{last}"
+        chain = "".join(some(self._random, (".?a", "[?0]", ".?name", ".b", "[?'app']"), 1, 2))
+        return self._random.choice((f"{place}{chain}.hasValue()", f"{place}{chain}.orValue('x') == 'x'"))
 
     def _text_test(self, place: str) -> str:
         random = self._random

@@ -33,6 +33,15 @@ LISTS = (
     "request.object.spec.volumes || `[]`", "request.object.metadata.labels | items(@, 'key', 'value')",
     "request.object.spec.tolerations[?key == 'a']",
 )  # fmt: skip
+INNER_LISTS = (
+    "element.ports",
+    "element.env || `[]`",
+    "element.args",
+    "element0.ports[].containerPort",
+    "[element.name]",
+)
+"""Lists of a loop inside of a loop over containers."""
+_PARTS: tuple[JSONObject, ...] = ({"name": "E0", "value": "1"}, {"containerPort": 80, "hostPort": 8080})
 
 
 def cluster_policy(name: str, rules: Sequence[JSON], **spec: JSON) -> JSONObject:
@@ -131,6 +140,13 @@ def _show(random: Random, sample: JSONObject) -> JSONObject:
 def _foreach(random: Random, sample: JSONObject) -> JSONObject:
     containers = sample.get("spec", {}).get("containers") or [{"name": "a", "image": "nginx"}]
     element = random.choice(containers)
+    if chance(random, 0.2):
+        inner = {**_loop(random, random.choice(_PARTS)), "list": random.choice(INNER_LISTS)}
+        return {"foreach": [{"list": random.choice(LISTS[:3]), "foreach": [inner]}]}
+    return {"foreach": [_loop(random, element)]}
+
+
+def _loop(random: Random, element: JSONObject) -> JSONObject:
     loop: JSONObject = {"list": random.choice(LISTS)}
     if chance(random, 0.2):
         loop["elementScope"] = chance(random, 0.5)
@@ -143,7 +159,7 @@ def _foreach(random: Random, sample: JSONObject) -> JSONObject:
         loop["anyPattern"] = [pattern_of(random, element) for _ in range(2)]
     else:
         loop["deny"] = {"conditions": conditions(random, "element", element)}
-    return {"foreach": [loop]}
+    return loop
 
 
 def _pod_security(random: Random, sample: JSONObject) -> JSONObject:
