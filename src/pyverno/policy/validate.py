@@ -141,7 +141,7 @@ class Cel:
 
 @dataclass(frozen=True, slots=True)
 class Validate:
-    """A check; exactly one of its forms is meant to be set. `assertion` is accepted and ignored, as since 1.19."""
+    """A check; exactly one of its forms is meant to be set. `assertion` does nothing, as since Kyverno 1.19."""
 
     message: str = ""
     failure_action: FailureAction | None = None

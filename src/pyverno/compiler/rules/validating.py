@@ -14,7 +14,7 @@ __all__ = ["lower_validate"]
 
 
 class NothingToCheck:
-    """A rule without a check (or with only an assertion tree, ignored since Kyverno 1.19): no result."""
+    """A rule without a check: no result."""
 
     def run(self, run: object) -> tuple[()]:
         """Return no verdict."""

@@ -61,8 +61,8 @@ def _check_forms(validate: Validate, findings: Findings) -> None:
         validate.cel is not None,
         validate.manifests is not None and bool(validate.manifests.attestors),
     )
-    # Since 1.19 `assert` is accepted and does nothing; as the only form it is as good as none.
-    if not any(written) and validate.assertion is None:
+    # since Kyverno 1.19 `assert` does nothing: as the only form it is as good as none
+    if not any(written):
         findings.error("validate-form", validate.path, f"one of {_FORMS} must be specified")
     if sum(written) > 1:
         findings.error("validate-form", validate.path, f"only one of {_FORMS} can be specified")

@@ -225,6 +225,10 @@ def test_a_query_that_does_not_parse_is_found():
     [
         ("      validate: {message: a}\n", "one of pattern, anyPattern, deny, foreach, cel must be specified"),
         (
+            "      validate: {message: a, assert: {object: {a: 1}}}\n",
+            "one of pattern, anyPattern, deny, foreach, cel must be specified",
+        ),
+        (
             "      validate: {pattern: {a: b}, deny: {}}\n",
             "only one of pattern, anyPattern, deny, foreach, cel can be specified",
         ),
