@@ -65,14 +65,15 @@ def _conditional_values(value: JSON, *, is_condition: bool = False) -> list[JSON
 
 
 def _differs_by(mine: JSON, other: JSON, values: list[JSON]) -> bool:
-    """Hold where two values are equal but for leaves that are one of the values in the other one."""
+    """Hold where two values are equal but for leaves, or lists of leaves, that are of the values in the other one."""
     if isinstance(mine, dict) and isinstance(other, dict) and mine.keys() <= other.keys():
         return all(
             _differs_by(mine[key], each, values) if key in mine else each in values for key, each in other.items()
         )
     if isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
         return all(_differs_by(one, two, values) for one, two in zip(mine, other, strict=True))
-    return mine == other or (not isinstance(other, dict | list) and other in values)
+    leaves = other if isinstance(other, list) and other else [other]
+    return mine == other or all(not isinstance(each, dict | list) and each in values for each in leaves)
 
 
 def drops_items(found: Difference) -> bool:
@@ -142,8 +143,19 @@ def _loses_unnamed(mine: JSON, other: JSON, patched: set[str], name: str = "") -
             next((each[key] for key in keys if key in each), None) if isinstance(each, dict) else None for each in mine
         ]
         is_ambiguous = None in names or len({*map(str, names)}) < len(names) or name in patched
-        return is_ambiguous and len(other) < len(mine) and all(each in mine for each in other)
+        return (
+            is_ambiguous
+            and len(other) < len(mine)
+            and all(any(_has_all(item, each) for item in mine) for each in other)
+        )
     return mine == other
+
+
+def _has_all(whole: JSON, part: JSON) -> bool:
+    """Hold where an item has all fields of another one, which a later patch may have made."""
+    if isinstance(whole, dict) and isinstance(part, dict):
+        return part.items() <= whole.items() if whole else not part
+    return whole == part
 
 
 def _has_anchor(item: JSON) -> bool:

@@ -188,6 +188,21 @@ def test_a_list_that_is_a_condition_may_end_empty() -> None:
     assert classify(mutation({"items": patch["(items)"]}, ours, {**ours, "items": []})) is None
 
 
+def test_a_conditional_list_of_texts_that_becomes_the_value_is_explained() -> None:
+    """`(c): ["*"]` writes its pattern over an empty list in Kyverno; other texts are unexplained."""
+    for text, name in (("*", "conditions written as fields"), ("b", None)):
+        found = classify(mutation({"(c)": ["*"], "added": 1}, {"c": [], "d": 1}, {"c": [text], "d": 1}))
+        assert name == (found and found.name)
+
+
+def test_an_item_that_a_later_patch_makes_in_an_emptied_list_is_explained() -> None:
+    """It has some fields of ours; one with another value is unexplained."""
+    ours: JSONObject = {"items": [{"name": "x", "env": [1]}, {"name": "y"}]}
+    for env, name in (([1], "items without a merge key in objects"), ([2], None)):
+        found = classify(mutation({"items": [{"image": "a"}]}, ours, {"items": [{"env": env}]}))
+        assert name == (found and found.name)
+
+
 def test_a_change_that_kyverno_loses_with_its_field_is_explained() -> None:
     """Where a patch has a field and a condition on it; not where it has one of them."""
     patch = {"metadata": {"(labels)": {"a": "b"}, "labels": {"c": "d"}}}
