@@ -8,7 +8,9 @@ ends before leaves the socket to the garbage collector.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import ssl
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-__all__ = ["Connector", "ForeignConnector", "read_at_most"]
+__all__ = ["Connector", "ForeignConnector", "connection_fault", "read_at_most"]
 
 
 class Connector(aiohttp.TCPConnector):
@@ -82,3 +84,31 @@ async def read_at_most(content: aiohttp.StreamReader, most: int) -> bytes:
     while len(found) <= most and (part := await content.read(most + 1 - len(found))):
         found += part
     return bytes(found)
+
+
+def connection_fault(error: BaseException) -> str:
+    """Return in a few words why a connection failed: no address, and no object of Python.
+
+    >>> connection_fault(ConnectionRefusedError(111, "Connect call failed ('127.0.0.1', 443)"))
+    'connection refused'
+    """
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return connection_fault(error.certificate_error)
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return f"the proxy cannot be reached: {connection_fault(error.os_error)}"
+    if isinstance(error, (aiohttp.ClientConnectorDNSError, socket.gaierror)):
+        return "the name of the host cannot be resolved"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return connection_fault(error.os_error)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate cannot be verified: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS failed: {(error.reason or 'unknown reason').replace('_', ' ').lower()}"
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "the server closed the connection"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.errno:
+        text = os.strerror(error.errno)
+        return text[:1].lower() + text[1:]
+    return str(error) or "the connection failed"

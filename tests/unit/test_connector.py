@@ -19,10 +19,20 @@ import pytest
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
 from pyverno.connector import Connector
+from pyverno.errors import HostError
 from tests.support.webhookserver import make_certificate
 
 _CERTIFICATE = make_certificate()
 _BEGINNING = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n"
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(_CERTIFICATE.key + _CERTIFICATE.certificate)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
 
 
 @contextmanager
@@ -30,11 +40,7 @@ def silent_server(*, tls: bool) -> Iterator[str]:
     """Run a server that begins an answer on each connection, and neither reads nor closes it afterwards."""
     context = None
     if tls:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(_CERTIFICATE.key + _CERTIFICATE.certificate)
-            file.flush()
-            context.load_cert_chain(file.name)
+        context = _server_context()
 
     def serve() -> None:
         with ExitStack() as connections, suppress(OSError):
@@ -120,3 +126,59 @@ def test_a_connection_that_the_server_ends_is_forgotten() -> None:
             return len(connector._transports)
 
     assert 0 == asyncio.run(run())
+
+
+async def _fault(url: str) -> str:
+    """Return the text of a request and of a watch that cannot be sent."""
+    texts = []
+    async with Client(Access(url, ca=make_certificate("other").certificate), qps=0) as client:
+        for send in (lambda: client.request("GET", "/api"), lambda: anext(client.stream("/api"))):
+            with pytest.raises(HostError) as raised:
+                await send()
+            texts.append(raised.value.message)
+    asked, watched = texts
+    place = url.rpartition("@")[2].rpartition("/")[2]
+    start = f"the API server `{place}` cannot be reached for `GET /api`: "
+    assert [True, f"the watch of `/api` broke off: {asked.removeprefix(start)}"] == [asked.startswith(start), watched]
+    return asked.removeprefix(start)
+
+
+@pytest.mark.parametrize(
+    ("url", "fault"),
+    [
+        ("https://127.0.0.1:9", "connection refused"),
+        ("http://127.0.0.1:9", "connection refused"),
+        ("http://user:pw@127.0.0.1:9", "connection refused"),
+        ("https://nobody.invalid:9", "the name of the host cannot be resolved"),
+    ],
+)
+def test_an_api_server_that_cannot_be_reached_is_named_with_the_reason(url: str, fault: str) -> None:
+    """A line of a log held the address of an object of Python, which differed each time."""
+    assert fault == asyncio.run(_fault(url))
+
+
+@pytest.mark.parametrize(
+    ("url", "speaks_tls", "fault"),
+    [
+        ("https://127.0.0.1:{}", True, "the certificate cannot be verified: self-signed certificate"),
+        ("https://127.0.0.1:{}", False, "TLS failed: wrong version number"),
+        ("http://127.0.0.1:{}", True, "the server closed the connection"),
+    ],
+)
+def test_a_server_of_another_kind_is_told_from_none(url: str, *, speaks_tls: bool, fault: str) -> None:
+    """A wrong authority and a wrong scheme are the common mistakes in a kubeconfig."""
+
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            if not speaks_tls:
+                await reader.read(1)
+                writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+            await writer.wait_closed()
+
+    async def run() -> str:
+        server = await asyncio.start_server(hang_up, "127.0.0.1", 0, ssl=_server_context() if speaks_tls else None)
+        async with server:
+            return await _fault(url.format(server.sockets[0].getsockname()[1]))
+
+    assert fault == asyncio.run(run())

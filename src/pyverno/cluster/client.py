@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
@@ -32,7 +33,7 @@ from pyverno.cluster.queries import WATCH
 from pyverno.cluster.requestbudget import RequestBudget
 from pyverno.cluster.servertime import ServerTime
 from pyverno.cluster.sockets import open_socket, set_keep_alive, tls_context
-from pyverno.connector import Connector
+from pyverno.connector import Connector, connection_fault
 from pyverno.errors import DocumentError, HostError
 from pyverno.kube.apipath import object_path, resource_path
 from pyverno.kube.gvk import GVR
@@ -279,7 +280,9 @@ class Client:
             except TimeoutError:
                 raise HostError(f"the API server did not answer `{what}` within {seconds:g} seconds") from None
             except (aiohttp.ClientError, OSError) as error:
-                raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None
+                where = urlsplit(self.access.server).netloc.rpartition("@")[2]
+                fault = connection_fault(error)
+                raise HostError(f"the API server `{where}` cannot be reached for `{what}`: {fault}") from None
             if status == 401 and attempt == 0 and self._credentials.forget():
                 continue
             if wait is None or attempt == _ATTEMPTS - 1:
@@ -345,7 +348,7 @@ class Client:
         except DocumentError as error:
             raise HostError(f"the watch of `{path}` sent something that is no JSON: {error.message}") from None
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise HostError(f"the watch of `{path}` broke off: {_why(error)}") from None
+            raise HostError(f"the watch of `{path}` broke off: {connection_fault(error)}") from None
 
     def _note_time(self, date: str, sent: float) -> None:
         if self._server_time is not None:
@@ -396,8 +399,3 @@ def _pairs(query: Query) -> Sequence[tuple[str, str]]:
 
 def _delete_options(options: JSONObject | None) -> JSONObject:
     return {"kind": "DeleteOptions", "apiVersion": "v1", **(options or {})}
-
-
-def _why(error: BaseException) -> str:
-    found = error.__cause__ or error.__context__ or error
-    return str(error) or type(found).__name__

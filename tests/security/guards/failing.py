@@ -34,7 +34,7 @@ FAILING: Final = (
     guard(
         "I5", "errors between us and the API server are typed", "admission::test_errors_of_the_host_are_typed",
         ("cluster/client.py",
-         'raise HostError(f"the API server cannot be reached for `{what}`: {_why(error)}") from None', "raise"),
+         'raise HostError(f"the API server `{where}` cannot be reached for `{what}`: {fault}") from None', "raise"),
     ),
     guard(
         "I5", "a list that errs is an error beside lists that pass",

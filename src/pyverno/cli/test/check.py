@@ -30,6 +30,7 @@ from pyverno.value import dataclass
 
 __all__ = [
     "IGNORED",
+    "NOT_FOUND",
     "Row",
     "Subject",
     "check_rows",
@@ -43,6 +44,9 @@ __all__ = [
 
 IGNORED = "Ignored"
 """The outcome of a row that Kyverno drops silently."""
+
+NOT_FOUND = "Not found"
+"""The reason of a row without a result."""
 
 _EXCLUDED = "Excluded"
 _LEGEND = "(< only in expected, > only in actual)"
@@ -124,7 +128,7 @@ def rule_fits(row: ExpectedResult, info: RuleInfo) -> bool:
 
 
 def _not_found(row: ExpectedResult, resource: str) -> Row:
-    return Row(row.policy, row.rule, resource, "Fail", "Not found", "Not found", expected=row)
+    return Row(row.policy, row.rule, resource, "Fail", NOT_FOUND, NOT_FOUND, expected=row)
 
 
 def _refused(row: ExpectedResult, policy: Compiled, resources: Sequence[str]) -> Iterator[Row]:

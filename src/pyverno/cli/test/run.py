@@ -21,6 +21,7 @@ from pyverno.cli.style import Style, style_for
 from pyverno.cli.test.check import IGNORED, Row, check_rows, missing_files
 from pyverno.cli.test.find import FoundSuite, find_suites
 from pyverno.cli.test.options import SuiteOptions
+from pyverno.cli.test.remarks import invalid_policies, reasons_not_found
 from pyverno.cli.test.report import render, table
 from pyverno.cli.test.strict import vacuous_checks
 from pyverno.cli.test.suite import ReviewedManifest, Suite, load_suite
@@ -60,6 +61,8 @@ class SuiteOutcome:
     vacuous: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     was_run: bool = True
     coverage: tuple[PolicyCoverage, ...] = ()
     new_rows: tuple[NewRow, ...] = ()
@@ -324,6 +327,8 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         unread=tuple(found.without_clone(f"failed to load resources ({error})") for error in errors),
         vacuous=tuple(found.without_clone(text) for text in vacuous),
         problems=tuple(found.problem_of(error) for error in errors),
+        warnings=tuple(found.without_clone(text) for text in invalid_policies(suite)),
+        notes=tuple(reasons_not_found(suite, judged, rows)),
         coverage=coverage,
         new_rows=_new_rows(suite, judged) if options.write else (),
         is_mutable=not errors and not any(row.counts_as_failed for row in rows),
@@ -376,13 +381,21 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
     for text in outcome.unread:
         sys.stdout.flush()
         report_error(f"{suite.name}: {text}")
-    if options.fail_only:
-        # Kyverno: one table at the end has all failures
-        return
-    _print(options, "")
-    if outcome.rows and not options.output_format:
-        _print(options, _table(outcome.rows, style, options))
-    _print(options, "")
+    if not options.fail_only:  # Kyverno: then one table at the end has all failures
+        _print(options, "")
+        if outcome.rows and not options.output_format:
+            _print(options, _table(outcome.rows, style, options))
+        _print(options, "")
+    _print_remarks(suite, outcome)
+
+
+def _print_remarks(suite: FoundSuite, outcome: SuiteOutcome) -> None:
+    if outcome.warnings or outcome.notes:
+        sys.stdout.flush()
+    for text in outcome.warnings:
+        report_warning(f"{suite.name}: {text}")
+    for text in outcome.notes:
+        report_note(f"{suite.name}: {text}")
 
 
 def _table(rows: Sequence[Row], style: Style, options: SuiteOptions) -> str:

@@ -15,7 +15,7 @@ from pyverno.errors import PyvernoError
 from pyverno.offline.testfile import ExpectedResult
 from pyverno.policy.kinds import RULE_KINDS
 
-__all__ = ["vacuous_checks"]
+__all__ = ["missing_rule", "vacuous_checks"]
 
 
 def vacuous_checks(
@@ -27,7 +27,7 @@ def vacuous_checks(
     for number, expected in enumerate(asked):
         own = [row for row in rows if row.expected is expected]
         where = f"{expected.policy}/{expected.rule}" if expected.rule else expected.policy
-        missing = _missing_rule(suite, expected)
+        missing = missing_rule(suite, expected)
         for problem in (
             *([missing] if missing else _silent_rows(own)),
             *_unknown_resources(suite, judged, expected),
@@ -49,7 +49,7 @@ def _silent_rows(rows: Sequence[Row]) -> Iterator[str]:
             yield f"`{row.resource}`: {row.vacuous}"
 
 
-def _missing_rule(suite: Suite, expected: ExpectedResult) -> str:
+def missing_rule(suite: Suite, expected: ExpectedResult) -> str:
     """Report that none of the policies of this name has the rule."""
     policies = [each for each in suite.compilation.policies if each.info.name == expected.policy_name]
     if not expected.rule or not policies or any(each.info.kind not in RULE_KINDS for each in policies):

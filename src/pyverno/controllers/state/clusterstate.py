@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, slim
 from pyverno.controllers.runtime.metricslifecycle import log_problems
+from pyverno.controllers.runtime.recurring import RecurringFault
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.controllers.state.policyinfo import PolicyInfo
@@ -265,6 +266,9 @@ class ClusterState:
     async def follow_definitions(self) -> None:
         """Look again at what the cluster serves when definitions of custom resources change, and now and then."""
         bound = self._settings.stale_seconds
+        fault = RecurringFault(
+            log, "what the cluster serves cannot be found out", "what the cluster serves is known again"
+        )
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(bound * (_SILENT_SHARE if self._served.silent else _LOOK_SHARE)):
@@ -275,10 +279,11 @@ class ClusterState:
             try:
                 has_changed = await self._served.refresh()
             except (HostError, StatusError) as error:
-                log.warning("what the cluster serves cannot be found out", extra={"fields": {"error": str(error)}})
+                fault.failed(str(error))
                 await asyncio.sleep(bound * _RETRY_SHARE)
                 self._definitions_changed.set()
                 continue
+            fault.succeeded()
             self._watch_policies()
             await self._leave_what_is_gone()
             if is_notified or has_changed:

@@ -12,6 +12,7 @@ import time
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import find_served
 from pyverno.cluster.informer import STALE_SECONDS
+from pyverno.controllers.runtime.recurring import RecurringFault
 from pyverno.errors import HostError
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
@@ -33,6 +34,7 @@ class ServedKinds:
         self._bound = bound
         self._found = time.monotonic()
         self._trouble = ""
+        self._fault = RecurringFault(log, "some APIs do not answer", "all APIs answer again", reason="groups")
 
     def problem(self) -> str:
         """Return why the table is stale; the empty text while it is not."""
@@ -56,6 +58,7 @@ class ServedKinds:
         self._found, self._trouble = time.monotonic(), ""
         self.kinds, self.silent = served.completed(before), served.silent
         if served.silent:
-            groups = ", ".join(sorted("/".join(each) for each in served.silent))
-            log.warning("some APIs do not answer", extra={"fields": {"groups": groups}})
+            self._fault.failed(", ".join(sorted("/".join(each) for each in served.silent)))
+        else:
+            self._fault.succeeded()
         return tuple(self.kinds) != tuple(before) or silent != served.silent

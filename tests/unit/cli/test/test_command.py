@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 HEAD = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\n"
 FILES = HEAD + "policies: [latest.yaml]\nresources: [good.yaml, bad.yaml]\n"
 
+_CEL = """\
+apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: cel}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]
+  validations: [{expression: "true"}]
+"""
+
 
 def row(resource: str, result: str, *, policy: str = "no-latest", rule: str = "tag", more: str = "") -> str:
     """One entry of `results`."""
@@ -119,7 +129,7 @@ def test_strict_refuses_rows_of_excluded_resources_and_invalid_policies(cli: Run
     assert "│ Pass   │ Excluded       │" in ran.out
     assert "│ Skip   │ Invalid Policy │" in ran.out
     ran = cli("test", ".", "--strict")
-    assert "Error: 2 vacuous checks found by --strict\n" == ran.err
+    assert ["Error: 2 vacuous checks found by --strict"] == ran.err.splitlines()[1:]
     assert "no rule `tag` of the policy judged it" in ran.out
 
 
@@ -507,3 +517,45 @@ def test_new_rows_have_the_line_ends_of_their_file(cli: Run, folder: Path) -> No
     content = place.read_bytes()
     assert (content.count(b"\n"), True) == (content.count(b"\r\n"), content.startswith(b"\xef\xbb\xbf"))
     assert "2 tests passed" in cli("test", ".").out
+
+
+@pytest.mark.parametrize(
+    ("results", "reason"),
+    [
+        (
+            row("good", "pass", policy="no-latst") + row("bad", "fail", policy="no-latst"),
+            "no-latst/tag: the test loads no policy `no-latst`: did you mean `no-latest`?",
+        ),
+        (row("good", "pass", policy="unlike"), "unlike/tag: the test loads no policy `unlike`"),
+        (
+            row("good", "pass", policy="cel", rule="x"),
+            "cel/x: the policy has no result for the resource; `pyverno explain --all` shows why a rule does not match",
+        ),
+        (row("godo", "pass", policy="cel", rule="x"), "cel/x: no resource is named `godo`"),
+    ],
+)
+@pytest.mark.parametrize("flags", [(), ("--fail-only",), ("-o", "json")], ids=["text", "fail-only", "json"])
+def test_a_row_that_is_not_found_has_a_reason(
+    cli: Run, folder: Path, results: str, reason: str, flags: tuple[str, ...]
+) -> None:
+    """The table has only Kyverno's words `Not found`; stderr says what the suite lacks, once for equal reasons."""
+    (folder / "cel.yaml").write_text(_CEL)
+    suite(folder, HEAD + "policies: [latest.yaml, cel.yaml]\nresources: [good.yaml, bad.yaml]\nresults:\n" + results)
+    ran = cli("test", ".", *flags)
+    assert (1, [f"note: kyverno-test.yaml: {reason}"]) == (
+        ran.code,
+        [line for line in ran.err.splitlines() if line.startswith(("note: ", "warning: "))],
+    )
+    assert "Not found" in ran.out
+
+
+def test_a_policy_that_is_not_valid_is_warned_about_even_if_no_row_names_it(cli: Run, folder: Path) -> None:
+    """Its rows are green, as in Kyverno: without the error nobody learns that they prove nothing."""
+    suite(
+        folder, HEAD + "policies: [latest.yaml, invalid.yaml]\nresources: [good.yaml]\nresults:\n" + row("good", "pass")
+    )
+    ran = cli("test", ".")
+    start = (
+        "warning: kyverno-test.yaml: the policy `broken` is not valid, so that its rows prove nothing: invalid.yaml:"
+    )
+    assert (0, True, 1) == (ran.code, ran.err.startswith(start), ran.err.count("warning: "))

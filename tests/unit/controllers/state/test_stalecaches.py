@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -240,3 +241,18 @@ def test_entries_of_a_recreated_definition_are_followed_at_once() -> None:
         await replica.until(lambda: dict(unavailable()) == {("things",): 0.0})
 
     play(scene)
+
+
+def test_an_outage_is_two_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Its begin and its end; each try was a line."""
+
+    async def scene(replica: Replica) -> None:
+        replica.proxy.trouble("/api", Trouble.AWAY)
+        await replica.until(lambda: "what the cluster serves" in replica.world.problem())
+        replica.proxy.mend("/api")
+        await replica.until(lambda: any("known again" in each.getMessage() for each in caplog.records))
+
+    with caplog.at_level(logging.INFO, "pyverno.admission"):
+        play(scene)
+    found = [each.getMessage() for each in caplog.records if each.getMessage().startswith("what the cluster serves")]
+    assert ["what the cluster serves cannot be found out", "what the cluster serves is known again"] == found
