@@ -64,9 +64,11 @@ def _charts() -> Iterator[tuple[str, bytes]]:
 
 
 def _bundle(made: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    launcher = LAUNCHER.replace("@VERSION@", __version__).encode()
+    wheels = {name: data for name, data in made.items() if name.endswith(".whl")}
+    digest = sha256(b"".join((*wheels.values(), (_ROOT / "requirements.lock").read_bytes()))).hexdigest()
+    launcher = LAUNCHER.replace("@ENVIRONMENT@", f"{__version__}-{digest[:12]}").encode()
     yield from (("pyverno", launcher), ("kubectl-pyverno", launcher))
-    yield from ((name, data) for name, data in made.items() if name.endswith(".whl"))
+    yield from wheels.items()
     for name in ("requirements.lock", "LICENSE", "NOTICE"):
         yield name, (_ROOT / name).read_bytes()
 

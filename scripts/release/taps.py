@@ -1,7 +1,8 @@
 """The manifests of package managers: krew for `kubectl pyverno`, Homebrew for `pyverno`, both made of the bundle.
 
 The bundle is one archive for every platform: the wheel, the locked requirements and a launcher, which makes a virtual
-environment of them when it is called first.
+environment of them when it is called first, and again when its interpreter is another. The name of the environment has
+a digest of wheel and requirements, so that a rebuilt bundle of the same version never runs the code of the one before.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ LAUNCHER: Final = """\
 # Runs pyverno from the wheel beside this file, in a virtual environment that the first call makes.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")" && pwd)
-home=${XDG_DATA_HOME:-$HOME/.local/share}/pyverno/@VERSION@
-if [ ! -x "$home/bin/python" ]; then # not made yet, or its interpreter is gone
+home=${XDG_DATA_HOME:-$HOME/.local/share}/pyverno/@ENVIRONMENT@
+is_current() { # made, and by the interpreter that its link still leads to: an update may have replaced or removed that
+  [ -x "$home/bin/python" ] || return 1
+  [ ! -L "$home/bin/python" ] || [ "$(readlink -f "$home/bin/python")" = "$(cat "$home/interpreter" 2>/dev/null)" ]
+}
+if ! is_current; then
   python=${PYVERNO_PYTHON:-python3}
   "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     echo "pyverno: error: Python 3.11 or newer is needed; name one in PYVERNO_PYTHON" >&2
@@ -37,7 +42,8 @@ if [ ! -x "$home/bin/python" ]; then # not made yet, or its interpreter is gone
   "$python" -m venv "$made"
   "$made/bin/python" -m pip --disable-pip-version-check --quiet install --require-hashes -r "$here/requirements.lock"
   "$made/bin/python" -m pip --disable-pip-version-check --quiet install --no-deps "$here"/pyverno-*.whl
-  [ -x "$home/bin/python" ] || { rm -rf "$home" && mv "$made" "$home"; }
+  readlink -f "$made/bin/python" > "$made/interpreter"
+  is_current || { rm -rf "$home" && mv "$made" "$home"; }
   rm -rf "$made"
 fi
 exec "$home/bin/python" -m pyverno "$@"

@@ -6,7 +6,7 @@ The plugin is loaded in every run of pytest, so this module must never import an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,7 +64,8 @@ class PolicyTestFile(pytest.File):
             yield PolicyRow.from_parent(self, name=f"{name}{mark}", problem=problem)
             return
         outcome = run_suite(suite, SuiteOptions(strict=bool(self.config.getini("pyverno_strict"))))
-        for text in (*outcome.errors, *outcome.unread, *outcome.vacuous):
+        invalid = outcome.warnings if outcome.vacuous else ()
+        for text in (*outcome.errors, *outcome.unread, *invalid, *outcome.vacuous):
             yield PolicyRow.from_parent(self, name=f"{name}{mark}", problem=text)
         for row in outcome.rows:
             title = "/".join(part for part in (row.policy, row.rule) if part)
@@ -72,7 +73,7 @@ class PolicyTestFile(pytest.File):
             line = 0
             if suite.test is not None and row.expected is not None:
                 line = suite.test.document.location(row.expected.path).line
-            text = _failure(row) if row.counts_as_failed else ""
+            text = _failure(row, outcome.notes) if row.counts_as_failed else ""
             yield PolicyRow.from_parent(
                 self, name=f"{title}[{row.resource}{expected}]{mark}", problem=text, line=line or 1
             )
@@ -96,9 +97,11 @@ class PolicyRow(pytest.Item):
         return self.path, self._line - 1, self.name
 
 
-def _failure(row: Row) -> str:
+def _failure(row: Row, notes: Sequence[str]) -> str:
     lines = [f"{row.policy}/{row.rule}: {row.resource}: {row.reason}"]
-    lines += [f"  {line}" for line in row.message.splitlines()]
+    # a row that was not found has no message of its own
+    told = notes if row.message == row.reason else row.message.splitlines()
+    lines += [f"  {line}" for line in told]
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -113,7 +114,7 @@ def test_the_launcher_runs_the_environment_that_it_made(made: dict[str, bytes], 
     """This works through a symbolic link too, as krew installs it."""
     unpack(made[BUNDLE], tmp_path / "store")
     (tmp_path / "link").symlink_to(tmp_path / "store" / name)
-    home = tmp_path / "data" / "pyverno" / __version__
+    home = environment_of(made, tmp_path / "data")
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "python").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (home / "bin" / "python").chmod(0o755)
@@ -129,6 +130,14 @@ def test_the_launcher_names_the_python_that_it_needs(made: dict[str, bytes], tmp
     ran = subprocess.run([tmp_path / "pyverno"], env=environment, check=False, capture_output=True, text=True)
     wanted = "pyverno: error: Python 3.11 or newer is needed; name one in PYVERNO_PYTHON\n"
     assert (2, wanted, False) == (ran.returncode, ran.stderr, (tmp_path / "data").exists())
+
+
+def environment_of(made: dict[str, bytes], data: Path) -> Path:
+    """Return where the launcher has its environment."""
+    found = re.search(r"pyverno/(\S+)$", members(made[BUNDLE])["pyverno"].decode(), re.MULTILINE)
+    assert found is not None
+    assert found[1].startswith(f"{__version__}-")
+    return data / "pyverno" / found[1]
 
 
 def interpreter(path: Path, check: str = ":", install: str = ":") -> str:
@@ -151,7 +160,7 @@ def test_a_first_call_leaves_the_environment_of_another_in_place(made: dict[str,
     """A call that began before another was complete does not take away what that one runs from."""
     unpack(made[BUNDLE], tmp_path)
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
-    home = tmp_path / "data" / "pyverno" / __version__
+    home = environment_of(made, tmp_path / "data")
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
     slow, quick = interpreter(tmp_path / "slow", check=f'read line < "{fifo}"'), interpreter(tmp_path / "quick")
@@ -162,7 +171,7 @@ def test_a_first_call_leaves_the_environment_of_another_in_place(made: dict[str,
         go.write("go\n")
     out, _ = first.communicate(timeout=300)
     assert (b"ran\n", b"ran\n", 0, True) == (second, out, first.returncode, (home / "used").exists())
-    assert [__version__] == [path.name for path in home.parent.iterdir()]
+    assert [home] == [*home.parent.iterdir()]
 
 
 def test_the_launcher_makes_the_environment_again_without_its_interpreter(
@@ -170,7 +179,7 @@ def test_the_launcher_makes_the_environment_again_without_its_interpreter(
 ) -> None:
     """As after an update of Python that removed the one before; an installation that failed is made again, too."""
     unpack(made[BUNDLE], tmp_path)
-    home = tmp_path / "data" / "pyverno" / __version__
+    home = environment_of(made, tmp_path / "data")
     (home / "bin").mkdir(parents=True)
     (home / "complete").touch()
     (home / "bin" / "python").symlink_to(tmp_path / "gone")
@@ -183,7 +192,28 @@ def test_the_launcher_makes_the_environment_again_without_its_interpreter(
 
     assert (7, "") == run(interpreter(tmp_path / "failing", install="exit 7"))
     assert (0, "ran\n") == run(interpreter(tmp_path / "quick"))
-    assert [__version__] == [path.name for path in home.parent.iterdir()]
+    assert [home] == [*home.parent.iterdir()]
+
+
+def test_the_launcher_makes_the_environment_again_for_another_python(made: dict[str, bytes], tmp_path: Path) -> None:
+    """`python3` is a link of the system: after its update the environment has no packages for the new version."""
+    unpack(made[BUNDLE], tmp_path)
+    home, link = environment_of(made, tmp_path / "data"), tmp_path / "python3"
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data"), "PYVERNO_PYTHON": str(link)}
+    install = 'ln -sf "$PYVERNO_PYTHON" "$0"'  # venv names the interpreter as it was called
+    for name in ("old", "new", "new"):
+        interpreter(tmp_path / name, install=install)
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        ran = subprocess.run([tmp_path / "pyverno"], env=environment, check=True, capture_output=True, text=True)
+        assert ("ran\n", f"{tmp_path / name}\n") == (ran.stdout, (home / "interpreter").read_text())
+
+
+def test_a_rebuilt_bundle_of_the_same_version_has_an_environment_of_its_own(made: dict[str, bytes]) -> None:
+    """The one of the bundle before held its code for ever."""
+    wheel = next(data for name, data in made.items() if name.endswith(".whl"))
+    digest = hashlib.sha256(wheel + (ROOT / "requirements.lock").read_bytes()).hexdigest()
+    assert f"{__version__}-{digest[:12]}" == environment_of(made, Path()).name
 
 
 def test_notice_has_the_licence_of_every_dependency() -> None:

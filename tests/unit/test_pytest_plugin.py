@@ -69,6 +69,22 @@ def test_rows_that_prove_nothing_and_files_that_cannot_be_read_fail(project: Pat
     assert "2 failed, 1 passed" in ran.stdout
 
 
+def test_a_row_without_a_result_says_what_the_suite_lacks(project: Path) -> None:
+    """A policy that is not valid shows its errors, and a policy that is not loaded the name that was meant."""
+    (project / "invalid.yaml").write_text(documents.INVALID)
+    head = FILES.replace("[latest.yaml]", "[latest.yaml, invalid.yaml]")
+    rows = row("good", "pass").replace("no-latest", "no-latst") + row("good", "pass").replace("no-latest", "broken")
+    (project / "kyverno-test.yaml").write_text(head + rows)
+    ran = run(project)
+    assert "no-latst/tag: the test loads no policy `no-latst`: did you mean `no-latest`?" in ran.stdout
+    assert (
+        f"the policy `broken` is not valid, so that its rows prove nothing: {project / 'invalid.yaml'}:17:7: "
+        in ran.stdout
+    )
+    (project / "kyverno-test.yaml").write_text(head + rows.splitlines(keepends=True)[1])
+    assert 0 == run(project, "-o", "pyverno_strict=false").returncode
+
+
 def test_fixtures_review_objects_with_the_policies_of_the_configuration(project: Path) -> None:
     """`policies` is loaded once, `review` takes an object."""
     (project / "test_own.py").write_text(PYTHON)

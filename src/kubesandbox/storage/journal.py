@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from kubesandbox.privatefiles import make_private_file
 from kubesandbox.storage.store import Change, ChangeKind, Key, Stored
 from pyverno.errors import UsageError
 from pyverno.kube.json import decode
+from pyverno.kube.status import internal_error
 
 __all__ = ["SqliteJournal"]
 
@@ -41,6 +43,7 @@ class SqliteJournal:
         for beside in (path.with_name(f"{path.name}{end}") for end in ("-wal", "-shm")):
             if beside.exists() or beside.is_symlink():
                 make_private_file(beside)
+        self._path = path
         self._connection = sqlite3.connect(path, isolation_level=None, timeout=0.5)
         try:
             self._open()
@@ -75,23 +78,30 @@ class SqliteJournal:
             yield Stored(Key(resource, namespace, name), decode(body), revision)
 
     def record(self, change: Change) -> None:
-        """Keep one change; when this returns, the end of the process cannot take it back."""
+        """Keep one change; when this returns, the end of the process cannot take it back.
+
+        Raises StatusError when the file cannot hold it, as on a full disk; then nothing has changed.
+        """
         state, run = change.state, self._connection.execute
-        run("BEGIN")
         try:
+            run("BEGIN")
             if change.kind is ChangeKind.DELETED:
                 run(_REMOVE, tuple(state.key))
             else:
                 run(_PUT, (*state.key, state.revision, state.json))
             run(_FACT, ("revision", change.revision))
             run("COMMIT")
-        except BaseException:
-            run("ROLLBACK")
+        except BaseException as error:
+            if self._connection.in_transaction:  # SQLite itself ends it when the disk is full
+                run("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise internal_error(f"the object cannot be stored in `{self._path}`: {error}") from None
             raise
 
     def close(self) -> None:
-        """Write everything into the one file and let go of it."""
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Write everything into the one file, if there is room for it, and let go of it."""
+        with suppress(sqlite3.Error):  # without room it stays in the file beside, which the next start reads
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
     def _fact(self, name: str) -> int | None:

@@ -69,6 +69,11 @@ def decode_file(document: Document, kind: str, shape: Shape) -> Any:
     problems = Problems(document)
     decoded = shape(document.value, Cursor(problems))
     if problems.errors:
+        found = document.value.get("kind")
+        if isinstance(found, str) and found != kind:
+            raise UsageError(
+                f"a file of the kind `{kind}` is expected, not `{found}`", location=document.location(("kind",))
+            )
         raise _combined(problems.errors)
     return decoded
 

@@ -34,6 +34,8 @@ _FAINT: Final = "\x1b[90m"
 _COLOURS: Final = {"DEBUG": "\x1b[33m", "INFO": "\x1b[32m", "WARNING": "\x1b[31m", "ERROR": "\x1b[1;31m"}
 _LIBRARIES_FROM: Final = 6
 """The verbosity from which on lines of libraries are logged as well."""
+_OURS: Final = ("pyverno", "kubesandbox")
+_OF_EVERY_RECORD: Final = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"))
 log = logging.getLogger("pyverno.webhook")
 
 
@@ -136,8 +138,13 @@ def _trace(error: BaseException | None) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the fields of an event, whether they are one attribute `fields` or, as in kubesandbox, attributes."""
     found = getattr(record, "fields", None)
-    return found if isinstance(found, dict) else {}
+    if isinstance(found, dict):
+        return found
+    if record.name.partition(".")[0] not in _OURS:
+        return {}
+    return {name: value for name, value in vars(record).items() if name not in _OF_EVERY_RECORD}
 
 
 def _quote(value: object) -> str:

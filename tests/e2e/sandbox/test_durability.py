@@ -176,14 +176,19 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path)
         assert 0o600 == path.stat().st_mode & 0o777, path.name
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_command_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    """Exit code 0, nothing on stderr, and the data closed."""
+    """Exit code 0, nothing on stderr, and the data closed; a closed terminal left a folder with the kubeconfig."""
     words = [sys.executable, "-m", "pyverno", "sandbox", "--data-dir", str(tmp_path / "data"), "--no-kubelet"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    left = tmp_path / "temporary"
+    left.mkdir()
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(left)}
+    )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("Kubernetes 1.35 is ready at https://127.0.0.1:")
     process.send_signal(number)
     _, errors = process.communicate(timeout=300)
     assert (0, "") == (process.returncode, errors)
     assert not (tmp_path / "data" / "objects.sqlite-wal").exists()
+    assert [] == [*left.iterdir()]

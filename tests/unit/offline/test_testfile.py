@@ -98,3 +98,11 @@ def test_a_test_can_be_handed_to_another_process() -> None:
     """Workers get it by pickling."""
     test = read(HEAD + "results: [{policy: p, result: pass}]\n")
     assert test == pickle.loads(pickle.dumps(test))  # noqa: S301 - our own bytes
+
+
+def test_a_file_of_another_kind_is_told_so() -> None:
+    """A policy given to `pyverno test` was an unknown field `spec`; only a file that cannot be decoded is refused."""
+    text = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec: {}\n"
+    with pytest.raises(PyvernoError) as raised:
+        read(text)
+    assert "t.yaml:2:7: a file of the kind `Test` is expected, not `ClusterPolicy`" == str(raised.value)

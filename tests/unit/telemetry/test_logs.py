@@ -113,3 +113,14 @@ def test_an_event_is_logged_without_finding_what_no_line_has(lines: Lines) -> No
     logging.getLogger().handlers[0].addFilter(lambda each: not found.append(each))  # type: ignore[func-returns-value]
     logging.getLogger("pyverno").info("denied")
     assert [(0, None, None)] == [(each.lineno, each.thread, each.process) for each in found]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_events_with_attributes_show_them_as_fields(lines: Lines, form: str) -> None:
+    """`delivery failed` of the pages came without target and reason; attributes of libraries stay out."""
+    stream = lines(LogSettings(form, verbosity=1))
+    for name in ("pyverno.ui", "kubesandbox.controllers", "aiohttp.access"):
+        logging.getLogger(name).warning("it failed", extra={"target": "chat", "error": "no answer"})
+    logging.getLogger("pyverno.ui").warning("it failed")
+    ours = ' target=chat error="no answer"' if form == "text" else ',"target":"chat","error":"no answer"}'
+    assert [True, True, False, False] == [line.endswith(ours) for line in stream.getvalue().splitlines()]

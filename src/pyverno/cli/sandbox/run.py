@@ -139,7 +139,7 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
 async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[str], kubeconfig: Path | None) -> int:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the last one when the terminal is closed
         loop.add_signal_handler(number, stopping.set)
     async with starting as cluster:
         path = cluster.sandbox.kubeconfig

@@ -81,7 +81,7 @@ class UiOptions:
 
 
 def run_ui(options: UiOptions) -> None:
-    """Serve the pages; returns after SIGINT or SIGTERM. Raises UsageError, HostError for what cannot be used."""
+    """Serve the pages until SIGINT, SIGTERM or SIGHUP. Raises UsageError, HostError for what cannot be used."""
     _check(options)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
@@ -282,6 +282,6 @@ async def _namespaces(readers: ReaderPool) -> Iterable[str]:
 async def _wait_for_signal() -> None:
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the last one when the terminal is closed
         loop.add_signal_handler(number, asked.set)
     await asked.wait()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 import orjson
@@ -69,8 +72,9 @@ class SqliteConnection(sqlite3.Connection):
 
 
 def connect_file(path: str, role: Role) -> SqliteConnection:
-    """Open a file; raises UsageError when it cannot be opened or is no database."""
+    """Open a file, closed to other users; raises UsageError when it cannot be opened or is no database."""
     try:
+        _close_to_others(path)
         connection = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None, factory=SqliteConnection
         )
@@ -83,9 +87,26 @@ def connect_file(path: str, role: Role) -> SqliteConnection:
             if role is Role.READER:
                 connection.execute("PRAGMA query_only = ON")
             after_an_error.pop_all()
-    except sqlite3.Error as error:
-        raise UsageError(f"cannot use `{path}` as the store of results: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        why = (error.strerror or "").lower() if isinstance(error, OSError) else error
+        raise UsageError(f"cannot use `{path}` as the store of results: {why}") from error
     return connection
+
+
+def _close_to_others(path: str) -> None:
+    """Make the file with mode 0600, or take what all users of the machine may do from one that is there.
+
+    It holds the results of all namespaces and the queue of notifications, whoever may see them on the pages. SQLite
+    gives its files beside it the same mode.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        # by name: to close another descriptor of the file would give up the locks that SQLite holds in this process
+        mode = stat.S_IMODE(Path(path).stat().st_mode)
+        if mode & stat.S_IRWXO:
+            with suppress(PermissionError):  # the file of another user
+                Path(path).chmod(mode & ~stat.S_IRWXO)
 
 
 def prepare_file(path: str, tables: str, version: int) -> None:

@@ -142,7 +142,7 @@ def test_a_policy_that_is_not_valid_has_a_row_per_resource(cli: Run, folder: Pat
     assert ran.code == 0
     assert ran.out.count("│ Skip   │ Invalid Policy │") == 2
     assert "Test Summary: 2 tests passed and 0 tests failed\n" in ran.out
-    assert "Error: 3 vacuous checks found by --strict\n" == cli("test", ".", "--strict").err
+    assert ["Error: 3 vacuous checks found by --strict"] == cli("test", ".", "--strict").err.splitlines()[1:]
 
 
 def test_strict_refuses_a_suite_without_results(cli: Run, folder: Path) -> None:

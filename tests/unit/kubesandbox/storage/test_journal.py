@@ -10,6 +10,7 @@ from kubesandbox.storage.journal import SqliteJournal
 from kubesandbox.storage.store import Key, Store, TooOldError
 from pyverno.errors import DocumentError, UsageError
 from pyverno.kube.json import equal
+from pyverno.kube.status import StatusError
 from tests.unit.kubesandbox.serving import api_server, config_map, run, write
 
 A, B = Key("pods", "one", "a"), Key("pods", "two", "b")
@@ -76,6 +77,27 @@ def test_a_write_that_can_not_be_recorded_is_not_made(tmp_path: Path) -> None:
         store.put(B, {"metadata": {"name": "b"}, "odd": object()})
     assert (None, revision) == (store.get(B), store.revision)
     store.put(B, {"metadata": {"name": "b"}})
+    journal.close()
+    again, journal = opened(tmp_path / "j")
+    assert {A, B} == {state.key for state in again.all("pods")}
+    journal.close()
+
+
+def test_a_full_disk_is_named_and_forgotten_when_there_is_room(tmp_path: Path) -> None:
+    """The answer was `OperationalError`, of a rollback that SQLite had already done."""
+    store, journal = opened(tmp_path / "j")
+    store.put(A, {"metadata": {"name": "a"}})
+    pages = journal._connection.execute("PRAGMA page_count").fetchone()[0]
+    journal._connection.execute(f"PRAGMA max_page_count = {pages}")
+    large = {"metadata": {"name": "b"}, "data": {"x": "y" * 100_000}}
+    for _ in range(2):
+        with pytest.raises(StatusError) as raised:
+            store.put(B, large)
+        told = f"Internal error occurred: the object cannot be stored in `{tmp_path / 'j'}`: database or disk is full"
+        assert (500, told) == (raised.value.status, raised.value.message)
+    assert (None, True) == (store.get(B), store.get(A) is not None)
+    journal._connection.execute("PRAGMA max_page_count = 10000")
+    store.put(B, large)
     journal.close()
     again, journal = opened(tmp_path / "j")
     assert {A, B} == {state.key for state in again.all("pods")}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,3 +45,15 @@ def test_a_store_stays_open_until_its_connection_is_closed(tmp_path: Path) -> No
     assert is_open(file)
     connection.close()
     assert not is_open(file)
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 0o600), (0o644, 0o640), (0o660, 0o660), (0o666, 0o660)])
+def test_a_store_is_closed_to_other_users_of_the_machine(tmp_path: Path, before: int | None, after: int) -> None:
+    """It holds what the pages show to some users only; a volume of a group stays one."""
+    file = tmp_path / "store.db"
+    if before is not None:
+        file.touch()
+        file.chmod(before)
+    with closing(connect_file(str(file), Role.WRITER)) as connection:
+        connection.execute("CREATE TABLE a (b INTEGER)")
+        assert {after} == {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
