@@ -54,7 +54,19 @@ class LeaderElection:
         self._identity = identity
         self._times = times or LeaseTimes()
         self._seen: tuple[object, float] = (None, 0.0)
+        self._on_try: Callable[[str], None] = lambda reason: None
         self.is_leader = False
+
+    def __str__(self) -> str:
+        """Return namespace and name of the lease."""
+        return f"{self._namespace}/{self._name}"
+
+    def report(self, on_try: Callable[[str], None]) -> None:
+        """Call a function after each try, with the reason why the API server could not be asked, "" without one.
+
+        That another process holds the lease, or was faster, is no such reason.
+        """
+        self._on_try = on_try
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, work, and return when the work has ended or the lease is lost; work is then cancelled."""
@@ -110,12 +122,17 @@ class LeaderElection:
         try:
             lease = await self._read()
         except StatusError as error:
-            return error.status == 404 and await self._create()
-        except HostError:
+            if error.status == 404:
+                return await self._create()
+            self._on_try(error.message)
+            return False
+        except HostError as error:
+            self._on_try(error.message)
             return False
         spec = lease.get("spec") or {}
         holder = spec.get("holderIdentity") or ""
         if holder not in ("", self._identity) and not self._has_ended(spec):
+            self._on_try("")
             return False
         changed = holder != self._identity
         transitions = int(spec.get("leaseTransitions") or 0) + changed
@@ -150,8 +167,10 @@ class LeaderElection:
     async def _write(self, writing: Awaitable[JSONObject]) -> bool:
         try:
             await writing
-        except (StatusError, HostError):
+        except (StatusError, HostError) as error:
+            self._on_try("" if isinstance(error, StatusError) and error.status == 409 else error.message)
             return False
+        self._on_try("")
         self._seen = (None, 0.0)
         return True
 

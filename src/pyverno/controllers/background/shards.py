@@ -17,7 +17,7 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
-from pyverno.controllers.runtime.leader import Runnable
+from pyverno.controllers.runtime.leader import Runnable, log_faults
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
@@ -55,6 +55,8 @@ class Shards:
         self._retry = retry_seconds
         self._times = LeaseTimes.of_retry(retry_seconds)
         self._elections = tuple(LeaderElection(client, each, namespace, identity, self._times) for each in self._names)
+        for election in self._elections:
+            log_faults(election)
         self._terms: dict[int, asyncio.Task[None]] = {}
         self._heeded: set[int] = set()
         """The shards whose requests were made while they were held here."""

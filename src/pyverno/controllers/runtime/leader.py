@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from pyverno.cluster.leases import LeaderElection
+from pyverno.controllers.runtime.recurring import RecurringFault
 
-__all__ = ["Leader", "Runnable", "Together"]
+__all__ = ["Leader", "Runnable", "Together", "log_faults"]
 
 log = logging.getLogger("pyverno.controllers")
 
@@ -23,6 +24,19 @@ class Runnable(Protocol):
     async def run(self) -> None:
         """Work until cancelled."""
         ...
+
+
+def log_faults(election: LeaderElection) -> None:
+    """Log why a lease cannot be read or written: a replica that may not, waits for it without end."""
+    fault = RecurringFault(log, f"the lease {election} cannot be used", f"the lease {election} can be used again")
+
+    def note(reason: str) -> None:
+        if reason:
+            fault.failed(reason)
+        else:
+            fault.succeeded()
+
+    election.report(note)
 
 
 class Together:
@@ -55,6 +69,7 @@ class Leader:
         self._together = Together(controllers)
         self._prepare = prepare
         self._retry_seconds = retry_seconds
+        log_faults(election)
 
     @property
     def is_leader(self) -> bool:
@@ -65,7 +80,7 @@ class Leader:
         """Acquire the lease again and again, and lead while holding it, until cancelled."""
         while True:
             await self._election.run(self._lead)
-            log.warning("the lease is lost")
+            log.warning("the lease is lost", extra={"fields": {"lease": str(self._election)}})
             await asyncio.sleep(self._retry_seconds)
 
     async def release(self) -> None:
