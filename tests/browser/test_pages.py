@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.conftest import AXE, SCREENS, Site, Visit, open_site, open_visit
 from tests.browser.samples import HOSTILE
@@ -218,6 +218,19 @@ def test_an_open_page_follows_changes(browser: Browser, tmp_path: Path) -> None:
         page = visit.open("history")
         expect(page.get_by_role("cell", name="resolved")).to_be_visible()
         assert [] == visit.problems()
+
+
+def test_a_change_before_a_page_listens_is_not_lost(browser: Browser, tmp_path: Path) -> None:
+    """The page has its results, the connection for updates is slow, and what changes between them still appears."""
+    with open_site(tmp_path) as own, open_visit(browser, own.url) as visit:
+
+        def late(route: Route) -> None:
+            own.run(lambda ui: ui.feed.write([report(result("fresh", message="just now"), name="fresh")]))
+            route.continue_()
+
+        visit.page.route("**/api/v1/events", late, times=1)
+        page = visit.open("policies/fresh")
+        expect(page.get_by_text("just now")).to_be_visible()
 
 
 def test_the_address_of_the_api_is_the_filter_of_the_page(visit: Visit) -> None:

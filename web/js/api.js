@@ -27,9 +27,25 @@ export async function postForFile(path, body) {
   return (await send(path, body)).blob();
 }
 
-/** Call back whenever results change; returns what ends it. */
+let known;
+
+/** Note the number of the latest change before what a page shows is loaded. */
+export function begin(number) {
+  known = number;
+}
+
+/** Call back whenever results change, and when they did before the connection was there; returns what ends it. */
 export function listen(changed) {
   const source = new EventSource("api/v1/events");
-  source.addEventListener("results", changed);
+  const update = number => {
+    if (number === known) return;
+    known = number;
+    changed();
+  };
+  source.addEventListener("results", event => update(JSON.parse(event.data).number));
+  source.addEventListener("open", async () => {
+    const config = await get("config").catch(() => null);
+    if (config && source.readyState === EventSource.OPEN) update(config.number);
+  });
   return () => source.close();
 }

@@ -1,6 +1,6 @@
 /** Routes: the fragment names the page and holds its filter, so that every view has an address. */
 
-import { get, post } from "./api.js";
+import { begin, get, post } from "./api.js";
 import { fill, h } from "./dom.js";
 
 const PAGES = {
@@ -100,6 +100,7 @@ keepOpenParts();
 window.addEventListener("hashchange", show);
 try {
   config = await get("config");
+  begin(config.number);
 } catch (error) {
   config = { features: ["results", "playground"], problems: [String(error.message ?? error)] };
 }

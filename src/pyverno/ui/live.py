@@ -22,16 +22,17 @@ _MOST_LISTENERS: Final = 500
 class LiveUpdates:
     """Sends messages to every open page; a slow page gets the latest only."""
 
-    def __init__(self, heartbeat_seconds: float = 20.0, write_seconds: float = 30.0) -> None:
+    def __init__(self, heartbeat_seconds: float = 20.0, write_seconds: float = 30.0, number: int = 0) -> None:
         """Begin without listeners.
 
         `heartbeat_seconds` is the longest silence of a connection, `write_seconds` the time that a page has to read.
+        `number` is that of the latest change; pages compare it, so that no two servers should begin with the same.
         """
         self.heartbeat_seconds = heartbeat_seconds
         self.write_seconds = write_seconds
         self._listeners: set[asyncio.Queue[JSONObject]] = set()
         self._clients = Counter[str]()
-        self._number = 0
+        self.number = number
 
     def is_full(self, client: str) -> bool:
         """Return whether no further page of a client can listen: one client gets half of the places at most."""
@@ -45,8 +46,8 @@ class LiveUpdates:
 
     def publish_counts(self, counts: JSONObject) -> None:
         """Send the number of results by status to all pages."""
-        self._number += 1
-        message: JSONObject = {"number": self._number, "changes": counts}
+        self.number += 1
+        message: JSONObject = {"number": self.number, "changes": counts}
         for queue in self._listeners:
             if queue.full():
                 queue.get_nowait()

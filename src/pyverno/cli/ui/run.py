@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -151,7 +152,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
         stack.callback(writer.close)
         readers = await stack.enter_async_context(ReaderPool(path))
         workers = await stack.enter_async_context(PlaygroundWorkers())
-        live = LiveUpdates()
+        live = LiveUpdates(number=time.time_ns() // 1_000_000)
         feed = StoreFeed(writer, live)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         views = [

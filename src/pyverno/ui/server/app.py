@@ -144,6 +144,7 @@ class _OwnRoutes:
                 "features": list(self._features),
                 "problems": list(self._problems()),
                 "user": known_user(),
+                "number": self._live.number,
                 **self._look,
             }
         )

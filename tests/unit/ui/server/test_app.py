@@ -171,6 +171,18 @@ def test_open_pages_learn_of_changes(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+def test_a_page_can_tell_whether_it_missed_a_change(tmp_path: Path) -> None:
+    """The configuration has the number of the latest change, by which a page that connects late loads again."""
+
+    async def play() -> None:
+        async with serve_ui(tmp_path, live=LiveUpdates(number=7)) as ui:
+            assert 7 == (await ui.get("/api/v1/config"))["number"]
+            await ui.feed.write([report(result())])
+            assert 8 == (await ui.get("/api/v1/config"))["number"]
+
+    asyncio.run(play())
+
+
 def test_a_quiet_stream_of_events_sends_comments(tmp_path: Path) -> None:
     """Proxies close silent connections; a page ignores comments, and still gets the next message."""
 
