@@ -273,3 +273,18 @@ def test_a_summary_counts_and_prints_what_is_unexplained() -> None:
     assert [("denials without a message", 1)] == [(each["name"], each["count"]) for each in found["classes"]]
     assert [(2, "result p00 autogen-v0 Pod/r0")] == [(each["count"], each["key"]) for each in found["unexplained"]]
     assert "unexplained: 2 in 1 groups" in summary.as_text()
+
+
+def test_an_object_that_is_missing_behind_a_projection_is_explained() -> None:
+    """Where the others are equal; not where we generate one that Kyverno does not."""
+    rule = {"name": "g0", "generate": {"data": {"data": {"shown": "{{ (abs(request.object.kind)).* }}"}}}}
+    policy = {"kind": "ClusterPolicy", "metadata": {"name": "p00"}, "spec": {"rules": [rule]}}
+    batch = Batch(1, "generate", (policy,), BATCH.resources)
+    for ours, theirs, name in (
+        ("a", "a\nb", "objects generated with errors under projections"),
+        ("", "a", "objects generated with errors under projections"),
+        ("a\nc", "a\nb", None),
+    ):
+        answers = (Answer("generated", text) if text else ABSENT for text in (ours, theirs))
+        found = classify(Difference(batch, Key("object", "p00", "", "generated"), *answers))
+        assert name == (found and found.name)
