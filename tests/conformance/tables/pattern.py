@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyverno.kube.wildcard import compile_wildcard
 from pyverno.lang.pattern.leaf import Operator, _comparison, _text_comparison, compile_leaf, number_text, split_operator
 from tests.conformance.outcome import Claim, NotRun
 
@@ -28,7 +29,7 @@ def claim(row: dict[str, Any]) -> Claim:
         case "validateNilPattern" | "validateMapPattern":
             return Claim(expect, compile_leaf(_FIXED[function])(value))
         case "compareString":
-            return Claim(expect, _text_comparison(_OPERATORS[row["operator"]], pattern)(value))
+            return Claim(expect, _text_comparison(_OPERATORS[row["operator"]], compile_wildcard(pattern))(value))
         case "convertNumberToString":
             return Claim(expect, number_text(value))
         case "GetOperatorFromStringPattern":
