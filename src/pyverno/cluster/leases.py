@@ -7,6 +7,7 @@ compared with each other. This module must never let two holders work at once.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ _LONGEST_SHARE = 10
 """How many times our own duration the lease of another may last: what it says may be anything."""
 
 _MAX_TRANSITIONS = 2**31 - 1
+
+log = logging.getLogger("pyverno.cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ class LeaderElection:
             for task in (working, renewing):
                 task.cancel()
             results = await asyncio.gather(working, renewing, return_exceptions=True)
+        if isinstance(results[1], Exception):  # the lease is lost, and taken again
+            log.error("the renewal of a lease ran into a bug", exc_info=results[1])
         if isinstance(results[0], Exception):
             raise results[0]
 

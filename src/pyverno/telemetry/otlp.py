@@ -154,10 +154,16 @@ class MetricsPush(AbstractAsyncContextManager["MetricsPush"]):
             await self._push(self._exporter)
 
     async def _push(self, exporter: MetricExporter) -> None:
-        readings = await self._metrics.gather()
-        data = await in_thread(metrics_data, readings, self._resource, self._metrics.begun, time.time_ns())
-        result = await in_thread(exporter.export, data, _LAST_MILLISECONDS)
-        failing = result.name != "SUCCESS"
+        """Send the metrics; what goes wrong is logged, and the next ones are sent all the same."""
+        try:
+            readings = await self._metrics.gather()
+            data = await in_thread(metrics_data, readings, self._resource, self._metrics.begun, time.time_ns())
+            result = await in_thread(exporter.export, data, _LAST_MILLISECONDS)
+            failing = result.name != "SUCCESS"
+        except Exception:
+            failing = True
+            if not self._failing:
+                log.exception("the sending of metrics ran into a bug")
         if failing and not self._failing:  # logged once, not every two seconds
             log.warning("metrics cannot be sent", extra={"fields": {"collector": self._collector.endpoint}})
         self._failing = failing

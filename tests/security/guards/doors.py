@@ -56,4 +56,18 @@ DOORS: Final = (
         "F4", "a bug in a reconcile is repeated", "controller_faults::test_a_bug_of_a_controller_costs_a_delay",
         ("controllers/runtime/reconcile.py", '        except Exception:\n            log.exception("a reconcile broke"', '        except ZeroDivisionError:\n            log.exception("a reconcile broke"'),
     ),
+    guard(
+        "I11", "an answer of the playground that cannot be written is an error",
+        "playground_faults::test_an_answer_that_cannot_be_written_is_an_error playground_faults::test_a_bug_in_the_playground_is_an_error_and_never_a_pass",
+        ("ui/playground/worker.py", '    except Exception as error:\n        return _written({"error": "internal error of the playground"',
+         '    except ZeroDivisionError as error:\n        return _written({"error": "internal error of the playground"'),
+    ),
+    guard(
+        "I7", "an image that cannot be verified is an error or a failure", "image_faults::test_no_bug_lets_an_image_through",
+        ("engine/engine.py", "        except Exception as error:\n            return (error_verdict(error),)", "        except Exception:\n            return ()"),
+    ),
+    guard(
+        "I7", "a signed image is admitted", "image_faults::test_an_image_that_is_signed_is_admitted",
+        ("images/verification/verify.py", "elif who in counted:", "elif True:"),
+    ),
 )  # fmt: skip

@@ -274,3 +274,24 @@ def test_a_forged_lease_is_taken_too(forged: dict[str, Any]) -> None:
 def test_the_times_are_kyvernos_proportions() -> None:
     """The lease lasts six retry periods, and its holder gives up after five."""
     assert LeaseTimes(12, 10, 2) == LeaseTimes.of_retry(2)
+
+
+def test_a_bug_of_the_renewal_is_logged_and_ends_the_term(caplog: pytest.LogCaptureFixture) -> None:
+    """The work stops before the lease could be another's, and the log says why."""
+
+    async def run() -> None:
+        async with _sandbox() as candidate:
+            election, work = candidate("one"), _Work()
+
+            async def broken() -> bool:
+                raise KeyError("canary-5c1e")
+
+            async def begin() -> None:
+                election._try = broken  # type: ignore[method-assign]
+                await work()
+
+            await election.run(begin)
+            assert (1, 1, False) == (len(work.began), len(work.ended), election.is_leader)
+
+    asyncio.run(run())
+    assert ["the renewal of a lease ran into a bug"] == [each.getMessage() for each in caplog.records if each.exc_info]

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metr
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2_grpc as metrics_grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_pb
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as trace_grpc
+from opentelemetry.sdk.metrics.export import MetricExportResult
 
 from kubesandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
@@ -90,6 +91,35 @@ def test_traces_and_metrics_arrive() -> None:
     assert len(point.explicit_bounds) + 1 == len(point.bucket_counts)
     assert point.start_time_unix_nano < point.time_unix_nano
     assert "kyverno_info" in received.metrics
+
+
+def test_a_push_that_breaks_ends_no_later_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What an exporter raises is logged once, and the next metrics are sent."""
+    monkeypatch.setattr("pyverno.telemetry.otlp._PUSH_SECONDS", 0.001)
+    sent: list[str] = []
+
+    class Exporter:
+        """Breaks twice, and then sends."""
+
+        def export(self, data: object, milliseconds: int) -> MetricExportResult:
+            sent.append("broken" if len(sent) < 2 else "sent")
+            if sent[-1] == "broken":
+                raise TypeError("canary-5c1e")
+            return MetricExportResult.SUCCESS
+
+        def shutdown(self, milliseconds: int) -> None:
+            """Do nothing."""
+
+    async def run() -> None:
+        async with MetricsPush(Metrics(), Collector("localhost:1"), lambda **_: Exporter()):  # type: ignore[arg-type, return-value]
+            async with asyncio.timeout(30):
+                while "sent" not in sent:
+                    await asyncio.sleep(0.001)
+
+    asyncio.run(run())
+    assert 1 == sum(each.getMessage() == "the sending of metrics ran into a bug" for each in caplog.records)
 
 
 def test_a_collector_is_trusted_by_its_secret() -> None:

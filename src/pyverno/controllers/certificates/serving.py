@@ -7,6 +7,7 @@ trusted until all replicas have had time to switch.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
@@ -37,6 +38,8 @@ _OVERLAP_SECONDS: Final = 60.0
 _CONTROLLER: Final = "certmanager-controller"
 _PUBLISH_SECONDS: Final = 1.0
 """How long an API server may take to use a new bundle."""
+
+log = logging.getLogger("pyverno.certificates")
 
 
 class ServingCertificates:
@@ -134,18 +137,24 @@ class ServingCertificates:
             self._changed.clear()
             if self.controller.is_running:  # it serves what it renews
                 continue
-            authority, leaf = (
-                self._read(informer, name, is_authority=name == self._settings.ca_name)
-                for informer, name in self._secrets
-            )
-            if authority is None or leaf is None:
-                continue
-            if not is_good_leaf(leaf, authority, self._settings, datetime.now(UTC)):
-                continue  # one of them is still to be written
-            if authority != self._authority:
-                await asyncio.sleep(_PUBLISH_SECONDS)  # both were replaced: the leader has to publish the bundle first
-            self._authority = authority
-            self._serve(leaf)
+            try:
+                await self._adopt()
+            except Exception:  # the next certificates must be adopted all the same
+                log.exception("certificates could not be adopted")
+
+    async def _adopt(self) -> None:
+        """Serve the certificates that another replica has stored."""
+        authority, leaf = (
+            self._read(informer, name, is_authority=name == self._settings.ca_name) for informer, name in self._secrets
+        )
+        if authority is None or leaf is None:
+            return
+        if not is_good_leaf(leaf, authority, self._settings, datetime.now(UTC)):
+            return  # one of them is still to be written
+        if authority != self._authority:
+            await asyncio.sleep(_PUBLISH_SECONDS)  # both were replaced: the leader has to publish the bundle first
+        self._authority = authority
+        self._serve(leaf)
 
     def _read(self, informer: Informer, name: str, *, is_authority: bool) -> KeyPair | None:
         secret = informer.get(name, self._settings.namespace)

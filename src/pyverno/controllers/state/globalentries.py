@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol, TypeAlias
+from typing import Final, ParamSpec, Protocol, TypeAlias
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
@@ -28,6 +28,7 @@ __all__ = ["Entry", "InvalidEntry", "ListedEntry", "PolledEntry", "Projections"]
 
 _CHANCE: Final = random.SystemRandom()
 
+_P = ParamSpec("_P")
 Projections: TypeAlias = Mapping[str, Callable[[JSON], JSON]]
 OnState: TypeAlias = Callable[[str], None]
 """Called on the event loop with the reason why an entry or a projection has no data ("" = it has data)."""
@@ -168,10 +169,16 @@ class ListedEntry:
             except PyvernoError as error:
                 fields = {"entry": self._name, "projection": name, "error": error.message}
                 log.warning("a projection failed", extra={"fields": fields})
-                reason = f'failed to apply projection "{name}": {error.message}'
-                failing[name] = reason, self._failing.get(name, ("", time.monotonic()))[1]
+                self._keep_failure(failing, name, f'failed to apply projection "{name}": {error.message}')
+            except Exception:  # the other projections go on
+                fields = {"entry": self._name, "projection": name}
+                log.exception("a projection ran into a bug", extra={"fields": fields})
+                self._keep_failure(failing, name, f'failed to apply projection "{name}": an internal error occurred')
         self._apply_projections, self._projected_from, self._failing = found, data, failing
         return found
+
+    def _keep_failure(self, failing: dict[str, tuple[str, float]], name: str, reason: str) -> None:
+        failing[name] = reason, self._failing.get(name, ("", time.monotonic()))[1]
 
     async def _watch_over(self) -> None:
         """Report every transition between data and no data."""
@@ -183,7 +190,7 @@ class ListedEntry:
                 if problem:
                     fields = {"entry": self._name, "error": problem}
                     log.warning("a global context entry has no data", extra={"fields": fields})
-                self._on_state(problem)
+                _tell(self._on_state, problem)
             if problem is None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_SECONDS):
@@ -268,7 +275,7 @@ class PolledEntry:
                 self._fail("an internal error occurred; see the log")
                 pause = min(interval, _AGAIN_SECONDS)
             else:
-                self._on_refresh()
+                _tell(self._on_refresh)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._woken.wait()
@@ -279,7 +286,7 @@ class PolledEntry:
         log.warning(
             "a global context entry could not be read", extra={"fields": {"entry": self._name, "error": reason}}
         )
-        self._on_state(reason)
+        _tell(self._on_state, reason)
 
     async def _answer(self) -> JSON:
         try:
@@ -303,6 +310,14 @@ class PolledEntry:
 
     def _apply_projections(self, answer: JSON) -> Mapping[str, JSON]:
         return {"": answer, **{name: evaluate(answer) for name, evaluate in self._projections.items()}}
+
+
+def _tell(listener: Callable[_P, None], *arguments: _P.args, **named: _P.kwargs) -> None:
+    """Report to a listener; a bug of it must not end what follows an entry, whose data would then never change."""
+    try:
+        listener(*arguments, **named)
+    except Exception:
+        log.exception("the state of a global context entry could not be reported")
 
 
 async def _cancel(work: Sequence[asyncio.Task[None]]) -> None:

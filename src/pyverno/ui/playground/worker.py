@@ -16,7 +16,9 @@ import orjson
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSON, JSONObject
 
-__all__ = ["LENGTH_BYTES", "main"]
+__all__ = ["LENGTH_BYTES", "Task", "answer", "main"]
+
+Task = Callable[[JSONObject], JSONObject]
 
 LENGTH_BYTES: Final = 4
 """Bytes of the length before a message, big-endian."""
@@ -35,7 +37,7 @@ def main() -> None:
     from pyverno.ui.playground.importing import import_text
     from pyverno.ui.playground.review import review_texts
 
-    tasks: Mapping[str, Callable[[JSONObject], JSONObject]] = {
+    tasks: Mapping[str, Task] = {
         "import": lambda body: import_text(body["text"]),
         "complete": complete,
         "hover": hover,
@@ -45,19 +47,31 @@ def main() -> None:
     target.write(bytes(LENGTH_BYTES))
     target.flush()
     while (request := _read(source)) is not None:
-        answer: JSONObject
-        try:
-            ((task, body),) = request.items()
-            answer = {"answer": tasks[task](body)}
-        except PyvernoError as error:
-            answer = {"error": str(error)}
-        except (RecursionError, MemoryError) as error:
-            answer = {"error": "the review needs more memory than the playground allows", "fault": type(error).__name__}
-        except Exception as error:
-            answer = {"error": "internal error of the playground", "fault": type(error).__name__}
-        body = orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS)
+        body = answer(tasks, request)
         target.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
         target.flush()
+
+
+def answer(tasks: Mapping[str, Task], request: JSONObject) -> bytes:
+    """Return the JSON of a task's answer; whatever goes wrong, that it cannot be written too, is an error.
+
+    >>> answer({"twice": lambda body: {"is": 2 * body["of"]}}, {"twice": {"of": 2}})
+    b'{"answer":{"is":4}}'
+    """
+    try:
+        ((task, body),) = request.items()
+        return _written({"answer": tasks[task](body)})
+    except PyvernoError as error:
+        return _written({"error": str(error).encode("utf-8", "replace").decode()})
+    except (RecursionError, MemoryError) as error:
+        text = "the review needs more memory than the playground allows"
+        return _written({"error": text, "fault": type(error).__name__})
+    except Exception as error:
+        return _written({"error": "internal error of the playground", "fault": type(error).__name__})
+
+
+def _written(answer: JSONObject) -> bytes:
+    return orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _read(source: BinaryIO) -> JSONObject | None:

@@ -17,12 +17,12 @@ from pyverno.cluster.egress import Egress, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
 from pyverno.cluster.informer import Notice
 from pyverno.controllers.state.globalcontext import GlobalContext
-from pyverno.controllers.state.globalentries import PolledEntry
+from pyverno.controllers.state.globalentries import ListedEntry, PolledEntry
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.policy.globalcontext import ExternalApiCall
+from pyverno.policy.globalcontext import ExternalApiCall, KubernetesResource
 from tests.support.services import Service
 
 CONFIG_MAPS = GVR("", "v1", "configmaps")
@@ -315,3 +315,55 @@ def test_a_bug_in_a_call_leaves_no_answer_that_counts_for_ever() -> None:
         await entry.stop()
 
     asyncio.run(run())
+
+
+def test_a_bug_of_a_listener_ends_no_entry() -> None:
+    """What cannot report refreshes and errors goes on polling: otherwise the last response would stand for ever."""
+    answers: list[JSON | Exception] = [{"a": 1}, HostError("away"), {"a": 2}]
+    seen: list[JSON] = []
+
+    async def fetch(_call: ExternalApiCall) -> JSON:
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def broken(*_: str) -> None:
+        raise KeyError
+
+    async def run() -> None:
+        call = ExternalApiCall(url_path="/x", refresh_interval="10ms", retry_limit=1)
+        entry = PolledEntry("odd", fetch, call, {}, on_refresh=broken, on_state=broken)
+        async with asyncio.timeout(60):
+            while {"a": 2} not in seen:
+                with suppress(HostError):
+                    seen.append(entry.read(""))
+                entry.wake()
+                await asyncio.sleep(0.01)
+        await entry.stop()
+
+    asyncio.run(run())
+
+
+def test_a_bug_of_one_projection_leaves_the_others() -> None:
+    """A rule that reads another projection of the entry does not hear of it."""
+
+    def broken(data: JSON) -> JSON:
+        raise ZeroDivisionError
+
+    async def work(world: World) -> None:
+        await world.client.create(CONFIG_MAPS, _config_map("a"), "default")
+        projections: Any = {"broken": broken, "count": len}
+        resource = KubernetesResource(version="v1", resource="configmaps", namespace="default")
+        entry = ListedEntry("maps", world.client, resource, projections, on_state=lambda _: None)
+        async with asyncio.timeout(60):
+            while True:
+                with suppress(HostError):
+                    if entry.read("count"):
+                        break
+                await asyncio.sleep(0.01)
+        with pytest.raises(HostError, match='projection "broken" not found'):
+            entry.read("broken")
+        await entry.stop()
+
+    play(work)
