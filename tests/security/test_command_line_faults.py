@@ -193,7 +193,8 @@ def problem_of(usual: Done, done: Done) -> str:
         return ""  # what only makes things faster
     if not done.code:
         return "the exit code is 0"
-    return "" if "internal error" in done.out + done.err else "nothing says that there was a bug"
+    words = ("internal error", "ended with a bug")
+    return "" if any(word in done.out + done.err for word in words) else "nothing says that there was a bug"
 
 
 @pytest.mark.parametrize("name", LINES)

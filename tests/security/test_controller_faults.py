@@ -42,6 +42,7 @@ DELIVERED_AGAIN = {
     "pyverno.controllers.cleanup.timestolive.TimesToLive._take",
     "pyverno.controllers.cleanup.timestolive._due_time",
     "pyverno.kube.time.gotime.parse_rfc3339",
+    "pyverno.kube.time.ttl.parse_ttl",
 }
 """What a watch calls with a change: the informer delivers it again when the watch ends, which is later than here."""
 

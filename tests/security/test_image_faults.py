@@ -6,6 +6,7 @@ once and always.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Mapping
 
@@ -123,6 +124,7 @@ def test_no_bug_lets_an_image_through() -> None:
                                 if found:
                                     problems[f"{name}, {image.rpartition(':')[2]}: {site}"] = found
                     assert "" == _problem(judge(image)), "something was remembered"
+    gc.collect()  # coroutines whose call failed, while their warnings are ignored
     assert {} == problems
     assert thrown >= 150
     assert len(reached) >= 100

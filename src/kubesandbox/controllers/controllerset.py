@@ -16,7 +16,7 @@ from kubesandbox.controllers.readers import Readers
 from kubesandbox.controllers.recorder import Recorder
 from kubesandbox.controllers.registry import CONTROLLERS, ControllerSettings, ControllerSpec
 from kubesandbox.local import LocalClient
-from kubesandbox.storage.store import Change, Key
+from kubesandbox.storage.store import Change
 from kubesandbox.types.resources import ResourceTable
 from pyverno.engine.request import User
 
@@ -102,7 +102,7 @@ class ControllerSet:
     def _enqueue(self, resource: str, change: Change) -> None:
         for loop, keys in self._listening(resource):
             try:
-                found: Iterable[Key] = keys(change)
+                found = tuple(keys(change))
             except Exception:  # an unexpected object must not stop the events of a controller
                 _LOG.exception("change not understood", extra={"controller": loop.name, "resource": resource})
                 continue

@@ -54,6 +54,13 @@ class Readers:
                 async for change in self._client.changes(resource):
                     if resource == DEFINITIONS:
                         self.start()
-                    self._tell(resource, change)
+                    self._report(resource, change)
             except TooOldError:
                 _LOG.warning("controllers fell behind", extra={"resource": resource})
+
+    def _report(self, resource: str, change: Change) -> None:
+        """Report a change; a listener that breaks must not end the reader of a resource."""
+        try:
+            self._tell(resource, change)
+        except Exception:
+            _LOG.exception("a change could not be reported", extra={"resource": resource})

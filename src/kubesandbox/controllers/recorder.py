@@ -131,6 +131,8 @@ class Recorder:
                 except PyvernoError as error:
                     # a namespace over its quota or in deletion refuses events, which are dropped
                     _LOG.debug("event dropped: %s", error, extra={"component": self._component})
+                except Exception:  # the events after it are written
+                    _LOG.exception("an event could not be written", extra={"component": self._component})
         finally:
             self._task = None
 

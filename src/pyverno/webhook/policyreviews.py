@@ -12,7 +12,8 @@ from pyverno.compiler.compile import Compiled, compile_document
 from pyverno.compiler.lints.lint import Diagnostic
 from pyverno.compiler.lints.run import lint_documents
 from pyverno.compiler.validation.lints import deprecation_warning, exception_warnings
-from pyverno.errors import PolicyError
+from pyverno.engine.faults import fault_of
+from pyverno.errors import PolicyError, PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
@@ -29,6 +30,7 @@ from pyverno.webhook.server import Special
 __all__ = ["DocumentReviews", "ExceptionSettings"]
 
 _DEPRECATED = (ClusterPolicy, CleanupPolicy, PolicyException)
+_UNKNOWN = "what this policy needs of the cluster could not be checked"
 _DISABLED = "PolicyException resources would not be processed until it is enabled."
 
 
@@ -108,7 +110,7 @@ class DocumentReviews:
             if refusals:
                 return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
         if self._advice is not None and isinstance(compiled.written, ClusterPolicy):
-            warnings = tuple(dict.fromkeys((*warnings, *await self._advice(compiled.written))))
+            warnings = tuple(dict.fromkeys((*warnings, *await _advised(self._advice, compiled.written))))
         if self._missing is not None and isinstance(compiled.written, (CleanupPolicy, DeletingPolicy)):
             missing = tuple(await self._missing(compiled.written))
             # Kyverno: a deleting policy is stored, and leaves out what it may not delete
@@ -142,6 +144,16 @@ class DocumentReviews:
             warning = deprecation_warning(written)
             if warning:
                 yield warning
+
+
+async def _advised(advice: Advice, policy: ClusterPolicy) -> Sequence[str]:
+    """Return warnings that depend on the cluster; a policy is not refused because they cannot be had."""
+    try:
+        return await advice(policy)
+    except PyvernoError as error:
+        return (f"{_UNKNOWN}: {error.message}",)
+    except Exception as error:
+        return (f"{_UNKNOWN}: internal error ({fault_of(error).code})",)
 
 
 def _format_lint(found: Diagnostic) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pyverno.errors import HostError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
@@ -184,6 +185,22 @@ def test_advice_about_the_cluster_is_a_warning_of_a_valid_policy() -> None:
     request = AdmissionRequest("admission.k8s.io/v1", "uid", review_body(policy(RULE))["request"])
     answer = asyncio.run(reviews.review(request))
     assert (True, "check will have no reports") == (answer.allowed, answer.warnings[-1])
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(HostError("away"), "away"), (KeyError("canary"), "internal error (fault-missing)")]
+)
+def test_advice_that_cannot_be_had_refuses_no_policy(error: Exception, text: str) -> None:
+    """Only warnings depend on it: an API server that does not answer, or a bug, is a warning of its own."""
+
+    async def advice(policy: ClusterPolicy) -> tuple[str, ...]:
+        raise error
+
+    reviews = DocumentReviews(lambda: BUILTIN_KINDS, ExceptionSettings(), advice=advice)
+    request = AdmissionRequest("admission.k8s.io/v1", "uid", review_body(policy(RULE))["request"])
+    answer = asyncio.run(reviews.review(request))
+    expected = f"what this policy needs of the cluster could not be checked: {text}"
+    assert (True, expected) == (answer.allowed, answer.warnings[-1])
 
 
 @pytest.mark.parametrize("kind", ["Deployment/scale", "Pod.exec", "*/scale", "*/*", "apps/v1/Deployment/s*"])

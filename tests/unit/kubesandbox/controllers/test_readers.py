@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
 
+from kubesandbox.controllers.readers import Readers
 from kubesandbox.storage.store import Key
 from tests.unit.kubesandbox.controllers.cluster import Cluster, in_cluster
 from tests.unit.kubesandbox.controllers.test_namespaces import CRD
@@ -37,3 +41,34 @@ def test_a_reader_that_fell_behind_looks_at_everything_again() -> None:
             assert all(["default"] == cluster.names("serviceaccounts", f"n{number}") for number in range(20))
 
     asyncio.run(run())
+
+
+def test_a_listener_that_breaks_ends_no_reader() -> None:
+    """The changes after the one that it could not take are reported."""
+    told: list[str] = []
+
+    class Client:
+        """Has three changes."""
+
+        async def changes(self, resource: str) -> AsyncIterator[str]:
+            for change in ("one", "broken", "three"):
+                yield change
+            await asyncio.Event().wait()
+
+    def tell(resource: str, change: Any) -> None:
+        if change == "broken":
+            raise KeyError(change)
+        told.append(change)
+
+    async def run() -> None:
+        client: Any = Client()
+        types: Any = lambda: [SimpleNamespace(key="pods", verbs=("watch",))]  # noqa: E731
+        readers = Readers(client, types, tell)
+        readers.start()
+        async with asyncio.timeout(30):
+            while "three" not in told:
+                await asyncio.sleep(0)
+        await readers.stop()
+
+    asyncio.run(run())
+    assert ["one", "three"] == told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubesandbox.controllers.recorder import Recorder
 from pyverno.kube.json import JSONObject
 from tests.unit.kubesandbox.controllers.cluster import Cluster, in_cluster
@@ -57,6 +59,25 @@ async def test_a_refused_event_fails_nothing(cluster: Cluster) -> None:
     """An event in a namespace that does not exist raises no error."""
     recorder = Recorder(cluster.client, cluster.clock, "test")
     recorder.normal({**ABOUT, "metadata": {"name": "web", "namespace": "nowhere"}}, "Lost", "x")
+    recorder.normal(ABOUT, "Kept", "y")
+    while not recorder.is_idle:
+        await cluster.settle()
+    assert ["Kept"] == [body["reason"] for body in recorded(cluster)]
+
+
+@in_cluster
+async def test_an_event_that_breaks_ends_no_others(cluster: Cluster) -> None:
+    """Those that wait behind it are written."""
+    recorder = Recorder(cluster.client, cluster.clock, "test")
+    write = recorder._write
+
+    async def broken(notice: Any) -> None:
+        if notice.reason == "Odd":
+            raise KeyError(notice)
+        await write(notice)
+
+    recorder._write = broken  # type: ignore[method-assign]
+    recorder.normal(ABOUT, "Odd", "x")
     recorder.normal(ABOUT, "Kept", "y")
     while not recorder.is_idle:
         await cluster.settle()
