@@ -29,7 +29,12 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("elements that a JSON patch may pad a list with", "kube.patch.jsonpatch", "MAX_PADDING", ""),
     ("nodes that the copies of one JSON patch may have", "kube.patch.jsonpatch", "MAX_COPIED_NODES", ""),
     ("expression and template steps of one review", "lang.runtime", "MAX_STEPS", ""),
-    ("one text or list that an expression makes", "lang.runtime", "MAX_TEXT_BYTES", "bytes"),
+    (
+        "one text or list that an expression makes, and what rules add to an object",
+        "lang.runtime",
+        "MAX_TEXT_BYTES",
+        "bytes",
+    ),
     ("all context entries of a review together", "lang.runtime", "MAX_CONTEXT_BYTES", "bytes"),
     ("foreach elements of one review", "lang.runtime", "MAX_ELEMENTS", ""),
     ("questions to the cluster and to the network of one review", "lang.runtime", "MAX_CALLS", ""),
@@ -52,6 +57,7 @@ _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("values of one answer of a service", "cluster.egress", "MAX_VALUES", ""),
     ("policies and exceptions of one `pyverno analyze`", "compiler.analysis.sampling", "MOST_POLICIES", ""),
     ("pairs of rules that one of its checks searches", "compiler.analysis.sampling", "MOST_PAIRS", ""),
+    ("text of one result of a rule", "engine.result", "MAX_MESSAGE", "bytes"),
     ("text of a denial in an answer of the webhook", "kube.admissionreview", "MAX_MESSAGE_BYTES", "bytes"),
     ("plans that a policy set remembers", "engine.policyset", "MEMO_LIMIT", ""),
 )

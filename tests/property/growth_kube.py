@@ -157,7 +157,7 @@ EXEMPT: Mapping[str, str] = {
          "lang.pattern.operators_equality.compile_not_equals", "lang.pattern.operators_equality.is_mere_text",
          "lang.pattern.operators_membership.compile_in",
          "lang.pattern.operators_membership.compile_not_in", "lang.pattern.operators_order.compile_duration_order",
-         "lang.pattern.operators_order.compile_order", "lang.pattern.operators.operator",
+         "lang.pattern.operators_order.compile_order", "lang.pattern.operators.is_negated", "lang.pattern.operators.operator",
          "lang.template.slot.compile_slot", "lang.template.rescan.render_rescanning",
          "lang.template.positions.find_outer_offset", "lang.template.positions.find_steps",
          "podsecurity.excludes.compile_excludes", "podsecurity.excludes.exempt", "podsecurity.evaluate.message",
@@ -395,6 +395,7 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
     from pyverno.kube.apply.typedmerge import apply_configuration
     from pyverno.kube.gvk import GVK
     from pyverno.kube.jsonscan import has_more_values, scan, with_valid_escapes
+    from pyverno.kube.patch.growth import growth
     from pyverno.kube.schemas import schema_set
     from pyverno.kube.selector import compile_selector, format_selector
     from pyverno.kube.time.gotime import parse_time
@@ -491,6 +492,11 @@ def _special() -> Mapping[str, Mapping[str, Shape]]:
             f"{layout} {each}": (lambda size, layout=layout, each=each: call(parse_time, layout, text(each, size)))
             for layout in ("2006-01-02T15:04:05Z07:00", "Jan _2")
             for each in text_names()
+        },
+        "kube.patch.growth.growth": {
+            f"{each} {most}": (lambda size, make=make, most=most: call(growth, make(size // 2), make(size), most))
+            for each, make in value_shapes("any")
+            for most in (1, 1 << 30)
         },
         "kube.patch.jsonpatch.apply_patch": {
             kind: _patches(kind)

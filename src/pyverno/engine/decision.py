@@ -12,7 +12,16 @@ from typing import Final
 
 from pyverno.engine.faults import fault_of
 from pyverno.engine.request import Request
-from pyverno.engine.result import CelDetail, FailureAction, Fault, ResourceRef, RuleResult, RuleType, Status
+from pyverno.engine.result import (
+    MAX_MESSAGE,
+    CelDetail,
+    FailureAction,
+    Fault,
+    ResourceRef,
+    RuleResult,
+    RuleType,
+    Status,
+)
 from pyverno.engine.rule import Family
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass
@@ -21,6 +30,9 @@ __all__ = ["Decision", "decide", "denial_message"]
 
 _BAD = (Status.FAIL, Status.ERROR)
 _QUIET = (Status.PASS, Status.SKIP)
+_MAX_BLOCK: Final = 4 * MAX_MESSAGE
+"""Characters of all texts in the block of a denial, eight times what a response shows of it."""
+
 _CHECKS = (RuleType.VALIDATION, RuleType.IMAGE_VERIFY)
 _CEL = (Family.CEL, Family.IMAGES)
 _BEFORE_ADMISSION = (RuleType.MUTATION, RuleType.IMAGE_VERIFY)
@@ -124,14 +136,16 @@ def _block(request: Request, results: Iterable[RuleResult]) -> str:
     Kyverno: pkg/utils/engine/response - the text begins with two line ends and names KIND/NAMESPACE/NAME.
     """
     failures: dict[str, dict[str, str]] = {}
-    is_blocked = False
+    is_blocked, room = False, _MAX_BLOCK
     for result in results:
         if result.status not in _BAD or not _is_in_block(result):
             continue
         blocks = _blocks(result)
         is_blocked = is_blocked or blocks
         if result.rule.can_deny or blocks:
-            failures.setdefault(result.rule.policy.name, {})[result.rule.name] = result.message
+            message = result.message if len(result.message) <= room else f"{result.message[:room]}..."
+            failures.setdefault(result.rule.policy.name, {})[result.rule.name] = message
+            room = max(room - len(message), 0)
     if not is_blocked:
         return ""
     from pyverno.kube.yaml.writer import dump_yaml

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.engine.broker import Broker
 from pyverno.engine.decision import Decision, decide
-from pyverno.engine.effects import Effect
+from pyverno.engine.effects import Effect, PatchEffect
 from pyverno.engine.fast.plan import Candidate, RuleSequence
 from pyverno.engine.faults import error_verdict, fault_of
 from pyverno.engine.host import NO_HOST, Host
@@ -24,7 +24,7 @@ from pyverno.engine.result import NO_PROPERTIES, CelDetail, FailureAction, Fault
 from pyverno.engine.rule import UNMATCHED, CompiledRule, Exemption, Guard, RuleInfo, Run
 from pyverno.engine.scope import Scope
 from pyverno.engine.variables import base_scope, rule_scope
-from pyverno.errors import PyvernoError
+from pyverno.errors import BudgetExceededError, PyvernoError
 from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.lang.runtime import Budget, Runtime
@@ -101,6 +101,7 @@ class _Course:
         "_deadline",
         "_host",
         "_is_plain",
+        "_received",
         "_resource",
         "_runtime",
         "_scope",
@@ -119,6 +120,7 @@ class _Course:
         self._deadline = deadline
         self._runtime: Runtime | None = None
         self._is_plain = is_plain
+        self._received = request.object
         self.request = request
         self.plain_object: JSON = request.object if is_plain and type(request.object) is dict else None
         self.results: list[RuleResult] = []
@@ -154,6 +156,26 @@ class _Course:
         if self._scope is None:
             self._scope = base_scope(self.request, self.runtime)
         return self._scope
+
+    def bounded(self, verdict: Verdict) -> Verdict:
+        """Return a verdict, or the error that all rules so far have added more to its object than one value may have.
+
+        What a patch repeats takes no memory here, but it does in the response.
+        """
+        changes = [(each.before, each.after) for each in verdict.effects if type(each) is PatchEffect]
+        if verdict.patched is not None and verdict.target is None:
+            changes.append((self._received, verdict.patched))
+        if changes:
+            from pyverno.kube.patch.growth import growth  # few reviews change an object
+
+            budget = self.runtime.budget
+            most = budget.text_bytes
+            try:
+                if any(growth(before, after, most, budget) > most for before, after in changes):
+                    raise BudgetExceededError(f"rules add more than {most} bytes to the object", resource="bytes")
+            except BudgetExceededError as error:
+                return error_verdict(error, target=verdict.target)
+        return verdict
 
     def move_to(self, request: Request) -> None:
         self.request = request
@@ -317,6 +339,8 @@ class Engine:
                 raise candidate.problem
             run = self._start(rule, request, course.scope, course.runtime)
             verdicts = _run(run, candidate.guards, candidate.exceptions, course.resource)
+            if any(verdict.patched is not None or verdict.effects for verdict in verdicts):
+                return [course.bounded(verdict) for verdict in verdicts]
         except Exception as error:
             return (error_verdict(error),)
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from pyverno.kube.json import JSON
 from pyverno.value import dataclass
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyverno.images.verification.ledger import Ledger
 
 __all__ = [
+    "MAX_MESSAGE",
     "AdmissionDetail",
     "Annotated",
     "CelDetail",
@@ -32,11 +33,15 @@ __all__ = [
     "RuleType",
     "Status",
     "Verdict",
+    "cut_message",
     "failed_paths",
     "failed_results",
 ]
 
 _CEL_GROUP = "policies.kyverno.io/"
+
+MAX_MESSAGE: Final = 16 * 1024
+"""Longest text of a result: what a rule quotes of an object could be as long as the object, for each rule."""
 
 NO_PROPERTIES: Mapping[str, str] = {}
 
@@ -227,7 +232,18 @@ class RuleResult(NamedTuple):
         properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> RuleResult:
         """Make the result of a verdict; its fields follow rule and action in the same order."""
+        if len(verdict[1]) > MAX_MESSAGE:
+            verdict = verdict._replace(message=cut_message(verdict.message))
         return tuple.__new__(cls, (rule, action, *verdict, properties))
+
+
+def cut_message(text: str) -> str:
+    """Return a text as a result holds it; one that is too long is cut and ends in dots.
+
+    >>> len(cut_message("x" * 20_000)), cut_message("x" * 20_000)[-4:], cut_message("short")
+    (16384, 'x...', 'short')
+    """
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
 
 
 class FailedResult(Protocol):
@@ -243,6 +259,8 @@ def failed_results(rule: RuleInfo, action: FailureAction) -> FailedResult:
     new, failed = tuple.__new__, Status.FAIL
 
     def result(message: str, detail: Detail = None, /) -> RuleResult:
+        if len(message) > MAX_MESSAGE:
+            message = cut_message(message)
         return new(RuleResult, (rule, action, failed, message, detail, None, (), None, (), NO_PROPERTIES))
 
     return result
@@ -253,7 +271,9 @@ def failed_paths(rule: RuleInfo, action: FailureAction, text: str) -> Callable[[
     new, failed = tuple.__new__, Status.FAIL
 
     def result(path: str) -> tuple[RuleResult]:
-        detail = new(PatternDetail, (path,))
-        return (new(RuleResult, (rule, action, failed, text + path, detail, None, (), None, (), NO_PROPERTIES)),)
+        detail, message = new(PatternDetail, (path,)), text + path
+        if len(message) > MAX_MESSAGE:
+            message = cut_message(message)
+        return (new(RuleResult, (rule, action, failed, message, detail, None, (), None, (), NO_PROPERTIES)),)
 
     return result

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from pyverno.engine.result import ResourceRef
+from pyverno.engine.result import MAX_MESSAGE, ResourceRef, cut_message
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.reportapis import ReportApi
@@ -31,7 +31,6 @@ MAX_RESULTS: Final = 1000
 """The limit of results in one report; an object with more results has several reports."""
 
 _MAX_BYTES: Final = 1024 * 1024
-_MAX_TEXT: Final = 16 * 1024
 _MAX_PROPERTIES: Final = 64 * 1024
 _RULE_SOURCE: Final = "kyverno"
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
@@ -204,12 +203,12 @@ def bounded_result(item: JSONObject) -> JSONObject:
     (16384, 'x...', True)
     """
     message, properties = item.get("message"), item.get("properties")
-    if isinstance(message, str) and len(message) > _MAX_TEXT:
-        item = {**item, "message": _cut(message)}
-    if isinstance(properties, dict) and sum(map(len, properties)) + _length(properties) > _MAX_TEXT:
+    if isinstance(message, str) and len(message) > MAX_MESSAGE:
+        item = {**item, "message": cut_message(message)}
+    if isinstance(properties, dict) and sum(map(len, properties)) + _length(properties) > MAX_MESSAGE:
         kept, room = {}, _MAX_PROPERTIES
         for key, value in properties.items():
-            short = _cut(value) if isinstance(value, str) else value
+            short = cut_message(value) if isinstance(value, str) else value
             size = len(key) + len(str(short))
             if size <= room:
                 kept[key], room = short, room - size
@@ -219,10 +218,6 @@ def bounded_result(item: JSONObject) -> JSONObject:
 
 def _length(properties: JSONObject) -> int:
     return sum(len(value) for value in properties.values() if isinstance(value, str))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
 
 
 def _report(subject: ReportSubject, items: list[JSONObject], api: ReportApi, name: str) -> JSONObject:

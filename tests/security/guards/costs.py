@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.security.guards.guard import guard
 
-__all__ = ["GROWTH", "PRICES"]
+__all__ = ["ANSWERS", "GROWTH", "PRICES"]
 
 _FUNCTION: Final = "lang/jmespath/function.py"
 _COST: Final = "lang/jmespath/cost.py"
@@ -48,6 +48,35 @@ GROWTH: Final = (
         "I9", "what is longer than a name is kept nowhere",
         "caches::test_reviews_of_distinct_large_texts_leave_nothing_behind",
         ("kube/names.py", "MAX_NAME: Final = 253", "MAX_NAME: Final = 1 << 30"),
+    ),
+)  # fmt: skip
+
+ANSWERS: Final = (
+    guard(
+        "I9", "an object grows no further than a produced value",
+        "answer_sizes::test_a_patch_that_repeats_a_text_for_each_container_ends_as_an_error"
+        " answer_sizes::test_existing_objects_grow_no_further_than_the_object_of_the_request",
+        ("engine/engine.py", "if any(growth(before, after, most, budget) > most", "if any(growth(before, after, most, budget) < 0"),
+    ),
+    guard(
+        "I9", "what grows a little is changed",
+        "answer_sizes::test_a_patch_that_repeats_an_ordinary_text_is_made",
+        ("engine/engine.py", "if any(growth(before, after, most, budget) > most", "if any(growth(before, after, most, budget) >= 0"),
+    ),
+    guard(
+        "I9", "texts of results are cut",
+        "answer_sizes::test_the_texts_of_results_and_denials_are_bounded answer_sizes::test_warnings_are_bounded",
+        ("engine/result.py", "return text if len(text) <= MAX_MESSAGE else", "return text if text else"),
+    ),
+    guard(
+        "I9", "texts of events are cut before they wait",
+        "answer_sizes::test_events_that_wait_are_as_short_as_those_that_are_written",
+        ("controllers/runtime/events.py", "note=event.note[: _LONGEST_NOTE + 1]", "note=event.note"),
+    ),
+    guard(
+        "I9", "patches in CEL are charged",
+        "answer_sizes::test_the_copies_of_a_patch_in_cel_are_charged",
+        ("engine/actions/cel/mutate.py", "apply_patch(document, operations, meter=meter)", "apply_patch(document, operations)"),
     ),
 )  # fmt: skip
 

@@ -27,7 +27,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.telemetry.observer import AdmissionOutcome
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 from pyverno.webhook.configuration import Configuration
 
 __all__ = ["Event", "EventSettings", "Events", "events_of", "policy_reference"]
@@ -235,7 +235,8 @@ class Events:
         """Queue an event, unless its reason is omitted or the queue is full; never raises."""
         try:
             if self._is_wanted(event):
-                self._waiting.put_nowait(event)
+                # what waits for a slow API server must not be larger than what it gets
+                self._waiting.put_nowait(replace(event, note=event.note[: _LONGEST_NOTE + 1]))
         except Exception:  # what reports an event goes on with its work
             log.exception("an event could not be queued")
 

@@ -23,6 +23,8 @@ MAX_COPIED_NODES: Final = 1_000_000
 """Values that all `copy` operations of one patch may duplicate together."""
 
 _COPIED_PER_STEP: Final = 256
+_COUNTED_PER_STEP: Final = 8
+_COUNTED_PER_CHARGE: Final = 2048
 _MOVED_PER_STEP: Final = 4096
 _CHARACTERS_PER_NODE: Final = 64
 _MISSING: Final = "missing value"
@@ -361,9 +363,7 @@ def _copy(run: _Run, operation: JSONObject) -> None:
     else:
         missing = f'copy operation does not apply: doc is missing from path: "{source}": {_MISSING}'
         value = _read_from(run, operation, missing, f"error in copy for from: '{source}'")
-    copied = _count(value, MAX_COPIED_NODES - run.copied)
-    run.meter.charge_steps(copied // 8)
-    run.copied += copied
+    run.copied += _count(value, MAX_COPIED_NODES - run.copied, run.meter)
     if run.copied > MAX_COPIED_NODES:
         raise PatchError(f"Unable to complete the copy, copies exceed the limit of {MAX_COPIED_NODES} values")
     run.release()
@@ -384,18 +384,22 @@ def _put(run: _Run, path: str, value: JSON, verb: str, failed: str) -> None:
         raise PatchError(f"{failed}: {reason}") from None
 
 
-def _count(value: JSON, limit: int) -> int:
-    """Count the values inside a value up to just past `limit`; long texts count several times."""
-    waiting, count = [value], 0
+def _count(value: JSON, limit: int, meter: Meter) -> int:
+    """Count and charge the values inside a value up to just past `limit`; long texts count several times."""
+    waiting, count, charged = [value], 0, 0
     while waiting and count <= limit:
         node = waiting.pop()
         count += 1
+        if count - charged >= _COUNTED_PER_CHARGE:
+            meter.charge_steps((count - charged) // _COUNTED_PER_STEP)
+            charged = count
         if isinstance(node, str):
             count += len(node) // _CHARACTERS_PER_NODE
         elif isinstance(node, dict):
             waiting.extend(node.values())
         elif isinstance(node, list):
             waiting.extend(node)
+    meter.charge_steps((count - charged) // _COUNTED_PER_STEP)
     return count
 
 

@@ -435,7 +435,7 @@ class AdmissionMutation(SkippedByException):
         for mutation in self.mutations:
             try:
                 value = _mutation_value(mutation.program, session)
-                document = laid_over(mutation, value, document, refuses_atomics=True)
+                document = laid_over(mutation, value, document, refuses_atomics=True, meter=run.runtime.budget)
             except PyvernoError as error:
                 # Kubernetes: a mutation that fails is dropped, those after it still run
                 if self.reports_all and not self.ignores_errors:

@@ -16,6 +16,7 @@ from pyverno.kube.apply.schematree import schema_tree_for
 from pyverno.kube.apply.typedmerge import apply_configuration
 from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSON, JSONObject, equal
+from pyverno.kube.meter import Meter
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.schemas import schema_set
 from pyverno.lang.cel import Program
@@ -116,29 +117,31 @@ def mutating_bindings(request: Request) -> dict[str, Value]:
 
 def applied(mutation: CelMutation, document: JSON, session: CelSession, *, refuses_atomics: bool) -> JSON:
     """Return the object after one mutation; raises EvaluationError or PatchError."""
-    return laid_over(mutation, session.evaluate(mutation.program), document, refuses_atomics=refuses_atomics)
+    value, meter = session.evaluate(mutation.program), session.run.runtime.budget
+    return laid_over(mutation, value, document, refuses_atomics=refuses_atomics, meter=meter)
 
 
-def laid_over(mutation: CelMutation, value: Value, document: JSON, *, refuses_atomics: bool) -> JSON:
+def laid_over(mutation: CelMutation, value: Value, document: JSON, *, refuses_atomics: bool, meter: Meter) -> JSON:
     """Return the object changed by the value of a mutation's expression; raises EvaluationError or PatchError.
 
-    Errors show the literals of the expression, but nothing else of the value: it may come from a Secret.
+    Operations of a JSON patch are charged to `meter`. Errors show the literals of the expression, but nothing else of
+    the value: it may come from a Secret.
     """
     try:
         if mutation.is_json_patch:
-            return _patch(value, document)
+            return _patch(value, document, meter)
         return _merge(value, document, refuses_atomics=refuses_atomics)
     except (EvaluationError, PatchError) as error:
         text = redact_texts(error.message, to_json(value), mutation.program.text)
         raise type(error)(text) from None
 
 
-def _patch(value: Value, document: JSON) -> JSON:
+def _patch(value: Value, document: JSON, meter: Meter) -> JSON:
     if not isinstance(value, list | tuple):
         raise EvaluationError("JSON Patch: the expression must give a list of JSONPatch")
     operations = [_operation(item) for item in value]
     try:
-        patched = apply_patch(document, operations)
+        patched = apply_patch(document, operations, meter=meter)
     except PatchError as error:
         if error.message.startswith(_FAILED_TEST):
             # Kubernetes: a failing test drops the operations of this expression
