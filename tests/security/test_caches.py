@@ -9,6 +9,7 @@ from functools import _lru_cache_wrapper
 from typing import Any
 
 import pytest
+import re2
 
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import VALIDATING
@@ -133,3 +134,35 @@ def test_reviews_of_distinct_large_texts_leave_nothing_behind(rule: str) -> None
         tracemalloc.stop()
     assert retained < LARGE
     assert [] == too_long()
+
+
+PATTERNS: dict[str, str] = {
+    "jmespath": """
+validate:
+  message: "{{ regex_match(request.object.data.a, request.object.data.b) }}"
+  deny: {}
+""",
+    "cel": """
+validate:
+  cel:
+    expressions: [{expression: "!object.data.b.matches(object.data.a)"}]
+""",
+}
+
+
+@pytest.mark.parametrize("pattern", ["(a|b)*a(a|b){12}c{%d}", r"\pL{100}c{%d}"])
+@pytest.mark.parametrize("door", PATTERNS)
+def test_regular_expressions_of_requests_leave_little_memory(door: str, pattern: str) -> None:
+    """A pattern with the states of its searches may have 8 MiB: those of two hundred requests are not kept so."""
+    text = policy(PATTERNS[door])
+    gc.collect()
+    before = _memory_of_patterns()
+    for number in range(200):
+        ask(text, {**CONFIG_MAP, "data": {"a": pattern % (number + 1), "b": "abbab" * 20}})
+    gc.collect()
+    assert _memory_of_patterns() - before <= 64 << 20
+
+
+def _memory_of_patterns() -> int:
+    """Return how much memory the patterns that exist may take."""
+    return sum(each.options.max_mem for each in gc.get_objects() if type(each) is re2._Regexp)

@@ -12,7 +12,7 @@ from tests.security.guards.advisories import ADVISORIES
 from tests.security.guards.confinement import CONFINEMENT
 from tests.security.guards.containment import CONTAINMENT
 from tests.security.guards.controllers import DELETIONS, WRITES
-from tests.security.guards.costs import ANSWERS, GROWTH, PRICES
+from tests.security.guards.costs import ANSWERS, GROWTH, PATTERNS, PRICES
 from tests.security.guards.data import INERT, SILENT
 from tests.security.guards.doors import DOORS
 from tests.security.guards.egress import EGRESS
@@ -40,6 +40,7 @@ GUARDS: Final = (
     *ADMISSION,
     *GROWTH,
     *ANSWERS,
+    *PATTERNS,
     *SILENT,
     *ADVISORIES,
     *WRITES,

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.security.guards.guard import guard
 
-__all__ = ["ANSWERS", "GROWTH", "PRICES"]
+__all__ = ["ANSWERS", "GROWTH", "PATTERNS", "PRICES"]
 
 _FUNCTION: Final = "lang/jmespath/function.py"
 _COST: Final = "lang/jmespath/cost.py"
@@ -48,6 +48,24 @@ GROWTH: Final = (
         "I9", "what is longer than a name is kept nowhere",
         "caches::test_reviews_of_distinct_large_texts_leave_nothing_behind",
         ("kube/names.py", "MAX_NAME: Final = 253", "MAX_NAME: Final = 1 << 30"),
+    ),
+)  # fmt: skip
+
+PATTERNS: Final = (
+    guard(
+        "I9", "patterns have little memory",
+        "caches::test_regular_expressions_of_requests_leave_little_memory",
+        ("lang/regex/compiler.py", "_USUAL_MEMORY: Final = 1024 * 1024", "_USUAL_MEMORY: Final = 8 * 1024 * 1024"),
+    ),
+    guard(
+        "I9", "the library keeps no patterns",
+        "caches::test_regular_expressions_of_requests_leave_little_memory",
+        ("lang/regex/compiler.py", "        re2.purge()", "        pass"),
+    ),
+    guard(
+        "I9", "large patterns are not kept",
+        "caches::test_regular_expressions_of_requests_leave_little_memory",
+        ("lang/regex/compiler.py", "if compiled(made).options.max_mem > _USUAL_MEMORY:", "if compiled(made).options.max_mem < 0:"),
     ),
 )  # fmt: skip
 

@@ -9,16 +9,13 @@ module must never use Python's own engine for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, Final, Protocol
 from weakref import WeakValueDictionary
-
-from re2 import purge
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.cel.faults import with_operands
-from pyverno.lang.regex.compiler import compile_re2
+from pyverno.lang.regex.compiler import compile_re2, recent_patterns
 
 __all__ = ["Match", "Pattern", "check_pattern", "compile_pattern", "kept_pattern", "search_work"]
 
@@ -59,28 +56,28 @@ class Match(Protocol):
 class Pattern:
     """One compiled pattern."""
 
-    __slots__ = ("__weakref__", "_compiled", "found", "groups", "size", "text")
+    __slots__ = ("__weakref__", "compiled", "found", "groups", "size", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._compiled: Any = compile_re2(text)
-        self.groups: int = self._compiled.groups
-        self.size: int = 0 if _literal_test(text) else self._compiled.programsize
+        self.compiled: Any = compile_re2(text)
+        self.groups: int = self.compiled.groups
+        self.size: int = 0 if _literal_test(text) else self.compiled.programsize
         self.found: Callable[[str], bool] = _literal_test(text) or self._search
 
     def _search(self, text: str) -> bool:
-        return self._compiled.search(text) is not None
+        return self.compiled.search(text) is not None
 
     def search(self, text: str) -> Match | None:
         """Return the first match, or None."""
-        found: Match | None = self._compiled.search(text)
+        found: Match | None = self.compiled.search(text)
         return found
 
     def matches(self, text: str, meter: Meter = UNMETERED) -> Iterator[Match]:
         """Yield the matches that do not overlap; as in Go, none that is empty right after another."""
         last = -1
         size = len(text)
-        for match in self._compiled.finditer(text):
+        for match in self.compiled.finditer(text):
             meter.charge_steps(PER_MATCH + (size - match.end()) // REST_PER_STEP)
             if match.start() == match.end() == last:
                 continue
@@ -113,21 +110,14 @@ def _literal_test(pattern: str) -> Callable[[str], bool] | None:
 _written: WeakValueDictionary[str, Pattern] = WeakValueDictionary()
 
 
-def _compile_pattern(text: str) -> Pattern:
-    pattern = Pattern(text)
-    # RE2's wrapper caches the patterns that it compiled last
-    purge()
-    return pattern
-
-
-_recent: Final = lru_cache(maxsize=MAX_KEPT)(_compile_pattern)
+_recent: Final = recent_patterns(Pattern, lambda pattern: pattern.compiled, MAX_KEPT)
 
 
 def kept_pattern(text: str) -> Pattern:
     """Return the compiled pattern of a policy's literal; it is cached as long as a reference to it exists."""
     pattern = _written.get(text)
     if pattern is None:
-        pattern = _written[text] = _recent(text) if len(text) <= LONGEST_KEPT else _compile_pattern(text)
+        pattern = _written[text] = _recent(text) if len(text) <= LONGEST_KEPT else Pattern(text)
     return pattern
 
 
@@ -139,7 +129,7 @@ def compile_pattern(text: str, meter: Meter = UNMETERED) -> Pattern:
     """
     pattern = _written.get(text)
     if pattern is None:
-        pattern = _recent(text) if len(text) <= LONGEST_KEPT else _compile_pattern(text)
+        pattern = _recent(text) if len(text) <= LONGEST_KEPT else Pattern(text)
         meter.charge_steps(len(text) + pattern.size // PER_COMPILED)
     return pattern
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.errors import BudgetExceededError, PyvernoError
 from pyverno.lang.cel import types
 from pyverno.lang.cel.declarations import Overload, function
-from pyverno.lang.cel.regex import LONGEST_KEPT, MAX_KEPT, _recent, _written, compile_pattern
+from pyverno.lang.cel.regex import LONGEST_KEPT, MAX_KEPT, Pattern, _written, compile_pattern
 from pyverno.lang.cel.scalars import Timestamp
 from pyverno.lang.cel.work import LONGEST_CALL
 from pyverno.lang.runtime import Budget, Runtime
@@ -124,6 +125,8 @@ def test_patterns_out_of_data_are_not_kept() -> None:
     for index in range(1_000):
         POLICY.compile("x.matches(y)").evaluate({"x": "a", "y": f"[a-z]{{2}}{index}"})
         compile_pattern("b" * LONGEST_KEPT + f"[{index}]")
-    assert _recent.cache_info().currsize <= MAX_KEPT
+    gc.collect()
+    kept = [each.text for each in gc.get_objects() if type(each) is Pattern and "[a-z]{2}" in each.text]
+    assert MAX_KEPT == len(kept)
     assert "^kept[0-9]{3}$" in _written
     assert not any("[a-z]{2}" in text for text in _written)

@@ -6,7 +6,6 @@ Patterns come from policies and from data alike, so `lang.regex` bounds and comp
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from pyverno.errors import BudgetExceededError, EvaluationError
@@ -14,7 +13,7 @@ from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.cost import READ
 from pyverno.lang.jmespath.function import BOOL, NUMBER, STRING, failure, function
 from pyverno.lang.jmespath.functions.text import scalar_text
-from pyverno.lang.regex.compiler import compile_re2
+from pyverno.lang.regex.compiler import compile_re2, recent_patterns
 from pyverno.lang.runtime import Budget, Runtime
 from pyverno.lazyregex import regex
 
@@ -29,8 +28,8 @@ _MAX_WORK: Final = 32 * 1024 * 1024
 _WORK_PER_STEP: Final = 1024
 
 
-compile_pattern: Final = lru_cache(maxsize=64)(compile_re2)
-"""Compile a pattern; the most recent ones are remembered. RE2 limits each to 8 MiB, most take some kilobytes."""
+compile_pattern: Final = recent_patterns(compile_re2, lambda made: made, 64)
+"""Compile a pattern; the most recent ones are remembered, with a mebibyte each at most."""
 
 
 @function(
