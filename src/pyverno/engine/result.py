@@ -33,7 +33,6 @@ __all__ = [
     "RuleType",
     "Status",
     "Verdict",
-    "cut_message",
     "failed_paths",
     "failed_results",
 ]
@@ -42,6 +41,8 @@ _CEL_GROUP = "policies.kyverno.io/"
 
 MAX_MESSAGE: Final = 16 * 1024
 """Longest text of a result: what a rule quotes of an object could be as long as the object, for each rule."""
+
+_CUT: Final = MAX_MESSAGE - 3
 
 NO_PROPERTIES: Mapping[str, str] = {}
 
@@ -233,17 +234,8 @@ class RuleResult(NamedTuple):
     ) -> RuleResult:
         """Make the result of a verdict; its fields follow rule and action in the same order."""
         if len(verdict[1]) > MAX_MESSAGE:
-            verdict = verdict._replace(message=cut_message(verdict.message))
+            verdict = verdict._replace(message=f"{verdict.message[:_CUT]}...")
         return tuple.__new__(cls, (rule, action, *verdict, properties))
-
-
-def cut_message(text: str) -> str:
-    """Return a text as a result holds it; one that is too long is cut and ends in dots.
-
-    >>> len(cut_message("x" * 20_000)), cut_message("x" * 20_000)[-4:], cut_message("short")
-    (16384, 'x...', 'short')
-    """
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
 
 
 class FailedResult(Protocol):
@@ -260,7 +252,7 @@ def failed_results(rule: RuleInfo, action: FailureAction) -> FailedResult:
 
     def result(message: str, detail: Detail = None, /) -> RuleResult:
         if len(message) > MAX_MESSAGE:
-            message = cut_message(message)
+            message = f"{message[:_CUT]}..."
         return new(RuleResult, (rule, action, failed, message, detail, None, (), None, (), NO_PROPERTIES))
 
     return result
@@ -273,7 +265,7 @@ def failed_paths(rule: RuleInfo, action: FailureAction, text: str) -> Callable[[
     def result(path: str) -> tuple[RuleResult]:
         detail, message = new(PatternDetail, (path,)), text + path
         if len(message) > MAX_MESSAGE:
-            message = cut_message(message)
+            message = f"{message[:_CUT]}..."
         return (new(RuleResult, (rule, action, failed, message, detail, None, (), None, (), NO_PROPERTIES)),)
 
     return result

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from pyverno.engine.result import MAX_MESSAGE, ResourceRef, cut_message
+from pyverno.engine.result import MAX_MESSAGE, ResourceRef
 from pyverno.kube.json import JSONObject, encode
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.reportapis import ReportApi
@@ -204,11 +204,11 @@ def bounded_result(item: JSONObject) -> JSONObject:
     """
     message, properties = item.get("message"), item.get("properties")
     if isinstance(message, str) and len(message) > MAX_MESSAGE:
-        item = {**item, "message": cut_message(message)}
+        item = {**item, "message": _cut(message)}
     if isinstance(properties, dict) and sum(map(len, properties)) + _length(properties) > MAX_MESSAGE:
         kept, room = {}, _MAX_PROPERTIES
         for key, value in properties.items():
-            short = cut_message(value) if isinstance(value, str) else value
+            short = _cut(value) if isinstance(value, str) else value
             size = len(key) + len(str(short))
             if size <= room:
                 kept[key], room = short, room - size
@@ -218,6 +218,10 @@ def bounded_result(item: JSONObject) -> JSONObject:
 
 def _length(properties: JSONObject) -> int:
     return sum(len(value) for value in properties.values() if isinstance(value, str))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
 
 
 def _report(subject: ReportSubject, items: list[JSONObject], api: ReportApi, name: str) -> JSONObject:

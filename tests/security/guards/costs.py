@@ -84,7 +84,8 @@ ANSWERS: Final = (
     guard(
         "I9", "texts of results are cut",
         "answer_sizes::test_the_texts_of_results_and_denials_are_bounded answer_sizes::test_warnings_are_bounded",
-        ("engine/result.py", "return text if len(text) <= MAX_MESSAGE else", "return text if text else"),
+        ("engine/result.py", "        if len(verdict[1]) > MAX_MESSAGE:", "        if len(verdict[1]) < 0:"),
+        ("engine/result.py", "    def result(message: str, detail: Detail = None, /) -> RuleResult:\n        if len(message) > MAX_MESSAGE:", "    def result(message: str, detail: Detail = None, /) -> RuleResult:\n        if len(message) < 0:"),
     ),
     guard(
         "I9", "texts of events are cut before they wait",
