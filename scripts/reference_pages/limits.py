@@ -16,8 +16,14 @@ _KIB = 1024
 # what is limited, module, constant, unit
 _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("size of one input file", "offline.files", "MAX_FILE_BYTES", "bytes"),
+    ("folders in each other in a folder that is searched", "offline.folderentries", "MAX_FOLDER_DEPTH", "levels"),
     ("size of one download", "offline.manifests", "MAX_DOWNLOAD_BYTES", "bytes"),
     ("redirects of one download", "offline.manifests", "MAX_REDIRECTS", ""),
+    ("time of one clone of a git repository", "offline.git.process", "MAX_CLONE_SECONDS", "seconds"),
+    ("files of one git repository, and what git keeps of it", "offline.git.process", "MAX_CLONE_BYTES", "bytes"),
+    ("files and folders of one git repository", "offline.git.process", "MAX_CLONE_FILES", ""),
+    ("folders in each other in a git repository", "offline.git.process", "MAX_CLONE_DEPTH", "levels"),
+    ("memory of git, on Linux", "offline.git.process", "MAX_GIT_MEMORY", "bytes"),
     ("size of one YAML or JSON text", "kube.yaml.documents", "MAX_BYTES", "bytes"),
     ("one page of a list of the API server", "cluster.answers.pages", "MAX_PAGE_BYTES", "bytes"),
     ("any other answer of the API server", "cluster.answers.reading", "MAX_ANSWER_BYTES", "bytes"),

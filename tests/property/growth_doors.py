@@ -42,7 +42,7 @@ __all__ = ["DOOR_EXEMPT", "door_readers", "door_subjects"]
 _TEXTS: Final = (
     "cli.cel.environment.parse_kubernetes_version", "cli.migrate.comments.read_comments", "cli.test.options.parse_selector",
     "cluster.queries.client_query", "controllers.cleanup.schedule.read_time", "cluster.serviceurl.parse_service_url", "lang.regex.compiler.compile_re2", "lang.cel.gourl.parse_url",
-    "lang.cel.regex.check_pattern", "lang.x509.certificate.decode", "lang.jmespath.parser.parse", "offline.git.is_git_url", "offline.git.parse_git_url",
+    "lang.cel.regex.check_pattern", "lang.x509.certificate.decode", "lang.jmespath.parser.parse", "offline.git.clone.is_git_url", "offline.git.clone.parse_git_url",
     "offline.manifests.is_web_address", "registry.challenge.parse_challenges", "telemetry.metricsettings.read_buckets",
     "telemetry.metricsettings.read_exposures", "telemetry.metricsettings.read_namespaces", "telemetry.redaction.parse_field",
     "ui.access.oidc.check_address", "ui.notifications.notice.clip", "ui.notifications.targets.lines.one_line",

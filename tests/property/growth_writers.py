@@ -66,7 +66,8 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
         "ephemeral.policy_label", "policyreport.plain_result", "policyreport.result_object",
         "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
         "objectreport.bounded_result",
-        "collected.is_report", "problem.located", "problem.problem_of", "text.plain", "identity.identity",
+        "collected.is_report", "problem.located", "problem.problem_of", "text.plain",
+        "text.without_controls", "identity.identity",
     ),
     "writes one result, as part of a function that has a row",
 ) | {"ephemeral.background_report": "writes what `admission_report` writes, with other labels"}  # fmt: skip

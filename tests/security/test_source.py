@@ -29,7 +29,7 @@ FORBIDDEN_MODULES = {
 }
 PROCESS_MODULES = {
     # fixed programs with paths that exist and revisions that are no flags
-    "subprocess": {"offline/git.py", "offline/adoption/changes.py", "offline/adoption/rendering.py"},
+    "subprocess": {"offline/git/process.py", "offline/adoption/changes.py", "offline/adoption/rendering.py"},
     "multiprocessing": {"cli/apply/judge.py", "cli/migrate/run.py", "cli/test/run.py"},
     # one call with two numbers
     "ctypes": {"controllers/runtime/mallocarenas.py"},

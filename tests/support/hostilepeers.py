@@ -129,8 +129,8 @@ class HostilePeer:
 
 
 @asynccontextmanager
-async def hostile_peer(pieces: Pieces) -> AsyncIterator[HostilePeer]:
-    """Send the pieces on 127.0.0.1 to each connection."""
+async def hostile_peer(pieces: Pieces, most: int = _MOST_SENT) -> AsyncIterator[HostilePeer]:
+    """Send the pieces on 127.0.0.1 to each connection, `most` bytes at most."""
     peer = HostilePeer()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -147,7 +147,7 @@ async def hostile_peer(pieces: Pieces) -> AsyncIterator[HostilePeer]:
                 await writer.drain()
                 sent += len(piece)
                 peer.taken = max(peer.taken, sent)
-                if sent > _MOST_SENT:
+                if sent > most:
                     break
         writer.close()
         peer._open.discard(writer)

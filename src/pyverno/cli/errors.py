@@ -44,17 +44,26 @@ def report_error(error: PyvernoError | str) -> None:
     """Write an error to stderr; several at once are written one by one."""
     for each in error.parts if isinstance(error, CombinedError) else (error,):
         hint = each.hint if isinstance(each, PolicyError) else ""
-        sys.stderr.write(f"Error: {each}\n" + (f"  hint: {hint}\n" if hint else ""))
+        _tell(f"Error: {each}\n" + (f"  hint: {hint}\n" if hint else ""))
 
 
 def report_warning(text: str) -> None:
     """Write one warning to stderr."""
-    sys.stderr.write(f"warning: {text}\n")
+    _tell(f"warning: {text}\n")
 
 
 def report_note(text: str) -> None:
     """Write one remark to stderr."""
-    sys.stderr.write(f"note: {text}\n")
+    _tell(f"note: {text}\n")
+
+
+def _tell(text: str) -> None:
+    """Write to stderr; texts of files and servers do not reach a terminal as control characters."""
+    if not text.replace("\n", "").isprintable():
+        from pyverno.report.text import without_controls  # few errors quote such a text
+
+        text = without_controls(text)
+    sys.stderr.write(text)
 
 
 def bug_text(error: BaseException) -> str:

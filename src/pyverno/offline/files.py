@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.offline.folderentries import check_name, list_folder
 from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.value import dataclass, field
 
@@ -76,22 +77,17 @@ def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
     """Yield the .yaml and .yml files below a folder in order of name; names that start with a dot are left out."""
     from pyverno.offline.links import FollowedLinks  # most runs name files
 
-    return _find_yaml(folder, recursive, FollowedLinks(folder))
+    return _find_yaml(folder, folder, recursive, FollowedLinks(folder))
 
 
-def _find_yaml(folder: Path, recursive: bool, links: FollowedLinks) -> Iterator[Path]:
-    try:
-        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"cannot read folder `{folder}`: {reason}", file=str(folder)) from error
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
+def _find_yaml(root: Path, folder: Path, recursive: bool, links: FollowedLinks) -> Iterator[Path]:
+    for entry in list_folder(folder, root):
         if entry.is_dir():
             if recursive and links.should_enter(entry):
-                yield from _find_yaml(entry, recursive, links)
+                check_name(entry)
+                yield from _find_yaml(root, entry, recursive, links)
         elif entry.suffix in SUFFIXES:
+            check_name(entry)
             yield entry
 
 

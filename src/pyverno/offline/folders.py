@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
+from pyverno.offline.folderentries import check_name, list_folder
 from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped
 from pyverno.offline.links import FollowedLinks
 from pyverno.value import dataclass
@@ -66,22 +67,18 @@ def find_files(folder: Path, rules: FolderRules, skipped: list[Skipped]) -> Iter
 
 
 def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iterator[Path]:
-    try:
-        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"cannot read folder `{folder}`: {reason}", file=str(folder)) from error
+    entries = list_folder(folder, search.root)
     rules = search.rules
     if rules.skips_foreign:
         ignored += _read_ignore_file(folder)
     is_chart = rules.skips_foreign and any(entry.name == "Chart.yaml" for entry in entries)
     for entry in entries:
-        if entry.name.startswith("."):
-            continue
         is_folder = entry.is_dir()
         path = entry.relative_to(search.root)
         if _is_ignored(entry, ignored, is_folder=is_folder) or any(fits_glob(path, glob) for glob in rules.exclude):
             continue
+        if is_folder or _has_suffix(entry, rules):
+            check_name(entry)
         if is_folder:
             if is_chart and entry.name == _TEMPLATES:
                 search.skipped.append(Skipped(str(entry), HELM_TEMPLATES))

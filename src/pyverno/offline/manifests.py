@@ -6,8 +6,9 @@ time, and redirects never leave the scheme of their address.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from pyverno.errors import PyvernoError, UsageError
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-__all__ = ["MAX_DOWNLOAD_BYTES", "download", "is_web_address", "load_manifests"]
+__all__ = ["MAX_DOWNLOAD_BYTES", "download", "follow_redirects", "is_web_address", "load_manifests"]
+
+_T = TypeVar("_T")
 
 MAX_DOWNLOAD_BYTES: Final = 64 * 1024 * 1024
 """Size of the largest file that is downloaded, in bytes."""
@@ -75,10 +78,28 @@ def download(url: str, *, max_bytes: int = MAX_DOWNLOAD_BYTES, timeout: float = 
     """
     import asyncio
 
-    return asyncio.run(_fetch(url, max_bytes, timeout))
+    async def content(session: aiohttp.ClientSession) -> bytes:
+        async with _followed(session, url) as answer:
+            return await _body(answer, url, max_bytes)
+
+    return asyncio.run(_fetch(url, content, timeout))
 
 
-async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
+def follow_redirects(url: str, *, most: int, timeout: float = TIMEOUT_SECONDS) -> str:
+    """Return the address at which `most` redirects of an http(s) address end; raises UsageError for every failure.
+
+    A redirect may change http to https, and not the other way.
+    """
+    import asyncio
+
+    async def last_address(session: aiohttp.ClientSession) -> str:
+        async with _followed(session, url, most, upgrades=True) as answer:
+            return str(answer.url)
+
+    return asyncio.run(_fetch(url, last_address, timeout))
+
+
+async def _fetch(url: str, read: Callable[[aiohttp.ClientSession], Awaitable[_T]], timeout: float) -> _T:
     import asyncio
 
     import aiohttp
@@ -91,7 +112,7 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
             asyncio.timeout(timeout),
             aiohttp.ClientSession(connector=ForeignConnector(), timeout=limits, trust_env=True) as session,
         ):
-            return await _follow(session, url, max_bytes)
+            return await read(session)
     except TimeoutError as error:
         raise UsageError(f"cannot download `{_redact_url(url)}`: no answer within {timeout:g} seconds") from error
     except aiohttp.ClientConnectorError as error:
@@ -102,16 +123,22 @@ async def _fetch(url: str, max_bytes: int, timeout: float) -> bytes:
         raise UsageError(f"cannot download `{_redact_url(url)}`: the connection failed") from error
 
 
-async def _follow(session: aiohttp.ClientSession, url: str, max_bytes: int) -> bytes:
-    scheme, address = urlsplit(url).scheme, url
-    for _ in range(MAX_REDIRECTS + 1):
+@asynccontextmanager
+async def _followed(
+    session: aiohttp.ClientSession, url: str, most: int = MAX_REDIRECTS, *, upgrades: bool = False
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Yield the answer at the end of all redirects, which keep the scheme; with `upgrades` http may become https."""
+    address = url
+    for _ in range(most + 1):
+        schemes = {urlsplit(address).scheme, "https" if upgrades else urlsplit(address).scheme}
         async with session.get(address, allow_redirects=False) as answer:
             if answer.status not in _REDIRECTS:
-                return await _body(answer, url, max_bytes)
+                yield answer
+                return
             address = urljoin(address, answer.headers.get("Location", ""))
-            if urlsplit(address).scheme != scheme:
+            if urlsplit(address).scheme not in schemes:
                 raise UsageError(f"cannot download `{_redact_url(url)}`: it redirects to `{_redact_url(address)}`")
-    raise UsageError(f"cannot download `{_redact_url(url)}`: more than {MAX_REDIRECTS} redirects")
+    raise UsageError(f"cannot download `{_redact_url(url)}`: more than {most} redirects")
 
 
 async def _body(answer: aiohttp.ClientResponse, url: str, max_bytes: int) -> bytes:

@@ -23,7 +23,7 @@ from pyverno.offline.manifests import is_web_address
 from pyverno.policy.kinds import POLICY_KINDS, find_kind
 
 if TYPE_CHECKING:
-    from pyverno.offline.git import Credentials, GitSource
+    from pyverno.offline.git.clone import Credentials, GitSource
 
 __all__ = ["POLICY_GROUPS", "load_policy_documents"]
 
@@ -53,7 +53,7 @@ def load_policy_documents(
     for text in sources:
         try:
             if is_web_address(text):
-                from pyverno.offline.git import parse_git_url  # most policies are files
+                from pyverno.offline.git.clone import parse_git_url  # most policies are files
 
                 source = parse_git_url(text, branch)
                 # COMPAT: the branch of the first address holds for those after it (F2.3)
@@ -77,7 +77,7 @@ def load_policy_documents(
 
 
 def _from_git(source: GitSource, credentials: Credentials | None, folders: FolderRules | None) -> Loaded:
-    from pyverno.offline.git import cloned  # as above
+    from pyverno.offline.git.clone import cloned  # as above
 
     with cloned(source, credentials) as folder:
         return load_files([str(folder)], folders=folders)

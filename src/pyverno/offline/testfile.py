@@ -62,6 +62,12 @@ class ExpectedResult:
     path: Path = ()
 
     @property
+    def object_files(self) -> tuple[str, ...]:
+        """The names of the files of expected objects."""
+        found = (self.patched_resources, self.generated_resource, *self.generated_resources)
+        return tuple(name for name in found if name)
+
+    @property
     def policy_name(self) -> str:
         """The name of the policy without its namespace, which is not looked at."""
         return self.policy.rpartition("/")[2]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
 
-__all__ = ["Paint", "plain", "text_lines"]
+__all__ = ["Paint", "plain", "text_lines", "without_controls"]
 
 Paint = Callable[[str, str], str]
 """Colours a text for a role: `file`, `rule`, `note`, or a status."""
@@ -59,14 +59,19 @@ def _finding(each: Finding, paint: Paint) -> Iterator[str]:
     name = f"{each.policy}/{each.rule}" if each.rule else each.policy
     status = "" if each.status == "fail" else f" {paint(each.status, each.status)}"
     message = each.message or ("validation failed" if each.is_problem else "")
-    first, *others = _clean(message).splitlines() or [""]
-    head = f"{paint(_clean(str(each.location)), 'file')} {paint(_clean(name), each.status)}{status}"
+    first, *others = without_controls(message).splitlines() or [""]
+    head = f"{paint(without_controls(str(each.location)), 'file')} {paint(without_controls(name), each.status)}{status}"
     yield f"{head} {first}".rstrip()
     for line in others:
         yield f"{_INDENT}{line}".rstrip()
     where = f", rule at {each.rule_location}" if each.rule_location.file else ""
-    yield paint(_clean(f"{_INDENT}{each.resource}{where}"), "note")
+    yield paint(without_controls(f"{_INDENT}{each.resource}{where}"), "note")
 
 
-def _clean(text: str) -> str:
+def without_controls(text: str) -> str:
+    """Return a text with a mark in the place of each control character that is neither a line break nor a tab.
+
+    >>> without_controls("a\\x1b[31m")
+    'a�[31m'
+    """
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -17,6 +17,7 @@ from tests.security.guards.data import INERT, SILENT
 from tests.security.guards.doors import DOORS
 from tests.security.guards.egress import EGRESS
 from tests.security.guards.failing import FAILING
+from tests.security.guards.git import GIT
 from tests.security.guards.guard import Edit, Guard
 from tests.security.guards.images import VERIFICATION
 from tests.security.guards.limits import LIMITS
@@ -52,6 +53,7 @@ GUARDS: Final = (
     *VERIFICATION,
     *WEB,
     *PEERS,
+    *GIT,
     *ROWS,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""

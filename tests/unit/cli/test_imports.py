@@ -20,7 +20,7 @@ UNUSED = (
     *("pyverno.lang.jmespath.functions.times", "pyverno.lang.jmespath.functions.regex", "pyverno.kube.yaml.events"),
     *("pyverno.compiler.rules.mutating", "pyverno.compiler.rules.generating", "pyverno.compiler.cel.policy"),
     *("pyverno.lang.pattern.validate", "pyverno.kube.schemas", "pyverno.kube.patch.jsonpatch", "pyverno.cli.root"),
-    "pyverno.offline.git",
+    "pyverno.offline.git.clone",
 )
 """Modules that such a run has no use for; whoever makes it load one of them slows down every run."""
 

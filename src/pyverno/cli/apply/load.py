@@ -31,7 +31,7 @@ from pyverno.value import dataclass, field, replace
 if TYPE_CHECKING:
     from pyverno.cli.registries import RegistryAccess
     from pyverno.engine.imagesource import ImageSource
-    from pyverno.offline.git import Credentials
+    from pyverno.offline.git.clone import Credentials
 
 __all__ = ["Inputs", "check_not_empty", "load_inputs", "open_session"]
 
@@ -138,7 +138,7 @@ def check_not_empty(inputs: Inputs, rules: int) -> None:
 def _credentials(options: ApplyOptions) -> Credentials | None:
     if not (options.username and options.password):
         return None
-    from pyverno.offline.git import Credentials  # few runs read a repository
+    from pyverno.offline.git.clone import Credentials  # few runs read a repository
 
     return Credentials(options.username, options.password)
 

@@ -27,6 +27,7 @@ from pyverno.kube.yaml.rewrite import rewrite
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
 from pyverno.offline.files import find_yaml, read_file
+from pyverno.offline.folderentries import check_depth, check_name
 from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
 
 __all__ = ["fix"]
@@ -145,7 +146,13 @@ def _tests(folders: tuple[str, ...], *, file_name: str, save: bool, force: bool,
 def _suites(place: Path, file_name: str) -> list[Path]:
     if place.is_file():
         return [place]
-    return sorted(Path(parent) / file_name for parent, _, names in os.walk(place) if file_name in names)
+    found = []
+    for parent, _, names in os.walk(place):
+        check_depth(Path(parent), place)
+        if file_name in names:
+            check_name(Path(parent))
+            found.append(Path(parent) / file_name)
+    return sorted(found)
 
 
 _SAVE = "Write the files; the old ones are kept as NAME.bak."

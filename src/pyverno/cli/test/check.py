@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from pyverno.cli.test.diff import tidy, yaml_diff
 from pyverno.cli.test.evaluated import is_evaluated
@@ -272,15 +271,14 @@ def missing_files(suite: Suite, rows: Iterable[Row]) -> list[PyvernoError]:
     for row in rows:
         if row.reason == _EXCLUDED and row.expected is not None:
             expected = row.expected
-            listed = (expected.patched_resources, expected.generated_resource, *expected.generated_resources)
-            names |= dict.fromkeys(name for name in listed if name)
-    paths = [Path(suite.folder) / name for name in names]
+            names |= dict.fromkeys(expected.object_files)
+    paths = [suite.folder / name for name in names]
     return [UsageError(f"`{path}` does not exist", location=Location(str(path))) for path in paths if not path.exists()]
 
 
 def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
     """Read a file of expected objects; raises PyvernoError."""
-    loaded = load_files([str(Path(suite.folder) / name)])
+    loaded = load_files([str(suite.folder / name)])
     raise_all(loaded.errors)
     return [
         normalise(document.value, suite.session.kinds)

@@ -14,7 +14,8 @@ from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.clifiles import is_deprecated
 from pyverno.offline.files import read_file
-from pyverno.offline.git import cloned, is_git_url, parse_git_url
+from pyverno.offline.folderentries import check_depth, check_name
+from pyverno.offline.git.clone import cloned, is_git_url, parse_git_url
 from pyverno.offline.testfile import TestFile, read_test_file
 from pyverno.report.problem import Problem, problem_of
 from pyverno.value import dataclass, replace
@@ -36,6 +37,11 @@ class FoundSuite:
     problem: Problem | None = None
     is_deprecated: bool = False
     clone: str = ""
+
+    @property
+    def root(self) -> Path | None:
+        """The folder that the suite may not leave: that of a repository of others."""
+        return Path(self.clone) if self.clone else None
 
     def without_clone(self, text: str) -> str:
         """Return a text without the path of the temporary folder."""
@@ -76,9 +82,11 @@ def _suites_below(folder: Path, file_name: str, clone: str) -> list[FoundSuite]:
 def _files(folder: Path, file_name: str) -> Iterator[Path]:
     """Yield the files of that name, hidden folders included; links to folders are not followed."""
     for parent, folders, names in os.walk(folder):
+        check_depth(Path(parent), folder)
         if ".git" in folders:
             folders.remove(".git")
         if file_name in names:
+            check_name(Path(parent))
             yield Path(parent) / file_name
 
 

@@ -28,7 +28,7 @@ from pyverno.cli.test.suite import ReviewedManifest, Suite, load_suite
 from pyverno.errors import CombinedError, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
-from pyverno.offline.git import is_git_url
+from pyverno.offline.git.clone import is_git_url
 from pyverno.report.problem import Problem, problem_of
 from pyverno.report.table import BOX
 from pyverno.value import dataclass
@@ -282,7 +282,7 @@ def _mutation_job(job: tuple[FoundSuite, SuiteOptions, Selection]) -> tuple[Muta
     if found.test is None:
         return ()
     with opened_registries(options.registry) as registries:
-        suite = load_suite(found.test, found.path.parent, registries=registries)
+        suite = load_suite(found.test, found.path.parent, registries=registries, root=found.root)
         return tuple(run_mutants(suite, options.selector.select(found.test.results), selection))
 
 
@@ -302,7 +302,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     lines = [f"Loading test  ( {found.name} ) ..."]
     try:
         with opened_registries(options.registry) as registries:
-            suite = load_suite(test, found.path.parent, lines.append, registries)
+            suite = load_suite(test, found.path.parent, lines.append, registries, found.root)
             if options.coverage:
                 suite.session.explanations = []
             judged = suite.judge()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyverno.cli.test.suitefolder import SuiteFolder
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Operation, User
@@ -73,7 +74,7 @@ class Suite:
     """A loaded test document."""
 
     test: TestFile
-    folder: Path
+    folder: SuiteFolder
     manifests: list[JSONObject]
     session: Session
     payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
@@ -162,11 +163,18 @@ def _failed_loading(what: str, cause: PyvernoError) -> UsageError:
     return error
 
 
-def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: ImageSource | None = None) -> Suite:
-    """Load everything that a test document names; raises UsageError for a problem that ends the suite.
+def load_suite(
+    test: TestFile,
+    path: Path,
+    log: Log = _silent,
+    registries: ImageSource | None = None,
+    root: Path | None = None,
+) -> Suite:
+    """Load everything that a test document in the folder `path` names; raises UsageError for what ends the suite.
 
-    `registries` read the images that its Context file does not record.
+    `registries` read the images that its Context file does not record. Files outside of `root` are not read.
     """
+    folder = SuiteFolder(path, root)
     log("  Loading values/variables ...")
     with _loading("values/variables"):
         values = _values(test, folder)
@@ -204,10 +212,12 @@ def load_suite(test: TestFile, folder: Path, log: Log = _silent, registries: Ima
         known = [normalise(each, kinds) for each in context.resources]
         store = ObjectStore([*(store.objects if store is not None else ()), *known], kinds)
     manifests = [document.value for document in documents]
+    for name in (name for row in test.results for name in row.object_files):
+        _ = folder / name  # read later, when a name outside of the root would end all suites
     session = Session.open(
         compilation,
         exceptions=exceptions,
-        global_data=mocked_data(test.global_entries, folder),
+        global_data=mocked_data(test.global_entries, path),
         objects=store,
         targets=targets,
         answers=[RecordedAnswer(each.target, each.body, each.method, each.status) for each in test.api_call_responses],
@@ -234,7 +244,7 @@ def _judging(compilation: Compilation) -> int:
     )
 
 
-def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObject]]:
+def _payloads(test: TestFile, folder: SuiteFolder, log: Log) -> list[tuple[str, JSONObject]]:
     """Load JSON payloads with their paths, as rows name them."""
     if not test.json_payloads:
         return []
@@ -248,7 +258,7 @@ def _payloads(test: TestFile, folder: Path, log: Log) -> list[tuple[str, JSONObj
     return found
 
 
-def _checks(test: TestFile, folder: Path, log: Log) -> list[tuple[str, str, JSONObject]]:
+def _checks(test: TestFile, folder: SuiteFolder, log: Log) -> list[tuple[str, str, JSONObject]]:
     """Load authorization requests: mode, path as rows name it, and the request."""
     found: list[tuple[str, str, JSONObject]] = []
     for mode, names in (("HTTP", test.http_payloads), ("Envoy", test.envoy_payloads)):
@@ -260,7 +270,7 @@ def _checks(test: TestFile, folder: Path, log: Log) -> list[tuple[str, str, JSON
     return found
 
 
-def _exceptions(test: TestFile, folder: Path) -> Compilation:
+def _exceptions(test: TestFile, folder: SuiteFolder) -> Compilation:
     exceptions = compile_documents(expand_lists(_required(test.exceptions, folder)))
     raise_all(exceptions.errors)
     return exceptions
@@ -279,13 +289,13 @@ def _undecoded(compilation: Compilation) -> list[PyvernoError]:
     return [error for item in compilation.items if item.written is None for error in item.errors]
 
 
-def _values(test: TestFile, folder: Path) -> Values:
+def _values(test: TestFile, folder: SuiteFolder) -> Values:
     if test.values is not None:
         return test.values
     return read_values(_one(folder, test.variables)) if test.variables else Values()
 
 
-def _one(folder: Path, name: str) -> Document:
+def _one(folder: SuiteFolder, name: str) -> Document:
     path = folder / name
     documents = load_documents(read_file(path), file=str(path))
     if len(documents) != 1:
@@ -293,28 +303,28 @@ def _one(folder: Path, name: str) -> Document:
     return documents[0]
 
 
-def _policies(test: TestFile, folder: Path) -> Compilation:
+def _policies(test: TestFile, folder: SuiteFolder) -> Compilation:
     loaded = load_policy_documents([str(folder / name) for name in test.policies])
     compilation = compile_documents(loaded.documents)
     raise_all([*loaded.errors, *_undecoded(compilation)])
     return compilation
 
 
-def _required(names: Sequence[str], folder: Path) -> list[Document]:
+def _required(names: Sequence[str], folder: SuiteFolder) -> list[Document]:
     """Read files and folders that must be there."""
     loaded = load_files([str(folder / name) for name in names])
     raise_all(loaded.errors)
     return loaded.documents
 
 
-def _load(names: Sequence[str], folder: Path) -> Loaded:
+def _load(names: Sequence[str], folder: SuiteFolder) -> Loaded:
     """Read resources: a folder counts only as the first entry (then alone), a bad file is one error."""
     if names and (folder / names[0]).is_dir():
         return load_files([str(path) for path in find_yaml(folder / names[0], recursive=False)])
     return load_files([str(folder / name) for name in names])
 
 
-def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | None]:
+def _cluster(test: TestFile, folder: SuiteFolder) -> tuple[KindTable, ObjectStore | None]:
     if not test.cluster_resources:
         return KNOWN_KINDS, None
     objects: list[JSONObject] = []
@@ -328,7 +338,7 @@ def _cluster(test: TestFile, folder: Path) -> tuple[KindTable, ObjectStore | Non
     return kinds, ObjectStore([normalise(each, kinds) for each in objects], kinds)
 
 
-def _targets(test: TestFile, folder: Path, kinds: KindTable) -> ObjectStore | None:
+def _targets(test: TestFile, folder: SuiteFolder, kinds: KindTable) -> ObjectStore | None:
     names = [
         *test.target_resources,
         *test.param_resources,

@@ -11,7 +11,7 @@ from pyverno.cli.test.find import FoundSuite, find_suites
 from pyverno.cli.test.options import SuiteOptions
 from pyverno.cli.watch import watch
 from pyverno.errors import PyvernoError, UsageError
-from pyverno.offline.git import is_git_url
+from pyverno.offline.git.clone import is_git_url
 
 __all__ = ["watch_tests"]
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from pyverno.errors import UsageError
-from pyverno.offline.git import Credentials, GitSource, cloned, is_git_url, parse_git_url
+from pyverno.offline.git.clone import Credentials, GitSource, cloned, is_git_url, parse_git_url
 from pyverno.offline.policies import load_policy_documents
 
 POLICY = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec: {rules: []}\n"

@@ -1,0 +1,33 @@
+"""The folder of a test suite, to which the names of its files are relative."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path
+
+from pyverno.errors import UsageError
+from pyverno.value import dataclass
+
+__all__ = ["SuiteFolder"]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFolder:
+    """A folder; with a `root`, that of a repository of others, its suite names files of the repository only."""
+
+    path: Path
+    root: Path | None = None
+
+    def __truediv__(self, name: str) -> Path:
+        """Return the file or folder of a name; raises UsageError for one outside of the root.
+
+        >>> str(SuiteFolder(Path("a"), Path("a")) / "b.yaml").replace(os.sep, "/")
+        'a/b.yaml'
+        """
+        found = self.path / name
+        if self.root is not None:
+            climbs = ".." in found.parts and glob.has_magic(name)
+            if climbs or not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(self.root)):
+                raise UsageError(f"`{name}` is outside of the repository of the test")
+        return found
