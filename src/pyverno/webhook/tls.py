@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Clients", "PeerCertificate", "ServerTls"]
+__all__ = ["Clients", "PeerCertificate", "ServerTls", "is_usable_pair"]
 
 _CIPHERS = ":".join(
     (
@@ -99,3 +99,12 @@ class ServerTls:
             pair.write_bytes(key.rstrip() + b"\n" + certificate)
             context.load_cert_chain(pair)
         return context
+
+
+def is_usable_pair(certificate: bytes, key: bytes) -> bool:
+    """Return whether a server can use a certificate chain and its private key (PEM)."""
+    try:
+        ServerTls(certificate, key)
+    except (OSError, ValueError):  # ssl.SSLError is an OSError
+        return False
+    return True

@@ -25,6 +25,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.value import dataclass
+from pyverno.webhook.tls import is_usable_pair
 
 __all__ = ["CertificateController", "CertificateSettings", "KeyPair", "make_authority", "make_leaf", "renewed_bundle"]
 
@@ -34,6 +35,7 @@ _AUTHORITY_NAME: Final = "*.kyverno.svc"
 _AUTHORITY_DAYS: Final = 365
 _LEAF_DAYS: Final = 150
 _TRIES: Final = 5
+_MOST_CERTIFICATES: Final = 500
 _NOT_OURS: Final = "tls is not valid but certificates are not managed by kyverno, we can't renew them"
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
@@ -239,7 +241,7 @@ def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSetting
     is_ours = settings.manages and leaf.is_managed
     try:
         certificate = leaf.parsed()[0]
-        lasts = _lasts(certificate, settings, now) if is_ours else certificate.not_valid_after_utc > now
+        lasts = _is_valid(certificate, now) and (not is_ours or _lasts(certificate, settings, now))
         if not lasts or certificate.public_key() != leaf.private_key().public_key():
             return False
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -247,7 +249,30 @@ def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSetting
             return False  # the API server would reject the name or address
     except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
         return False
-    return any(_signed(certificate, issuer) for issuer in authority.parsed())
+    issuers = (each for each in authority.parsed() if _is_valid(each, now))
+    # OpenSSL refuses keys and signatures that the library for certificates reads
+    return any(_signed(certificate, issuer) for issuer in issuers) and is_usable_pair(leaf.certificates, leaf.key)
+
+
+def is_good_authority(authority: KeyPair, now: datetime) -> bool:
+    """Return whether the newest certificate may sign leaves, belongs to the key, and has begun to be valid.
+
+    Leaves of another authority would be refused by every client, and be made again and again.
+    """
+    try:
+        certificate = authority.parsed()[0]
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        return (
+            constraints.ca
+            and certificate.not_valid_before_utc <= now
+            and certificate.public_key() == authority.private_key().public_key()
+        )
+    except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
+        return False
+
+
+def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
@@ -259,7 +284,9 @@ def _signed(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def _lasts(certificate: x509.Certificate, settings: CertificateSettings, now: datetime) -> bool:
-    return certificate.not_valid_after_utc - settings.renew_before > now
+    # a time that is longer than it lives would have it renewed for ever
+    half = (certificate.not_valid_after_utc - certificate.not_valid_before_utc) / 2
+    return certificate.not_valid_after_utc - min(settings.renew_before, half) > now
 
 
 class CertificateController:
@@ -295,6 +322,8 @@ class CertificateController:
         secret, pair = await self._read(settings.ca_name, is_authority=True)
         if pair is not None and pair.is_alive and not (settings.manages and pair.is_managed):
             return pair
+        if pair is not None and pair.is_managed and not is_good_authority(pair, now):
+            pair = None
         fresh = make_authority(settings.algorithm, now) if pair is None else renewed_bundle(pair, settings, now)
         if fresh is None and pair is not None:
             return pair
@@ -305,7 +334,7 @@ class CertificateController:
         secret, pair = await self._read(settings.tls_name)
         if pair is not None and is_good_leaf(pair, authority, settings, now):
             return pair
-        if not authority.key:
+        if not authority.key or not is_good_authority(authority, now):
             raise HostError(_NOT_OURS)
         return await self._write(settings.tls_name, secret, make_leaf(authority, settings, now))
 
@@ -350,12 +379,13 @@ def read_pair(secret: JSONObject, *, is_authority: bool = False) -> KeyPair | No
     """Return the key pair of a Secret of type kubernetes.io/tls; None when it is unusable."""
     data = secret.get("data") or {}
     try:
-        pair = KeyPair(
-            base64.b64decode(data.get("tls.crt") or data.get("rootCA.crt") or "", validate=True),
-            base64.b64decode(data.get("tls.key") or "", validate=True),
-            _is_managed(secret),
-        )
-        pair.parsed()
+        read = base64.b64decode(data.get("tls.crt") or data.get("rootCA.crt") or "", validate=True)
+        certificates = x509.load_pem_x509_certificates(read)
+        if len(certificates) > _MOST_CERTIFICATES:
+            return None
+        # text between them, such as a key, is not for the bundle that everybody can read
+        plain = b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+        pair = KeyPair(plain, base64.b64decode(data.get("tls.key") or "", validate=True), _is_managed(secret))
         if pair.key or pair.is_managed or not is_authority:
             pair.private_key()
     except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm):

@@ -1,0 +1,52 @@
+# ruff: noqa: E501 - texts of the source stand here as they are there
+"""The guards of the webhook's certificates: what somebody makes of the Secrets, clocks, and replicas at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.security.guards.guard import guard
+
+__all__ = ["CERTIFICATES"]
+
+_SECRETS: Final = "controllers/certificates/secrets.py"
+_DAMAGE: Final = "certificates::test_no_change_of_a_secret_takes_the_webhook_out_of_service"
+
+CERTIFICATES: Final = (
+    guard(
+        "T1", "an authority has the key of its certificate", f"{_DAMAGE}[authority-the-certificate-of-another]",
+        (_SECRETS, "and certificate.public_key() == authority.private_key().public_key()", "and bool(authority.private_key())"),
+        may_hang=True,
+    ),
+    guard(
+        "T1", "an authority may sign", f"{_DAMAGE}[authority-no-authority]",
+        (_SECRETS, "constraints.ca\n            and ", ""), may_hang=True,
+    ),
+    guard(
+        "T1", "a leaf has begun", f"{_DAMAGE}[leaf-not-yet-valid]",
+        (_SECRETS, "return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc",
+         "return now < certificate.not_valid_after_utc"),
+        may_hang=True,
+    ),
+    guard(
+        "T1", "a leaf is one for OpenSSL", f"{_DAMAGE}[leaf-too-weak]",
+        (_SECRETS, " and is_usable_pair(leaf.certificates, leaf.key)", ""), may_hang=True,
+    ),
+    guard(
+        "I4", "no key is in the bundle", "certificates::test_no_key_beside_a_certificate_is_published",
+        (_SECRETS, 'plain = b"".join(', 'plain = read or b"".join('),
+    ),
+    guard(
+        "C9", "clocks may differ", "certificates::test_clocks_that_differ_renew_nothing",
+        (_SECRETS, ".not_valid_before(now - timedelta(hours=1))\n        .not_valid_after(now + timedelta(days=_AUTHORITY_DAYS))",
+         ".not_valid_before(now)\n        .not_valid_after(now + timedelta(days=_AUTHORITY_DAYS))"),
+    ),
+    guard(
+        "T1", "replicas renew at once", "certificates::test_replicas_that_renew_at_once_agree",
+        (_SECRETS, "if error.status != 409:", "if True:"),
+    ),
+    guard(
+        "T1", "a certificate lives for half of its time", "certificates::test_a_long_time_before_the_end_renews_once",
+        (_SECRETS, "min(settings.renew_before, half)", "settings.renew_before"),
+    ),
+)  # fmt: skip
