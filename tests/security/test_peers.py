@@ -12,6 +12,8 @@ from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
@@ -33,6 +35,7 @@ from pyverno.lang.cel.libraries.kyverno import hostcalls
 from pyverno.offline import manifests
 from pyverno.offline.git import clone
 from pyverno.offline.git.process import GitLimits
+from pyverno.registry import tuffetcher, tufrepository
 from pyverno.registry.providers.ambient import Ambient, CloudRequest
 from pyverno.registry.transport import RegistryCall, RegistrySettings
 from pyverno.registry.transport import Transport as Registries
@@ -40,6 +43,7 @@ from pyverno.ui.access import oidc
 from pyverno.ui.access.identity import AccessDeniedError
 from pyverno.ui.access.idtokens import check_id_token
 from pyverno.ui.notifications import transport as notifications
+from tests.authority.tuf import Repository
 from tests.security.test_cel_confinement import AnsweringHost
 from tests.support.celpolicies import ask, kyverno, said, validations
 from tests.support.hostilepeers import FAULTS, HARMLESS, METADATA, hostile_peer
@@ -129,6 +133,16 @@ async def _clone(url: str) -> object:
     return await asyncio.to_thread(load)
 
 
+async def _update(url: str) -> object:
+    def load() -> bytes:
+        with TemporaryDirectory() as folder:
+            repository = Repository(Path(folder))
+            root = repository.sign(repository.root)
+            return tufrepository.fetch_target(url, "trusted_root.json", root, Path(folder) / "kept")
+
+    return await asyncio.to_thread(load)
+
+
 CLIENTS: dict[str, Callable[[str], Awaitable[object]]] = {
     "logins": _describe,
     "services": _call,
@@ -141,6 +155,7 @@ CLIENTS: dict[str, Callable[[str], Awaitable[object]]] = {
     "watches": _watch,
     "downloads": _download,
     "repositories": _clone,
+    "roots": _update,
 }
 _ASKS_STATUS_ONLY = {"notifications": {"fewer bytes than its length", "silence in the body"}}
 """Faults of bodies that a client does not need."""
@@ -157,6 +172,7 @@ def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         (notifications, "_SECONDS"),
         (clusterclient, "_HEAD_SECONDS"),
         (clusterclient, "_SHORT_SECONDS"),
+        (tuffetcher, "_SECONDS"),
     ):
         monkeypatch.setattr(module, name, _SECONDS)
 

@@ -1,4 +1,4 @@
-"""One target of a TUF repository, with the library of TUF; only this module may import it.
+"""One target of a TUF repository, with the library of TUF; only this module and its fetcher may import it.
 
 The library verifies signatures, thresholds, expiry and versions of the metadata. Metadata kept between two runs makes
 it refuse an older state. The library counts the ids of keys; this module checks that as many different keys have
@@ -16,9 +16,9 @@ from tuf.api.exceptions import DownloadError, RepositoryError
 from tuf.api.metadata import Metadata
 from tuf.ngclient.config import UpdaterConfig
 from tuf.ngclient.updater import Updater
-from urllib3.exceptions import HTTPError
 
 from pyverno.errors import HostError
+from pyverno.registry.tuffetcher import TufFetcher
 
 __all__ = ["fetch_target"]
 
@@ -39,7 +39,8 @@ def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
             str(folder),
             mirror,
             target_base_url=f"{mirror.rstrip('/')}/targets",
-            config=UpdaterConfig(app_user_agent="pyverno"),
+            fetcher=TufFetcher(),
+            config=UpdaterConfig(),
             bootstrap=root,
         )
         found = updater.get_targetinfo(name)
@@ -54,7 +55,7 @@ def fetch_target(mirror: str, name: str, root: bytes, folder: Path) -> bytes:
         raise HostError(f"the TUF repository {mirror} cannot be read: {_shorten(error)}") from None
     except RepositoryError as error:
         raise HostError(f"the TUF repository {mirror} proves nothing: {_shorten(error)}") from None
-    except (HTTPError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise HostError(f"the TUF repository {mirror} cannot be used: {_shorten(error)}") from None
 
 

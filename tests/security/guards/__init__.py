@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.security.guards.admission import ADMISSION
 from tests.security.guards.advisories import ADVISORIES
+from tests.security.guards.certificates import CERTIFICATES
 from tests.security.guards.confinement import CONFINEMENT
 from tests.security.guards.containment import CONTAINMENT
 from tests.security.guards.controllers import DELETIONS, WRITES
@@ -53,6 +54,7 @@ GUARDS: Final = (
     *VERIFICATION,
     *WEB,
     *PEERS,
+    *CERTIFICATES,
     *GIT,
     *ROWS,
 )
@@ -67,6 +69,7 @@ WITHOUT_GUARD: Final = {
     "test_every_room_is_reached": "looks at the other tests of its file",
     "test_every_command_is_run_or_has_a_reason": "looks at the other tests of its file",
     "test_sandbox_faults.py": "its subject is the sandbox, and guards are of pyverno",
+    "test_every_kind_of_target_is_tested": "looks at the other test of its file",
     "test_register.py": "looks at the register",
     "test_external_addresses_of_services_are_denied": "its guard is a policy of the library, which is no module",
     "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",

@@ -94,7 +94,7 @@ EGRESS: Final = (
     guard(
         "I3", "servers of mail are held against the ranges",
         "tests/unit/ui/notifications/targets/test_mail.py::test_the_guard_judges_what_a_name_resolves_to",
-        ("ui/notifications/targets/mail.py",
+        ("ui/notifications/smtp.py",
          'rules.check_address(ip_address(str(place[0]).partition("%")[0]), server.host)', "pass"),
     ),
     guard(

@@ -12,6 +12,8 @@ __all__ = ["PEERS"]
 _CONNECTOR: Final = "connector.py"
 _OIDC: Final = "ui/access/oidc.py"
 _TOKENS: Final = "ui/access/idtokens.py"
+_SMTP: Final = "ui/notifications/smtp.py"
+_MAIL: Final = "mail_peers::test_no_answer_of_a_mail_server_is_more_than_an_error"
 _CALLS: Final = "lang/cel/libraries/kyverno/hostcalls.py"
 
 PEERS: Final = (
@@ -76,5 +78,44 @@ PEERS: Final = (
         "peers::test_the_values_of_all_answers_of_a_review_are_counted",
         (_CALLS, "value = with_doubles(decode(body), evaluation.runtime.budget)", "value = with_doubles(decode(body))"),
         ("engine/cel/brokerhost.py", "_READ_BYTES_PER_STEP: Final = 32", "_READ_BYTES_PER_STEP: Final = 64"),
+    ),
+    guard(
+        "I9", "a conversation with a mail server has a time", "mail_peers::test_a_mail_server_that_says_little_at_a_time_is_given_up",
+        (_SMTP, ".call_later(_SECONDS, conversation.end)", ".call_later(1e9, conversation.end)"), may_hang=True,
+    ),
+    guard(
+        "I9", "replies of mail servers have a size", f"{_MAIL}[none-EHLO-lines-without-end]",
+        (_SMTP, "if self._left < 0:", "if False:"),
+    ),
+    guard(
+        "I9", "a mail that was taken is not sent again", f"{_MAIL}[none-QUIT-nothing]",
+        (_SMTP, "with suppress(smtplib.SMTPException, OSError):", "with suppress(KeyError):"),
+    ),
+    guard(
+        "I9", "mail servers hold up no other target", "mail_peers::test_silent_mail_servers_hold_up_nothing_else",
+        (_SMTP, "await in_pool(threads, ", "await in_pool(None, "),
+    ),
+    guard(
+        "I4", "no login without TLS", "mail_peers::test_a_mail_server_without_tls_gets_nothing",
+        (_SMTP, 'if self._server.encryption == "starttls":', "if False:"),
+    ),
+    guard(
+        "I3", "certificates of mail servers are checked",
+        "mail_peers::test_a_mail_server_with_a_certificate_of_others_gets_nothing",
+        (_SMTP, "return self._server.tls.wrap_socket(plain, server_hostname=host)",
+         "return ssl._create_unverified_context().wrap_socket(plain, server_hostname=host)"),
+    ),
+    guard(
+        "I9", "answers of targets are values", "target_peers::test_no_value_of_an_answer_is_more_than_an_error[elasticsearch]",
+        ("ui/notifications/targets/elasticsearch.py", "(items if isinstance(items, list) else ())", "(items or ())"),
+    ),
+    guard(
+        "I9", "trust roots have a time", "peers::test_no_answer_of_a_peer_is_more_than_an_error[roots-silence]",
+        ("registry/tuffetcher.py", "asyncio.timeout(max(left, 0.0))", "asyncio.timeout(None)"), may_hang=True,
+    ),
+    guard(
+        "I3", "trust roots come from no metadata service",
+        "peers::test_no_redirect_leads_to_a_metadata_service[roots]",
+        ("registry/tuffetcher.py", "connector=ForeignConnector()", "connector=aiohttp.TCPConnector()"),
     ),
 )  # fmt: skip

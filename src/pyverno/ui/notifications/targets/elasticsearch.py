@@ -6,6 +6,7 @@ has no effect: types are gone since version 7.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
@@ -64,12 +65,16 @@ def _check(answer: JSON) -> None:
     """Raise DeliveryError when a document is refused; it is final when all that failed would fail again."""
     if not isinstance(answer, dict) or not answer.get("errors"):
         return
-    statuses = [
-        each.get("status", 0)
-        for item in answer.get("items") or []
-        if isinstance(item, dict)
-        for each in item.values()
-        if isinstance(each, dict) and each.get("status", 0) >= 300
-    ]
+    items = answer.get("items")
+    outcomes = [each for item in (items if isinstance(items, list) else ()) for each in _outcomes(item)]
+    statuses = [status for status in outcomes if status >= 300]
     is_final = bool(statuses) and all(400 <= status <= 499 and status != 429 for status in statuses)
     raise DeliveryError(f"{len(statuses)} documents are refused ({min(statuses, default=0)})", is_final=is_final)
+
+
+def _outcomes(item: JSON) -> Iterator[int]:
+    """Yield the statuses of one document, which has one action."""
+    for each in item.values() if isinstance(item, dict) else ():
+        status = each.get("status") if isinstance(each, dict) else None
+        if isinstance(status, int):
+            yield status

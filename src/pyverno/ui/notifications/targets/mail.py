@@ -1,50 +1,32 @@
 """E-mail by SMTP: one message for a delivery, as text and as HTML.
 
-Headers are made of single lines, HTML of escaped text. A message that is sent again has the same `Message-ID`. The
-egress guard checks the addresses of the server's name, and the connection goes to one of them.
+Headers are made of single lines, HTML of escaped text. A message that is sent again has the same `Message-ID`.
 """
 
 from __future__ import annotations
 
 import html
-import smtplib
-import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import formatdate
-from ipaddress import ip_address
 from typing import Final
 
-from pyverno.cluster.egressrules import EgressRules
-from pyverno.errors import HostError, UsageError
-from pyverno.threads import in_thread
-from pyverno.ui.notifications.delivery import Delivery, DeliveryError
+from pyverno.errors import UsageError
+from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
+from pyverno.ui.notifications.smtp import SmtpServer, post
 from pyverno.ui.notifications.targets.lines import list_fields, one_line, split_visible, summarize
 from pyverno.ui.notifications.transport import Transport, read_tls
-from pyverno.value import dataclass, field
 
 __all__ = ["open_mail"]
 
-_SECONDS: Final = 30.0
 _ENCRYPTIONS: Final = {"starttls": 587, "ssl/tls": 465, "none": 25}
 _ALIASES: Final = {"ssl": "ssl/tls", "tls": "ssl/tls"}
 _MOST_SHOWN: Final = 200
 _MOST_RECIPIENTS: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class _Server:
-    host: str
-    port: int
-    encryption: str
-    user: str
-    password: str = field(repr=False)
-    tls: ssl.SSLContext = field(compare=False)
-    rules: EgressRules = field(compare=False)
 
 
 async def open_mail(transport: Transport, options: Options) -> Mail:
@@ -56,7 +38,7 @@ async def open_mail(transport: Transport, options: Options) -> Mail:
     if options.text("username") and encryption == "none":
         raise UsageError("a password is only sent encrypted: give `encryption: starttls` or `ssl/tls`")
     tls = await read_tls(options)
-    server = _Server(
+    server = SmtpServer(
         options.required("host").lower(),
         options.number("port", _ENCRYPTIONS[encryption]),
         encryption,
@@ -74,7 +56,7 @@ async def open_mail(transport: Transport, options: Options) -> Mail:
 class Mail:
     """One server with a sender and recipients."""
 
-    def __init__(self, server: _Server, sender: str, recipients: Sequence[str], prefix: str) -> None:
+    def __init__(self, server: SmtpServer, sender: str, recipients: Sequence[str], prefix: str) -> None:
         """Take checked addresses, and the prefix of subjects."""
         self._server = server
         self._sender = sender
@@ -83,34 +65,14 @@ class Mail:
 
     async def send(self, delivery: Delivery) -> None:
         """Send one message to all recipients."""
-        await self._post(self._message(delivery))
+        await post(self._server, self._message(delivery), self._sender, self._recipients)
 
     async def send_page(self, title: str, text: str, page: str, at: int) -> None:
         """Send a page of HTML, with its content as text; `at` is in seconds since 1970."""
         message = self._envelope(title, at)
         message.set_content(text)
         message.add_alternative(page, subtype="html")
-        await self._post(message)
-
-    async def _post(self, message: EmailMessage) -> None:
-        try:
-            await in_thread(_send, self._server, message, self._sender, self._recipients)
-        except smtplib.SMTPResponseException as error:
-            is_final = 500 <= error.smtp_code <= 599 and not isinstance(error, smtplib.SMTPAuthenticationError)
-            raise DeliveryError(f"`{self._server.host}` answers {error.smtp_code}", is_final=is_final) from None
-        except smtplib.SMTPRecipientsRefused as error:
-            codes = [code for code, _ in error.recipients.values()]
-            is_final = all(code >= 500 for code in codes)
-            raise DeliveryError(f"`{self._server.host}` refuses all recipients", is_final=is_final) from None
-        except smtplib.SMTPNotSupportedError:
-            text = f"`{self._server.host}` does not offer what is needed: STARTTLS, or a login"
-            raise DeliveryError(text) from None
-        except ssl.SSLCertVerificationError:
-            raise DeliveryError(f"`{self._server.host}` has no valid certificate") from None
-        except HostError as error:
-            raise DeliveryError(error.message) from None
-        except (smtplib.SMTPException, OSError):
-            raise DeliveryError(f"`{self._server.host}` cannot be reached, or has no SMTP server") from None
+        await post(self._server, message, self._sender, self._recipients)
 
     def _message(self, delivery: Delivery) -> EmailMessage:
         message = self._envelope(delivery.title, delivery.at)
@@ -167,58 +129,3 @@ def _address(name: str, text: str) -> str:
     if found is None or found.addr_spec != text or not text.isascii() or "." not in found.domain + ".":
         raise UsageError(f"`{name}` has one that is no mail address such as team@example.org")
     return text
-
-
-def _send(server: _Server, message: EmailMessage, sender: str, recipients: Sequence[str]) -> None:
-    with _connect(server) as client:
-        if server.encryption == "starttls":
-            client.starttls(context=server.tls)
-        if server.user:
-            client.login(server.user, server.password)
-        client.send_message(message, sender, recipients)
-
-
-def _connect(server: _Server) -> smtplib.SMTP:
-    if server.encryption == "ssl/tls":
-        return _CheckedTlsConnection(server)
-    return _CheckedConnection(server)
-
-
-class _CheckedConnection(smtplib.SMTP):
-    """A connection to a checked address, whatever the name resolves to a moment later."""
-
-    def __init__(self, server: _Server) -> None:
-        self._server = server
-        super().__init__(server.host, server.port, local_hostname="pyverno", timeout=_SECONDS)
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        return _dial(self._server, timeout)
-
-
-class _CheckedTlsConnection(_CheckedConnection):
-    """The same, encrypted from the beginning."""
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        plain = _dial(self._server, timeout)
-        try:
-            return self._server.tls.wrap_socket(plain, server_hostname=host)
-        except BaseException:
-            plain.close()
-            raise
-
-
-def _dial(server: _Server, timeout: float) -> socket.socket:
-    """Check all addresses of a server, then connect to one of them."""
-    rules = server.rules
-    if server.host in rules.hosts or (rules.allowed and all(each.name != server.host for each in rules.allowed)):
-        raise DeliveryError(f"`{server.host}` is not permitted by `egress`", is_final=True)
-    found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_STREAM)
-    for *_, place in found:
-        rules.check_address(ip_address(str(place[0]).partition("%")[0]), server.host)
-    problem: OSError | None = None
-    for *_, place in found:
-        try:
-            return socket.create_connection((str(place[0]), server.port), timeout)
-        except OSError as error:
-            problem = error
-    raise problem or OSError("no address")
