@@ -161,6 +161,23 @@ spec:
             "versions": f"  deny:\n    conditions:\n      any:\n{UNEQUAL.replace('FIELD', 'apiVersion')}",
         }.items()
     ),
+    **{
+        f"patch that fails, {name}": f"""
+apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {{name: patch}}
+spec:
+  matchConstraints:
+    resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}}]
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {{expression: '[JSONPatch{{op: "replace", path: {path}, value: dyn({{"a": 1.5}})}}]'}}
+"""
+        for name, path in {
+            "number": '"/no/field"',
+            "long text": '"/" + object.list.map(each, "abcdefghijklmnopqrstuvwxyz").join("")',
+        }.items()
+    },
     "anyPattern": policy(
         "validate:\n  failureAction: Enforce\n  anyPattern:\n  - data:\n      a: '{{ request.object.kind }}'\n"
     ),
@@ -534,7 +551,7 @@ UNREACHED: Mapping[str, str] = {
             "attestorfields.read_items",
         )
     },
-    "pyverno.images.info.parse_image": _VERIFIES_CEL,
+    "pyverno.images.info.parse_image_at": _VERIFIES_CEL,
     "pyverno.engine.broker.Broker.described_image": _VERIFIES_CEL,
     "pyverno.engine.broker.Broker.artifact_content": _VERIFIES,
     "pyverno.engine.broker.Broker.image_artifacts": _VERIFIES,
