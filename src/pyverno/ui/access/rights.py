@@ -51,6 +51,7 @@ class KubernetesRights:
         self._namespaces = namespaces
         self._now = now
         self._answers: OrderedDict[Identity, tuple[float, Scope]] = OrderedDict()
+        self._asked: dict[Identity, asyncio.Task[Scope]] = {}
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def scope(self, identity: Identity) -> Scope:
@@ -58,6 +59,19 @@ class KubernetesRights:
         known = self._answers.get(identity)
         if known is not None and self._now() - known[0] < _SECONDS:
             return known[1]
+        running = self._asked.get(identity)
+        if running is None:
+            # the requests of a page come together: one of them asks about every namespace
+            running = self._asked[identity] = asyncio.ensure_future(self._ask_and_keep(identity))
+            running.add_done_callback(lambda task: self._forget(identity, task))
+        return await asyncio.shield(running)
+
+    def _forget(self, identity: Identity, task: asyncio.Task[Scope]) -> None:
+        self._asked.pop(identity, None)
+        if not task.cancelled():
+            task.exception()  # the requests that wait for it raise it
+
+    async def _ask_and_keep(self, identity: Identity) -> Scope:
         found = await self._ask(identity)
         while len(self._answers) >= _MOST_PERSONS:
             self._answers.popitem(last=False)

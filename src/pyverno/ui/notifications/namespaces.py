@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from pyverno.cluster.client import Client
@@ -16,6 +17,7 @@ __all__ = ["NamespaceLabels"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _SECONDS: Final = 60.0
+_LIST_SECONDS: Final = 5.0
 _MOST: Final = 10_000
 _NOT_FOUND: Final = 404
 
@@ -27,21 +29,32 @@ class NamespaceLabels:
         """Take the client of each cluster by its name."""
         self._clients = clients
         self._now = now
+        self._lists: dict[str, tuple[float, Sequence[tuple[str, Mapping[str, str]]]]] = {}
+        self._turn = asyncio.Lock()
         self._known: OrderedDict[tuple[str, str], tuple[float, Mapping[str, str]]] = OrderedDict()
 
     async def matching(self, labels: Mapping[str, str]) -> list[str]:
         """Return the names of the namespaces of all clusters with these labels; raises HostError."""
         found: list[str] = []
         for cluster, client in self._clients.items():
-            try:
-                listed = (await client.list(_NAMESPACES))["items"]
-            except StatusError as error:
-                raise HostError(f"namespaces of `{cluster}` cannot be listed: {error.message}") from error
-            for body in listed:
-                metadata = body.get("metadata") or {}
-                if labels.items() <= (metadata.get("labels") or {}).items():
-                    found.append(str(metadata.get("name", "")))
+            async with self._turn:
+                listed = await self._list(cluster, client)
+            found += [name for name, own in listed if labels.items() <= own.items()]
         return found
+
+    async def _list(self, cluster: str, client: Client) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Return the names and labels of all namespaces, read once for the views of a page and all who ask."""
+        known = self._lists.get(cluster)
+        if known is not None and self._now() - known[0] < _LIST_SECONDS:
+            return known[1]
+        try:
+            items = (await client.list(_NAMESPACES))["items"]
+        except StatusError as error:
+            raise HostError(f"namespaces of `{cluster}` cannot be listed: {error.message}") from error
+        bodies = [body.get("metadata") or {} for body in items]
+        listed = [(str(each.get("name", "")), each.get("labels") or {}) for each in bodies]
+        self._lists[cluster] = (self._now(), listed)
+        return listed
 
     async def labels(self, cluster: str, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace; raises HostError when they cannot be read."""

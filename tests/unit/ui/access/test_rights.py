@@ -94,3 +94,53 @@ def test_without_an_answer_nothing_is_shown() -> None:
 
     with pytest.raises(HostError):
         asyncio.run(play())
+
+
+def test_the_requests_of_a_page_ask_once() -> None:
+    """A page makes many at once; each would ask about every namespace of the cluster."""
+    asked = 0
+
+    class Counting:
+        """A client that allows everything but cluster reports, and counts."""
+
+        async def create(self, _: GVR, body: JSONObject) -> JSONObject:
+            nonlocal asked
+            asked += 1
+            await asyncio.sleep(0)
+            return {"status": {"allowed": bool(body["spec"]["resourceAttributes"].get("namespace"))}}
+
+    async def namespaces() -> list[str]:
+        return [f"n{number}" for number in range(50)]
+
+    async def play() -> set[Scope]:
+        rights = KubernetesRights(Counting(), namespaces)  # type: ignore[arg-type]  # has what is called
+        return set(await asyncio.gather(*(rights.scope(Identity("ann")) for _ in range(20))))
+
+    assert {frozenset(f"n{number}" for number in range(50))} == asyncio.run(play())
+    assert 52 == asked
+
+
+def test_requests_that_wait_together_fail_together_and_ask_again_later() -> None:
+    """An answer that does not come is not kept."""
+    fails = True
+
+    class Failing:
+        """A client whose cluster answers after a while."""
+
+        async def create(self, _: GVR, __: JSONObject) -> JSONObject:
+            await asyncio.sleep(0)
+            if fails:
+                raise HostError("away")
+            return {"status": {"allowed": True}}
+
+    async def namespaces() -> list[str]:
+        return ["a"]
+
+    async def play() -> tuple[int, Scope]:
+        nonlocal fails
+        rights = KubernetesRights(Failing(), namespaces)  # type: ignore[arg-type]  # has what is called
+        found = await asyncio.gather(*(rights.scope(Identity("ann")) for _ in range(3)), return_exceptions=True)
+        fails = False
+        return sum(isinstance(each, HostError) for each in found), await rights.scope(Identity("ann"))
+
+    assert (3, None) == asyncio.run(play())

@@ -51,3 +51,28 @@ def test_namespaces_are_found_by_their_labels() -> None:
         assert ["data"] == asyncio.run(play())[0]
     finally:
         SCOPE.reset(token)
+
+
+def test_many_views_read_the_namespaces_once() -> None:
+    """A visitor may send five hundred views with labels in one request."""
+    listed = 0
+
+    class Listing:
+        """A client that counts its lists."""
+
+        async def list(self, _: GVR) -> dict[str, object]:
+            nonlocal listed
+            listed += 1
+            await asyncio.sleep(0)
+            return {"items": [{"metadata": {"name": "shop", "labels": {"team": "a"}}}, {"metadata": {"name": "x"}}]}
+
+    async def play() -> tuple[int, int]:
+        seconds = 100.0
+        selector = NamespaceLabels({"c": Listing()}, now=lambda: seconds)  # type: ignore[dict-item]
+        found = await asyncio.gather(*(selector.matching({"team": "a"}) for _ in range(500)))
+        assert [["shop"]] * 500 == found
+        first, seconds = listed, 106.0
+        await selector.matching({"team": "a"})
+        return first, listed
+
+    assert (1, 2) == asyncio.run(play())
