@@ -31,9 +31,14 @@ from pyverno.ui.store.reader import FACETS, MOST_ROWS, Reader
 __all__ = ["ResultRoutes"]
 
 _PAGING: Final = ("limit", "cursor", "order", "offset", "by", "days", "after", "fields", "format")
-_MOST_EXPORTED: Final = 100_000
+_MOST_EXPORTED: Final[Mapping[str, int]] = {"csv": 100_000, "markdown": 100_000, "html": 100_000, "sarif": 20_000}
+_MOST_OF_OTHERS: Final = 40_000
+"""Results of one export: it is made in memory, of which each result takes 2 KiB to 11 KiB by the format."""
+_MOST_TEXT: Final = 32 * 1024 * 1024
+"""Characters of all messages and properties of one export."""
+
 _MOST_DAYS: Final = 3650
-_EXPORTS: Final = 2
+_EXPORTS: Final = 1
 """Exports that are made at once: each holds all of its results in memory."""
 _EXPORT_SECONDS: Final = 120.0
 _TURN_SECONDS: Final = 30.0
@@ -149,7 +154,7 @@ class ResultRoutes:
             raise UsageError(f"unknown format `{form[:40]}`: expected {', '.join(_CONTENT_TYPES)}")
         title = f"Results of {host_of(request)}, {request.query_string or 'all'}"
         async with _turn(self._exports):
-            found = await self._readers.ask(lambda reader: _collect(reader, chosen), seconds=_EXPORT_SECONDS)
+            found = await self._readers.ask(lambda reader: _collect(reader, chosen, form), seconds=_EXPORT_SECONDS)
             text = await in_thread(_export, form, found, title)
         suffix = {"markdown": "md", "junit": "xml"}.get(form, form)
         headers = {"Content-Disposition": f'attachment; filename="results.{suffix}"'}
@@ -176,12 +181,18 @@ async def _turn(slots: asyncio.Semaphore) -> AsyncIterator[None]:
         slots.release()
 
 
-def _collect(reader: Reader, chosen: Filter) -> list[Collected]:
+def _collect(reader: Reader, chosen: Filter, form: str) -> list[Collected]:
+    """Return the selected results; raises UsageError for more than fit into an export of this format."""
     found: list[Collected] = []
+    most, left = _MOST_EXPORTED.get(form, _MOST_OF_OTHERS), _MOST_TEXT
     for each in reader.each_result(chosen):
         found.append(each.collected)
-        if len(found) > _MOST_EXPORTED:
-            raise UsageError(f"more than {_MOST_EXPORTED} results are selected: narrow the filter")
+        finding = each.collected.finding
+        left -= len(finding.message) + sum(len(key) + len(text) for key, text in finding.properties.items())
+        if len(found) > most:
+            raise UsageError(f"more than {most} results are selected for {form}: narrow the filter")
+        if left < 0:
+            raise UsageError(f"the selected results have more than {_MOST_TEXT} characters: narrow the filter")
     return found
 
 

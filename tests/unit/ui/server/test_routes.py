@@ -19,6 +19,7 @@ from aiohttp import web
 
 from pyverno.ui.access.identity import Admission, Identity
 from pyverno.ui.access.login import admit
+from pyverno.ui.server import results
 from pyverno.ui.store.scope import Scope
 from tests.support.plantedfaults import PlantedFaults, modules_below
 from tests.support.uiserver import UiServer, serve_ui
@@ -144,6 +145,24 @@ def test_a_filter_cannot_ask_for_many_queries(tmp_path: Path) -> None:
         assert [CANARY] == [
             each["value"] for each in (await ui.get(f"/api/v1/facets?fields={same}"))["property.exceptions"]
         ]
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("form", ["csv", "sarif", "json"])
+def test_an_export_is_bounded_by_its_format_and_text(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made in memory: more is one clear error, and the limit itself is exported."""
+    monkeypatch.setattr(results, "_MOST_EXPORTED", {"csv": 4, "sarif": 4})
+    monkeypatch.setattr(results, "_MOST_OF_OTHERS", 4)
+
+    async def scene(ui: UiServer) -> None:
+        path = f"/api/v1/export?format={form}"
+        assert b"more than 4 results" in (await ask(ui, path))[1]
+        assert 200 == (await ask(ui, f"{path}&namespace={CANARY}"))[0]
+        monkeypatch.setattr(results, "_MOST_TEXT", 3)
+        assert b"more than 3 characters" in (await ask(ui, f"{path}&namespace={CANARY}"))[1]
 
     play(tmp_path, scene)
 
