@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -175,3 +176,23 @@ def test_an_unknown_kubernetes_version_is_an_error() -> None:
     """The error lists the known ones."""
     with pytest.raises(UsageError, match=r"`kubernetesVersion` must be one of 1\.27, "):
         review_texts({"policies": "", "resources": "", "kubernetesVersion": "1.5"})
+
+
+def test_a_policy_of_a_visitor_looks_up_no_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resolver of the server would answer which names its network knows, and carry data away."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a name is looked up")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    policy = documents.LATEST.replace("*:latest", "x").split("validate:")[0]
+    policy += (
+        "validate:\n      message: m\n      deny: {conditions: {any: [{operator: Equals, value: true, "
+        """key: "{{ is_external_url('http://db.internal.example') }}"}]}}\n"""
+    )
+    for explains in (False, True):
+        found = review_texts({"policies": policy, "resources": POD, "explain": explains})
+        assert [] == found["problems"]
+        (answer,) = [each for review in found["reviews"] for each in review["results"]]
+        assert "error" == answer["status"]
+        assert "looks up no host names" in answer["message"]
