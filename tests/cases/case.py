@@ -24,10 +24,11 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.time.gotime import parse_rfc3339
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
-from pyverno.offline.clifiles import Values, read_user_info, read_values
+from pyverno.offline.clifiles import read_user_info, read_values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.resources import normalise
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 
 ROOT = Path(__file__).parent

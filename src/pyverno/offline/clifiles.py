@@ -5,7 +5,7 @@ Decoded strictly: an unknown field, a wrong type or a missing apiVersion is an e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pyverno.engine.request import User
@@ -13,8 +13,9 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
+from pyverno.offline.values import NamespaceLabels, PolicyValues, ResourceValues, RuleValues, Subresource, Values
 from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, describe_type, free, list_of, map_of, text
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass
 
 __all__ = [
     "API_VERSION",
@@ -22,8 +23,6 @@ __all__ = [
     "VALUE_SHAPE",
     "ClusterResource",
     "ContextFile",
-    "Subresource",
-    "Values",
     "decode_file",
     "folded",
     "is_deprecated",
@@ -84,186 +83,6 @@ def _combined(errors: list[Any]) -> PyvernoError:
         return first
     others = "".join(f"\n  {error}" for error in errors[1:])
     return UsageError(f"{first.message}{others}", location=first.location, path=first.path)
-
-
-_OBJECTS = ("request.object.", "request.oldObject.")
-"""Prefixes of variables that are parts of an object of the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Subresource:
-    """A kind that is a subresource of another one (`Scale` of Deployment)."""
-
-    gvk: GVK
-    name: str
-    parent: GVK
-
-
-@dataclass(frozen=True, slots=True)
-class RuleValues:
-    """Values of one rule; `foreach_values` are lists, one item per element."""
-
-    name: str
-    values: Mapping[str, JSON] = field(default_factory=dict)
-    foreach_values: Mapping[str, JSON] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceValues:
-    """Values of one resource under one policy."""
-
-    name: str
-    values: Mapping[str, JSON] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyValues:
-    """Values of one policy."""
-
-    name: str
-    rules: tuple[RuleValues, ...] = ()
-    resources: tuple[ResourceValues, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceLabels:
-    """Labels of one namespace."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """A values file: variables by policy, rule and resource, namespaces, subresources.
-
-    Names with dots (`request.object.x`, `dictionary.data.env`) are paths.
-    """
-
-    global_values: Mapping[str, JSON] = field(default_factory=dict)
-    policies: tuple[PolicyValues, ...] = ()
-    namespace_selector: tuple[NamespaceLabels, ...] = ()
-    namespaces: tuple[JSONObject, ...] = ()
-    subresources: tuple[Subresource, ...] = ()
-
-    def supply(self, policy: str, rule: str, resource: str) -> Mapping[str, JSON]:
-        """Return the variables of a rule on a resource as nested values; later sources win."""
-        found: dict[str, JSON] = dict(self.global_values)
-        for entry in self.policies:
-            if entry.name != policy:
-                continue
-            for own in entry.resources:
-                if own.name == resource:
-                    found.update(own.values)
-            for own_rule in entry.rules:
-                if own_rule.name in (rule, *_origins(rule)):
-                    found.update(own_rule.values)
-                    found.update({name: _first(values) for name, values in own_rule.foreach_values.items()})
-        # the operation is that of the request itself, see `operation`
-        found.pop("request.operation", None)
-        return nested(found)
-
-    def changes(self, policy: str, resource: str) -> Mapping[str, JSON]:
-        """Return the changes that variables named `request.object…` and `request.oldObject…` make to an object, nested.
-
-        >>> values = Values(global_values={"request.object.spec.replicas": 2, "other": 1})
-        >>> values.changes("p", "web")
-        {'object': {'spec': {'replicas': 2}}}
-        """
-        found = self._variables_of(policy, resource)
-        request = nested({name: value for name, value in found.items() if name.startswith(_OBJECTS)}).get("request")
-        return request if isinstance(request, dict) else {}
-
-    @property
-    def names_objects(self) -> bool:
-        """Return whether some variable is a part of an object."""
-        given = [self.global_values, *(own.values for entry in self.policies for own in entry.resources)]
-        return any(name.startswith(_OBJECTS) for values in given for name in values)
-
-    @property
-    def names_operations(self) -> bool:
-        """Return whether some `request.operation` is given."""
-        if "request.operation" in self.global_values:
-            return True
-        return any("request.operation" in own.values for entry in self.policies for own in entry.resources)
-
-    def operation(self, policy: str, resource: str) -> str:
-        """Return `request.operation` for a policy on a resource, `CREATE` by default."""
-        found = self._variables_of(policy, resource).get("request.operation")
-        return str(found) if found else "CREATE"
-
-    def _variables_of(self, policy: str, resource: str) -> dict[str, JSON]:
-        """Return the variables of a resource under a policy, without those of single rules; later sources win."""
-        found = dict(self.global_values)
-        for entry in self.policies:
-            if entry.name == policy:
-                for own in entry.resources:
-                    if own.name == resource:
-                        found.update(own.values)
-        return found
-
-    def namespace(self, name: str) -> JSONObject | None:
-        """Return a Namespace object, or None when the file holds none of that name."""
-        for document in self.namespaces:
-            metadata = document.get("metadata")
-            if isinstance(metadata, dict) and metadata.get("name") == name:
-                return document
-        return None
-
-    def labels_of(self, namespace: str) -> Mapping[str, str] | None:
-        """Return the labels of a namespace, or None for an unknown one."""
-        for document in self.namespaces:
-            metadata = document.get("metadata")
-            if isinstance(metadata, dict) and metadata.get("name") == namespace:
-                labels = metadata.get("labels")
-                return labels if isinstance(labels, dict) else {}
-        for entry in self.namespace_selector:
-            if entry.name == namespace:
-                return entry.labels
-        return None
-
-
-def _origins(rule: str) -> tuple[str, ...]:
-    """Return the names under which the rule that this one was generated from may be listed."""
-    return tuple(rule.removeprefix(prefix) for prefix in ("autogen-cronjob-", "autogen-") if rule.startswith(prefix))
-
-
-def _first(values: JSON) -> JSON:
-    return values[0] if isinstance(values, list) and values else values
-
-
-def nested(flat: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Turn names with dots into nested maps; a part in double quotes may hold dots.
-
-    >>> nested({"a.b": 1, "a.c": 2, 'd."e.f"': 3})
-    {'a': {'b': 1, 'c': 2}, 'd': {'e.f': 3}}
-    """
-    result: dict[str, JSON] = {}
-    for name, value in flat.items():
-        place = result
-        *parents, last = _parts(name)
-        for part in parents:
-            below = place.get(part)
-            if not isinstance(below, dict):
-                below = {}
-                place[part] = below
-            place = below
-        old = place.get(last)
-        place[last] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-    return result
-
-
-def _parts(name: str) -> list[str]:
-    parts, current, quoted = [], "", False
-    for character in name:
-        if character == '"':
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(current)
-            current = ""
-        else:
-            current += character
-    return [*parts, current]
 
 
 def _subresource(subresource: JSONObject | None = None, parent: JSONObject | None = None) -> Subresource:

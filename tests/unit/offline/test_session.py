@@ -10,9 +10,9 @@ from pyverno.compiler import compile_documents
 from pyverno.engine.request import Operation, User
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.documents import load_documents
-from pyverno.offline.clifiles import PolicyValues, ResourceValues, Values
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.session import Session
+from pyverno.offline.values import PolicyValues, ResourceValues, Values
 
 if TYPE_CHECKING:
     from pyverno.kube.json import JSONObject

@@ -17,7 +17,7 @@ from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
-from pyverno.offline.clifiles import API_VERSION, Values, read_context, read_user_info, read_values
+from pyverno.offline.clifiles import API_VERSION, read_context, read_user_info, read_values
 from pyverno.offline.files import STDIN, DocumentCache, check_local, load_files, read_file
 from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.offline.manifests import load_manifests
@@ -25,6 +25,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects
 from pyverno.offline.session import Session
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 

@@ -24,7 +24,6 @@ from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.authorizationrequests import load_authorization_requests
 from pyverno.offline.clifiles import (
     ContextFile,
-    Values,
     read_cluster_resource,
     read_context,
     read_user_info,
@@ -38,6 +37,7 @@ from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects, unique
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
 from pyverno.offline.testfile import TestFile
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
