@@ -13,7 +13,14 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
-from pyverno.offline.values import NamespaceLabels, PolicyValues, ResourceValues, RuleValues, Subresource, Values
+from pyverno.offline.supplied.values import (
+    NamespaceLabels,
+    PolicyValues,
+    ResourceValues,
+    RuleValues,
+    Subresource,
+    Values,
+)
 from pyverno.policy.schema import Cursor, Field, Problems, Record, Shape, describe_type, free, list_of, map_of, text
 from pyverno.value import dataclass
 

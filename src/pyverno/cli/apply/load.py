@@ -25,7 +25,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects
 from pyverno.offline.session import Session
-from pyverno.offline.values import Values
+from pyverno.offline.supplied.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
