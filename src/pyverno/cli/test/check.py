@@ -6,15 +6,14 @@ counts them as failures.
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyverno.cli.test.diff import tidy, yaml_diff
 from pyverno.cli.test.evaluated import is_evaluated
+from pyverno.cli.test.subjects import Subject, Subjects
 from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.compiler.compile import Compiled
 from pyverno.engine.effects import CreateEffect
-from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType
 from pyverno.engine.rule import CompiledPolicy, RuleInfo
 from pyverno.errors import Location, PyvernoError, UsageError, raise_all
@@ -22,7 +21,7 @@ from pyverno.kube.json import JSON, JSONObject, equal
 from pyverno.kube.resource import Resource
 from pyverno.offline.files import load_files
 from pyverno.offline.resources import normalise
-from pyverno.offline.testfile import ExpectedResult, Outcome, ResourceSpec
+from pyverno.offline.testfile import ExpectedResult, Outcome
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.summary import reported_status
 from pyverno.value import dataclass
@@ -31,14 +30,11 @@ __all__ = [
     "IGNORED",
     "NOT_FOUND",
     "Row",
-    "Subject",
     "check_rows",
     "covered_subjects",
     "expected_objects",
-    "is_named",
     "missing_files",
     "rule_fits",
-    "subjects_of",
 ]
 
 IGNORED = "Ignored"
@@ -73,49 +69,25 @@ class Row:
         return self.outcome == "Fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """An object that rows may name: a manifest, or an existing object that a rule patched."""
-
-    document: JSONObject
-    judged: ReviewedManifest
-    is_target: bool = False
-
-    @property
-    def ref(self) -> ResourceRef:
-        """The reference of the object."""
-        return ResourceRef.of(self.document)
-
-    @property
-    def text(self) -> str:
-        """The object as the table shows it."""
-        if self.judged.payload:
-            return self.judged.payload
-        ref = self.ref
-        return f"{ref.api_version}/{ref.kind}/{ref.namespace}/{ref.name}"
-
-
 def check_rows(suite: Suite, judged: Sequence[ReviewedManifest], rows: Iterable[ExpectedResult]) -> Iterator[Row]:
     """Check expected results in order; one entry gives a row per resource and rule that it covers."""
-    subjects = list(subjects_of(judged))
+    subjects = Subjects(judged)
     invalid = suite.invalid
     for row in rows:
-        chosen = _select(subjects, row)
+        chosen = subjects.select(row)
         refused = invalid.get(row.policy_name)
         if refused is not None:
-            yield from _refused(row, refused, [subject.text for subject in chosen])
+            yield from _refused(row, refused, [subject.text for subject, _ in chosen])
             continue
         policies = suite.policies_named(row.policy_name)
-        found = [each for subject in chosen for each in _check(suite, row, policies, subject)]
+        found = [each for subject, is_named in chosen for each in _check(suite, row, policies, subject, is_named)]
         yield from found or [_not_found(row, ", ".join(row.resources))]
 
 
-def covered_subjects(
-    suite: Suite, judged: Sequence[ReviewedManifest], row: ExpectedResult
-) -> Iterator[tuple[Compiled, Subject]]:
+def covered_subjects(suite: Suite, subjects: Subjects, row: ExpectedResult) -> Iterator[tuple[Compiled, Subject]]:
     """Yield the policies and objects that a row checks."""
     policies = () if row.policy_name in suite.invalid else suite.policies_named(row.policy_name)
-    for subject in _select(list(subjects_of(judged)), row) if policies else ():
+    for subject, _ in subjects.select(row) if policies else ():
         yield from ((policy, subject) for policy in policies)
 
 
@@ -137,69 +109,26 @@ def _refused(row: ExpectedResult, policy: Compiled, resources: Sequence[str]) ->
         yield Row(row.policy, row.rule, name, "Skip", "Invalid Policy", message, "the policy is not valid", row)
 
 
-def subjects_of(judged: Iterable[ReviewedManifest]) -> Iterator[Subject]:
-    """Yield every object that rows may name."""
-    for item in judged:
-        yield Subject(item.manifest, item)
-        for result in item.review.results:
-            if result.target is not None and isinstance(result.patched, dict):
-                yield Subject(result.patched, item, is_target=True)
-
-
-def _select(subjects: Sequence[Subject], row: ExpectedResult) -> list[Subject]:
-    """Return the subjects that a row names; all of them if its names match nothing, as in Kyverno."""
-    asked = [subject for subject in subjects if _operation_fits(subject, row)]
-    triggers = [subject for subject in asked if not subject.is_target]
-    if not row.resources:
-        return triggers
-    named = [subject for subject in asked if is_named(subject, row)]
-    return named or triggers
-
-
-def _operation_fits(subject: Subject, row: ExpectedResult) -> bool:
-    if not row.operation:
-        return subject.judged.operation is None
-    return subject.judged.operation is Operation(row.operation)
-
-
-def is_named(subject: Subject, row: ExpectedResult) -> bool:
-    """Return whether a row names this object."""
-    if subject.judged.payload:
-        return any(posixpath.normpath(name) == subject.judged.payload for name in row.resources)
-    ref = subject.ref
-    if ref.name in row.resources or f"{ref.namespace}/{ref.name}" in row.resources:
-        return True
-    return any(_spec_fits(spec, ref) for spec in row.resource_specs)
-
-
-def _spec_fits(spec: ResourceSpec, ref: ResourceRef) -> bool:
-    api_version = f"{spec.group}/{spec.version}" if spec.group else spec.version
-    return (api_version, spec.namespace, spec.name) == (ref.api_version, ref.namespace, ref.name)
-
-
-def _check(suite: Suite, row: ExpectedResult, policies: Sequence[Compiled], subject: Subject) -> list[Row]:
+def _check(
+    suite: Suite, row: ExpectedResult, policies: Sequence[Compiled], subject: Subject, is_named: bool
+) -> list[Row]:
     """Return the rows of one object; it fails if no policy was evaluated for it and the row expects no skip."""
     rows: list[Row] = []
+    # the row names the object and expects that the rule does not select it
+    expects_exclusion = is_named and row.result is Outcome.SKIP
     for policy in policies:
         rows += _compare_all(suite, row, policy, subject)
         is_payload = bool(subject.judged.payload)
         if rows or subject.is_target:
             continue
-        if _expects_exclusion(row, subject) or is_evaluated(policy, is_payload=is_payload):
-            rows.append(_excluded(row, subject))
+        if expects_exclusion or is_evaluated(policy, is_payload=is_payload):
+            rows.append(_excluded(row, subject, is_expected=expects_exclusion))
     return rows or ([] if subject.is_target else [_not_found(row, subject.text)])
 
 
-def _expects_exclusion(row: ExpectedResult, subject: Subject) -> bool:
-    """Return whether a row names the object and expects that the rule does not select it."""
-    return row.result is Outcome.SKIP and is_named(subject, row)
-
-
-def _excluded(row: ExpectedResult, subject: Subject) -> Row:
+def _excluded(row: ExpectedResult, subject: Subject, *, is_expected: bool) -> Row:
     vacuous = f"no rule `{row.rule}` of the policy judged it" if row.rule else "no rule judged it"
-    if _expects_exclusion(row, subject):
-        vacuous = ""
-    return Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", vacuous, row)
+    return Row(row.policy, row.rule, subject.text, "Pass", _EXCLUDED, "Excluded", "" if is_expected else vacuous, row)
 
 
 def _compare_all(suite: Suite, row: ExpectedResult, item: Compiled, subject: Subject) -> Iterator[Row]:
@@ -276,15 +205,19 @@ def missing_files(suite: Suite, rows: Iterable[Row]) -> list[PyvernoError]:
     return [UsageError(f"`{path}` does not exist", location=Location(str(path))) for path in paths if not path.exists()]
 
 
-def expected_objects(suite: Suite, name: str) -> list[JSONObject]:
-    """Read a file of expected objects; raises PyvernoError."""
+def expected_objects(suite: Suite, name: str) -> Mapping[ResourceRef, Sequence[JSONObject]]:
+    """Return the expected objects of a file, which is read once, by their references; raises PyvernoError."""
+    if name in suite.expected:
+        return suite.expected[name]
     loaded = load_files([str(suite.folder / name)])
     raise_all(loaded.errors)
-    return [
-        normalise(document.value, suite.session.kinds)
-        for document in loaded.documents
-        if isinstance(document.value, dict)
-    ]
+    found: dict[ResourceRef, list[JSONObject]] = {}
+    for document in loaded.documents:
+        if isinstance(document.value, dict):
+            body = normalise(document.value, suite.session.kinds)
+            found.setdefault(ResourceRef.of(body), []).append(body)
+    suite.expected[name] = found
+    return found
 
 
 def _patched_problem(suite: Suite, row: ExpectedResult, actual: JSON) -> tuple[str, str] | None:
@@ -294,12 +227,11 @@ def _patched_problem(suite: Suite, row: ExpectedResult, actual: JSON) -> tuple[s
     except PyvernoError as error:
         return "Resource error", f"error: failed to load PatchedResources resource ({error})"
     ref = ResourceRef.of(actual)
-    for document in documents:
-        if ResourceRef.of(document) == ref:
-            if equal(tidy(document), tidy(actual)):
-                return None
-            text = "Patched resource didn't match the patched resource in the test result"
-            return "Resource diff", f"{text}\n{_LEGEND}\n\n{yaml_diff(document, actual)}"
+    for document in documents.get(ref, ())[:1]:
+        if equal(tidy(document), tidy(actual)):
+            return None
+        text = "Patched resource didn't match the patched resource in the test result"
+        return "Resource diff", f"{text}\n{_LEGEND}\n\n{yaml_diff(document, actual)}"
     if row.fail_on_missing_resources:
         return "Resource error", f"the expected file has no {ref.kind} {ref.namespace}/{ref.name}"
     return "missing", ""
@@ -315,14 +247,16 @@ def _generated_problem(suite: Suite, row: ExpectedResult, actual: JSONObject) ->
     if not names:
         return None
     try:
-        documents = [document for name in names for document in expected_objects(suite, name)]
+        files = [expected_objects(suite, name) for name in names]
     except PyvernoError as error:
         return "Resource error", f"error: failed to load GeneratedResource resource ({error})"
-    if any(equal(tidy(document), tidy(actual)) for document in documents):
+    ref = ResourceRef.of(actual)
+    same = [document for file in files for document in file.get(ref, ())]
+    if any(equal(tidy(document), tidy(actual)) for document in same):
         return None
-    same = [document for document in documents if ResourceRef.of(document) == ResourceRef.of(actual)]
-    closest = same[0] if same else documents[0] if documents else {}
+    others = (document for file in files for documents in file.values() for document in documents)
+    closest = same[0] if same else next(others, {})
     text = "Patched resource didn't match the generated resource in the test result"
-    if len(documents) > 1:
+    if sum(len(documents) for file in files for documents in file.values()) > 1:
         text = "Generated resource didn't match any of the expected generated resources in the test result"
     return "Resource diff", f"{text}\n{_LEGEND}\n\n{yaml_diff(closest, actual)}"

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from pyverno.cli.test.check import Row, covered_subjects, rule_fits
+from pyverno.cli.test.subjects import Subjects
 from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.compiler import Compiled
 from pyverno.compiler.branches.branch import (
@@ -117,12 +118,13 @@ def coverage_of(
     proving = {id(row.expected) for row in rows if row.outcome == "Pass" and not row.vacuous}
     items = {id(item.policy.info): item for item in suite.compilation.items if item.policy is not None}
     taken: dict[int, dict[BranchKey, dict[str, None]]] = {}
+    subjects = Subjects(judged)
     for expected in expected_results:
         if id(expected) not in proving:
             continue
         line = suite.test.document.location(expected.path).line
         where = f"{os.path.normpath(test_file)}:{line}"
-        for item, subject in covered_subjects(suite, judged, expected):
+        for item, subject in covered_subjects(suite, subjects, expected):
             info = None if item.policy is None else item.policy.info
             for trace in subject.judged.traces:
                 if trace.rule.policy is info and rule_fits(expected, trace.rule):

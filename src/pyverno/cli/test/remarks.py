@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pyverno.cli.test.check import NOT_FOUND, Row, is_named, subjects_of
+from pyverno.cli.test.check import NOT_FOUND, Row
 from pyverno.cli.test.strict import missing_rule
+from pyverno.cli.test.subjects import Subjects
 from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.offline.testfile import ExpectedResult
 from pyverno.spelling import did_you_mean
@@ -27,11 +28,11 @@ def invalid_policies(suite: Suite) -> Iterator[str]:
 def reasons_not_found(suite: Suite, judged: Iterable[ReviewedManifest], rows: Iterable[Row]) -> Iterator[str]:
     """Yield the reasons why rows were not found, each once."""
     expected = {id(row.expected): row.expected for row in rows if row.expected and row.reason == NOT_FOUND}
-    subjects = list(subjects_of(judged)) if expected else []
+    subjects = Subjects(judged if expected else ())
     reasons: dict[str, None] = {}
     for each in expected.values():
         where = f"{each.policy}/{each.rule}" if each.rule else each.policy
-        is_known = not each.resources or any(is_named(subject, each) for subject in subjects)
+        is_known = not each.resources or subjects.has_any_of(each)
         reasons[f"{where}: {_reason(suite, each, is_known=is_known)}"] = None
     yield from reasons
 

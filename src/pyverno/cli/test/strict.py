@@ -5,9 +5,10 @@ Kyverno lets such rows pass or drops them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pyverno.cli.test.check import Row, expected_objects, is_named, subjects_of
+from pyverno.cli.test.check import Row, expected_objects
+from pyverno.cli.test.subjects import Subjects
 from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import ResourceRef
@@ -24,14 +25,15 @@ def vacuous_checks(
     """Yield one line for each check of a suite that proves nothing."""
     if not suite.test.results:
         yield "the test has no results"
+    subjects, made, by_row = Subjects(judged), _Made(suite, judged), _by_expected(rows)
     for number, expected in enumerate(asked):
-        own = [row for row in rows if row.expected is expected]
+        own = by_row.get(id(expected), ())
         where = f"{expected.policy}/{expected.rule}" if expected.rule else expected.policy
         missing = missing_rule(suite, expected)
         for problem in (
             *([missing] if missing else _silent_rows(own)),
-            *_unknown_resources(suite, judged, expected),
-            *_never_generated(suite, judged, expected),
+            *_unknown_resources(suite, subjects, expected),
+            *made.problems(expected),
         ):
             yield f"{_place(suite, expected, number)}{where}: {problem}"
 
@@ -59,40 +61,52 @@ def missing_rule(suite: Suite, expected: ExpectedResult) -> str:
     return "" if names.intersection(wanted) else f"the policy has no rule `{expected.rule}`"
 
 
-def _unknown_resources(suite: Suite, judged: Sequence[ReviewedManifest], expected: ExpectedResult) -> Iterator[str]:
-    subjects = list(subjects_of(judged))
-    if not subjects and suite.manifests:
+def _unknown_resources(suite: Suite, subjects: Subjects, expected: ExpectedResult) -> Iterator[str]:
+    if not subjects.all and suite.manifests:
         return  # no policy ran, which other lines report
     for name in expected.resources:
-        only = ExpectedResult(expected.policy, expected.result, resources=(name,))
-        if not any(is_named(subject, only) for subject in subjects):
+        if not subjects.has_name(name):
             yield f"no resource is named `{name}`"
     for spec in expected.resource_specs if expected.resources else ():
-        only = ExpectedResult(expected.policy, expected.result, resource_specs=(spec,))
-        if not any(is_named(subject, only) for subject in subjects):
+        if not subjects.has_resource(spec):
             yield f"no resource is `{spec.kind} {spec.namespace}/{spec.name}`"
 
 
-def _never_generated(suite: Suite, judged: Sequence[ReviewedManifest], expected: ExpectedResult) -> Iterator[str]:
-    """Name the expected objects that no rule of the policy created."""
-    names = [name for name in (expected.generated_resource, *expected.generated_resources) if name]
-    if not names:
-        return
-    created = {
-        ResourceRef.of(effect.resource)
-        for item in judged
-        for result in item.review.results
-        if result.rule.policy.name == expected.policy_name
-        for effect in result.effects
-        if isinstance(effect, CreateEffect)
-    }
-    for name in names:
+class _Made:
+    """What rules created, and the expected objects that they did not create; each file is compared once."""
+
+    def __init__(self, suite: Suite, judged: Iterable[ReviewedManifest]) -> None:
+        self._suite = suite
+        self._problems: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._created: dict[str, set[ResourceRef]] = {}
+        for item in judged:
+            for result in item.review.results:
+                refs = [ResourceRef.of(each.resource) for each in result.effects if isinstance(each, CreateEffect)]
+                self._created.setdefault(result.rule.policy.name, set()).update(refs)
+
+    def problems(self, expected: ExpectedResult) -> Iterator[str]:
+        """Name the expected objects of a row that no rule of the policy created."""
+        for name in (expected.generated_resource, *expected.generated_resources):
+            key = (expected.policy_name, name)
+            if name and key not in self._problems:
+                self._problems[key] = tuple(self._missing(*key))
+            yield from self._problems.get(key, ())
+
+    def _missing(self, policy: str, name: str) -> Iterator[str]:
         try:
-            documents = expected_objects(suite, name)
+            objects = expected_objects(self._suite, name)
         except PyvernoError as error:
             yield str(error)
-            continue
-        for document in documents:
-            ref = ResourceRef.of(document)
+            return
+        created = self._created.get(policy, set())
+        for ref, documents in objects.items():
             if ref not in created:
-                yield f"`{name}`: `{ref}` was not generated"
+                yield from (f"`{name}`: `{ref}` was not generated" for _ in documents)
+
+
+def _by_expected(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    """Return rows by the identity of the entry that they come from."""
+    found: dict[int, list[Row]] = {}
+    for row in rows:
+        found.setdefault(id(row.expected), []).append(row)
+    return found

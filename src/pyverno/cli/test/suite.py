@@ -7,7 +7,7 @@ A policy that cannot be loaded ends the suite; unreadable resources are reported
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from pyverno.cli.test.suitefolder import SuiteFolder
 from pyverno.compiler import Compilation, Compiled, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.request import Operation, User
+from pyverno.engine.result import ResourceRef
 from pyverno.errors import CombinedError, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
@@ -80,6 +81,8 @@ class Suite:
     payloads: list[tuple[str, JSONObject]] = field(default_factory=list)
     checks: list[tuple[str, str, JSONObject]] = field(default_factory=list)
     errors: list[PyvernoError] = field(default_factory=list)
+    expected: dict[str, Mapping[ResourceRef, Sequence[JSONObject]]] = field(default_factory=dict)
+    """Files of expected objects that were read."""
     _by_name: dict[str, list[Compiled]] = field(init=False)
 
     def __post_init__(self) -> None:

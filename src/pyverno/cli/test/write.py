@@ -6,9 +6,11 @@ they are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from pyverno.cli.test.check import rule_fits, subjects_of
+from pyverno.cli.test.check import rule_fits
+from pyverno.cli.test.subjects import subjects_of
 from pyverno.cli.test.suite import ReviewedManifest, Suite
 from pyverno.engine.result import RuleResult
 from pyverno.errors import UsageError
@@ -65,17 +67,18 @@ _MARKS = {
 def new_rows(suite: Suite, judged: Sequence[ReviewedManifest]) -> tuple[NewRow, ...]:
     """Return rows for all results of manifests that no row of the suite checks, in the order of the results."""
     subjects = [each for each in subjects_of(judged) if not each.is_target and not each.judged.payload]
-    names = [f"{each.ref.kind}/{each.ref.name}" for each in subjects if each.judged.operation is None]
+    names = Counter(f"{each.ref.kind}/{each.ref.name}" for each in subjects if each.judged.operation is None)
+    known = _Rows(suite.test.results)
     grouped: dict[tuple[str, ...], dict[str, None]] = {}
     for subject in subjects:
         operation = subject.judged.operation
         if operation is not None:
             continue  # a row needs this review, so its results have rows
         ref = subject.ref
-        is_unique = names.count(f"{ref.kind}/{ref.name}") == 1
+        is_unique = names[f"{ref.kind}/{ref.name}"] == 1
         name = ref.name if is_unique else f"{ref.namespace}/{ref.name}"
         for result in subject.judged.review.results:
-            if result.target is not None or _is_checked(suite, result, ref.name, ref.namespace):
+            if result.target is not None or known.check(result, ref.name, ref.namespace):
                 continue
             info = result.rule.policy
             rule = (result.rule.origin or result.rule.name) if info.kind in RULE_KINDS else ""
@@ -87,21 +90,24 @@ def new_rows(suite: Suite, judged: Sequence[ReviewedManifest]) -> tuple[NewRow, 
     )
 
 
-def _is_checked(suite: Suite, result: RuleResult, name: str, namespace: str) -> bool:
-    return any(
-        row.policy_name == result.rule.policy.name
-        and rule_fits(row, result.rule)
-        and not row.operation
-        and _names(row, name, namespace)
-        for row in suite.test.results
-    )
+class _Rows:
+    """The rows of a suite, by their policies and by what they name."""
 
+    def __init__(self, rows: Sequence[ExpectedResult]) -> None:
+        self._rows: dict[tuple[str, ...], list[ExpectedResult]] = {}
+        for row in rows:
+            if row.operation:
+                continue
+            named = [(name,) for name in row.resources]
+            named_apart = [(spec.namespace, spec.name) for spec in row.resource_specs]
+            for key in (*named, *named_apart) or ((),):
+                self._rows.setdefault((row.policy_name, *key), []).append(row)
 
-def _names(row: ExpectedResult, name: str, namespace: str) -> bool:
-    if not row.resources and not row.resource_specs:
-        return True
-    specs = any((spec.name, spec.namespace) in ((name, namespace), (name, "")) for spec in row.resource_specs)
-    return specs or name in row.resources or f"{namespace}/{name}" in row.resources
+    def check(self, result: RuleResult, name: str, namespace: str) -> bool:
+        """Return whether some row is for a result on an object."""
+        keys = ((), (name,), (f"{namespace}/{name}",), (namespace, name), ("", name))
+        policy = result.rule.policy.name
+        return any(rule_fits(row, result.rule) for key in keys for row in self._rows.get((policy, *key), ()))
 
 
 def add_rows(document: Document, rows: Sequence[NewRow]) -> str:
