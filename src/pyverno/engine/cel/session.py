@@ -6,7 +6,7 @@ Errors are typed; the action decides what they mean for the request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from weakref import ref
 
@@ -73,6 +73,12 @@ class _Variables(dict[str, Value]):
 
     def __contains__(self, name: object) -> bool:
         return name in self._programs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._programs)
+
+    def __len__(self) -> int:
+        return len(self._programs)
 
     def __missing__(self, name: str) -> Value:
         if name in self._failures:

@@ -5,12 +5,12 @@
     type → TypeValue · struct → StructValue · opaque library types → classes with a `cel_type` attribute
 
 A JSON document is a CEL value as it is: nothing is converted or copied. A map with bool keys is a TypedMap, because
-Python takes True and 1 for the same key; a map whose values are computed on first use is a LazyMap.
+Python takes True and 1 for the same key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
 from pyverno.errors import EvaluationError
@@ -25,7 +25,6 @@ __all__ = [
     "MISSING",
     "NONE",
     "UINT_MAX",
-    "LazyMap",
     "Optional",
     "StructValue",
     "TypedMap",
@@ -154,48 +153,6 @@ class TypedMap(dict[Any, Any]):
     __slots__ = ()
 
 
-class LazyMap(dict[str, Any]):
-    """A map whose values are computed on first use; a value or an error is kept.
-
-    >>> lazy = LazyMap({"a": lambda: 1})
-    >>> "a" in lazy, len(lazy), lazy["a"]
-    (True, 1, 1)
-    """
-
-    __slots__ = ("_errors", "_thunks")
-
-    def __init__(self, thunks: Mapping[str, Callable[[], Value]]) -> None:
-        super().__init__()
-        self._thunks = dict(thunks)
-        self._errors: dict[str, EvaluationError] = {}
-
-    def __missing__(self, key: str) -> Value:
-        failed = self._errors.get(key)
-        if failed is not None:
-            raise failed.copied()
-        thunk = self._thunks[key]
-        try:
-            value = thunk()
-        except EvaluationError as error:
-            self._errors[key] = error.copied()
-            raise
-        self[key] = value
-        return value
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._thunks
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._thunks)
-
-    def __len__(self) -> int:
-        return len(self._thunks)
-
-    def materialise(self) -> dict[str, Value]:
-        """Return a plain map with every value computed."""
-        return {name: self[name] for name in self._thunks}
-
-
 def new_map(pairs: list[tuple[Value, Value]]) -> dict[Any, Value]:
     """Return a map of evaluated entries; raises EvaluationError for key types and repeated keys that CEL refuses."""
     result: dict[Any, Value] = {}
@@ -256,7 +213,6 @@ _TYPE_NAMES: Final[dict[type, str]] = {
     tuple: "list",
     dict: "map",
     TypedMap: "map",
-    LazyMap: "map",
     Quantity: "kubernetes.Quantity",
     Version: "kubernetes.Semver",
 }

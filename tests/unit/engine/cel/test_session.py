@@ -44,6 +44,26 @@ def test_variables_fail_only_where_they_are_used():
         assert [expected] == said(ask(kyverno(variables=variables, validations=validations(expression))))
 
 
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("dyn(variables).all(name, false)", "fail"),
+        ("dyn(variables).exists(name, name == 'second')", "pass"),
+        ("dyn(variables).exists(name, value, value == 2)", "pass"),
+        ("size(dyn(variables)) == 2", "pass"),
+        ("dyn(variables) == dyn({})", "fail"),
+        ("dyn(variables) == dyn({'first': 1, 'second': 2})", "pass"),
+        ("json.marshal(dyn(variables)) == '{}'", "fail"),
+    ],
+)
+def test_variables_as_a_whole_hold_all_of_them(expression, expected):
+    """One that nothing has read yet is there as well: a loop over none would let everything pass."""
+    assert [expected] == [
+        status
+        for status, _ in said(ask(kyverno(variables=named(first="1", second="2"), validations=validations(expression))))
+    ]
+
+
 def test_policies_of_kubernetes_name_the_variables_that_fail():
     """The message lists the chain of variables from the one used to the one that failed."""
     policy = native(variables=named(bad=ERROR, worse="variables.bad"), validations=validations("variables.worse"))

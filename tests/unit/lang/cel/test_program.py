@@ -11,7 +11,7 @@ from pyverno.lang.cel.presets import kubernetes_environment
 from pyverno.lang.cel.scalars import Uint
 from pyverno.lang.cel.syntax.source import CompileError
 from pyverno.lang.cel.types import DYN
-from pyverno.lang.cel.values import LazyMap, equals
+from pyverno.lang.cel.values import equals
 from pyverno.lang.runtime import Budget, Runtime
 
 ENVIRONMENT = STANDARD.with_variables({"x": DYN, "y": DYN})
@@ -188,24 +188,6 @@ def test_a_bound_name_is_computed_when_it_is_used() -> None:
     environment = environment_of_kind("ValidatingPolicy")
     assert environment.compile("cel.bind(x, 1 / 0, true)").evaluate({}) is True
     assert environment.compile("cel.bind(x, 2, x * x)").evaluate({}) == 4
-
-
-def test_lazy_variables_are_computed_once_and_keep_their_error() -> None:
-    """A LazyMap calls each thunk at most once, for values and for errors."""
-    calls: list[str] = []
-
-    def good() -> int:
-        calls.append("good")
-        return 5
-
-    def bad() -> int:
-        calls.append("bad")
-        raise EvaluationError("broken")
-
-    lazy = LazyMap({"good": good, "bad": bad})
-    assert value_of("x.good + x.good", x=lazy) == 10
-    assert value_of("has(x.bad) && (x.bad == 1 || true) && (x.bad == 1 || true)", x=lazy) is True
-    assert calls == ["good", "bad"]
 
 
 def test_deep_data_gives_an_answer_or_a_clean_error() -> None:
