@@ -10,6 +10,7 @@ import base64
 import os
 import time
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 import orjson
@@ -22,6 +23,8 @@ from pyverno.value import dataclass
 __all__ = ["Credentials", "Identity"]
 
 _FILE_SECONDS: Final = 60.0
+_MAX_TOKEN: Final = 64 << 10
+_MAX_OUTPUT: Final = 1 << 20
 _PLUGIN_SECONDS: Final = 60.0
 _EARLY_SECONDS: Final = 10.0
 
@@ -62,14 +65,24 @@ class Credentials:
     async def _fetch(self) -> tuple[Identity, float]:
         access = self._access
         if access.token_file is not None:
-            try:
-                token = access.token_file.read_text().strip()
-            except OSError as error:
-                raise HostError(f"the token file `{access.token_file}` cannot be read: {error.strerror}") from None
+            token = _read_token(access.token_file)
             return Identity(f"Bearer {token}"), time.monotonic() + _FILE_SECONDS
         if access.exec_plugin is not None:
             return await _run(access.exec_plugin, access)
         return _fixed(access), float("inf")
+
+
+def _read_token(path: Path) -> str:
+    """Return the token of a file; raises HostError for a file that holds none."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_TOKEN + 1)
+    except OSError as error:
+        raise HostError(f"the token file `{path}` cannot be read: {error.strerror}") from None
+    token = content.strip().decode("ascii", "replace") if len(content) <= _MAX_TOKEN else ""
+    if not (token and token.isascii() and token.isprintable()):
+        raise HostError(f"the token file `{path}` holds no token")
+    return token
 
 
 def _fixed(access: Access) -> Identity:
@@ -97,14 +110,30 @@ async def _run(plugin: ExecPlugin, access: Access) -> tuple[Identity, float]:
         raise HostError(f"the credential plugin `{plugin.command}` cannot be run: {error.strerror}{hint}") from None
     try:
         async with asyncio.timeout(_PLUGIN_SECONDS):
-            output, _ = await process.communicate()
+            output = await _read_output(process)
+            await process.wait()
     except TimeoutError:
-        process.kill()
-        await process.wait()
         raise HostError(f"the credential plugin `{plugin.command}` did not answer within a minute") from None
+    finally:
+        if process.returncode is None:  # it is late, or nobody waits for it any more
+            process.kill()
+            await process.wait()
+    if len(output) > _MAX_OUTPUT:
+        raise HostError(f"the credential plugin `{plugin.command}` printed more than a credential")
     if process.returncode:
         raise HostError(f"the credential plugin `{plugin.command}` ended with code {process.returncode}")
     return _read(plugin, output)
+
+
+async def _read_output(process: asyncio.subprocess.Process) -> bytes:
+    """Return what a plugin prints, up to just beyond the longest credential."""
+    assert process.stdout is not None  # noqa: S101  # it is a pipe
+    output = b""
+    while len(output) <= _MAX_OUTPUT and (more := await process.stdout.read(_MAX_OUTPUT)):
+        output += more
+    if len(output) > _MAX_OUTPUT:
+        process.kill()
+    return output
 
 
 def _exec_info(plugin: ExecPlugin, access: Access) -> str:

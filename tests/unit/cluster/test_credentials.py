@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
+import os
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,6 +105,41 @@ def test_a_plugin_that_fails_is_named_and_its_output_is_not(plugin: ExecPlugin, 
         _headers(Credentials(Access("https://one", exec_plugin=plugin)))
     assert said in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"\xff\xfe", b"a\nb", "\u00e9".encode(), b"x" * 65_537])
+def test_a_token_file_without_a_token_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+    """A header made of it would be refused later, or be no header at all."""
+    path = tmp_path / "token"
+    path.write_bytes(content)
+    with pytest.raises(HostError, match=re.escape(f"the token file `{path}` holds no token")):
+        _headers(Credentials(Access("https://one", token_file=path)))
+
+
+def test_a_plugin_that_prints_without_end_is_stopped() -> None:
+    """What it prints is kept up to the longest credential."""
+    plugin = ExecPlugin(sys.executable, ("-c", "while True: print('x' * 1000)"))
+    with pytest.raises(HostError, match="printed more than a credential"):
+        _headers(Credentials(Access("https://one", exec_plugin=plugin)))
+
+
+def test_a_plugin_ends_with_the_request_that_waits_for_it(tmp_path: Path) -> None:
+    """A cancelled request leaves no process behind."""
+    marker = tmp_path / "pid"
+    script = f"import os, pathlib, time; pathlib.Path({str(marker)!r}).write_text(str(os.getpid())); time.sleep(300)"
+    credentials = Credentials(Access("https://one", exec_plugin=ExecPlugin(sys.executable, ("-c", script))))
+
+    async def cancelled() -> None:
+        asked = asyncio.create_task(credentials.identity())
+        while not (marker.exists() and marker.read_text()):
+            await asyncio.sleep(0.01)
+        asked.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asked
+
+    asyncio.run(cancelled())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(marker.read_text()), 0)
 
 
 def test_a_token_file_is_read_again(tmp_path: Path) -> None:
