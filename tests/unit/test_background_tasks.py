@@ -31,6 +31,7 @@ OBSERVED = {
     "pyverno/telemetry/sharing.py:get": "all who ask await it",
     "pyverno/testing.py:_run_controller": "waits for it, and raises its error",
     "pyverno/testing.py:_run_further": "waits for them, and raises their errors",
+    "pyverno/ui/access/rights.py:scope": "all who ask await it",
     "pyverno/ui/playground/workers.py:_prepare": "a process that does not start is started by the next request",
     "pyverno/ui/store/pool.py:ask": "is awaited; the callback gives the reader back",
 }
