@@ -111,6 +111,7 @@ _HARMLESS: Final[dict[str, Callable[[HostileRepository], str]]] = {
         }
     ),
     "names of two cases": _files({b"p.yaml": POLICY, b"P.yaml": POLICY}),
+    "a name with a space of typographers": _files({"Icon\u00a0a.yaml".encode(): POLICY, b"p.yaml": POLICY}),
     "a name that is an option": _files({b"--upload-pack=x.yaml": POLICY, b"p.yaml": POLICY}),
     "hooks": _files({b"hooks": b"", b".githooks": b"", b"p.yaml": POLICY}),
 }

@@ -7,7 +7,7 @@ from typing import Final
 
 from pyverno.errors import UsageError
 
-__all__ = ["MAX_FOLDER_DEPTH", "check_depth", "check_name", "list_folder"]
+__all__ = ["MAX_FOLDER_DEPTH", "check_depth", "check_name", "has_control", "list_folder"]
 
 MAX_FOLDER_DEPTH: Final = 100
 
@@ -32,8 +32,17 @@ def check_depth(folder: Path, root: Path) -> None:
         raise UsageError(f"`{root}` has more than {MAX_FOLDER_DEPTH} folders in each other", file=str(root))
 
 
+def has_control(name: str) -> bool:
+    """Return whether a name has a control character.
+
+    >>> has_control("a\\nb"), has_control("a\\u00a0b")
+    (True, False)
+    """
+    return any(each < " " or "\x7f" <= each <= "\x9f" for each in name)
+
+
 def check_name(path: Path) -> None:
     """Raise UsageError for a name with a control character: in outputs it would be lines and commands of its own."""
-    if any(each < " " or "\x7f" <= each <= "\x9f" for each in path.name):
+    if has_control(path.name):
         name = path.name.encode("unicode_escape").decode()
         raise UsageError(f"`{path.parent}` has a name with a control character: `{name}`", file=str(path.parent))

@@ -53,7 +53,7 @@ GIT: Final = (
     ),
     guard(
         "I3", "names of a repository are one line", f"{_REPOSITORY}[a-name-of-two-lines]",
-        (_GIT, 'if not name.decode("utf-8", "replace").isprintable():', "if False:"),
+        (_GIT, 'if has_control(name.decode("utf-8", "replace")):', "if False:"),
     ),
     guard(
         "I9", "git has so much time", f"{_STEP}[clone-hangs]",
@@ -93,7 +93,7 @@ GIT: Final = (
     ),
     guard(
         "I3", "names of files are one line", "file_names::test_no_name_of_a_file_is_a_line_of_its_own",
-        ("offline/folderentries.py", 'if any(each < " " or', 'if any(each == "" or'),
+        ("offline/folderentries.py", 'return any(each < " " or', 'return any(each == "" or'),
         ("cli/errors.py", 'if not text.replace("\\n", "").isprintable():', "if False:"),
     ),
     guard(

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from pyverno.errors import UsageError
+from pyverno.offline.folderentries import has_control
 from pyverno.offline.git.process import LIMITS, GitLimits, run_git
 from pyverno.value import dataclass, field, replace
 
@@ -254,7 +255,7 @@ def _check_files(url: str, listed: bytes, limits: GitLimits) -> None:
         size += int(length) if length.isdigit() else 0
         if name.count(b"/") > limits.depth:
             raise UsageError(f"failed to clone repository (`{url}` has more than {limits.depth} folders in each other)")
-        if not name.decode("utf-8", "replace").isprintable():
+        if has_control(name.decode("utf-8", "replace")):
             raise UsageError(f"failed to clone repository (`{url}` has a file with a control character in its name)")
     if len(entries) > limits.files or size > limits.bytes:
         raise UsageError(
