@@ -35,7 +35,7 @@ TEXT_READERS = (
     "kube.wildcard.count_wildcards",
     "kube.yaml.events.build_value", "kube.yaml.scalars.resolve_plain",
     "kube.apply.fieldset.field_step", "kube.time.golayout.chunks", "kube.gvk.parse_kind_selector", "kube.semver.parse_range",
-    "lang.pattern.anchors.parse_anchor", "lang.pattern.operators.is_negated",
+    "lang.pattern.anchors.parse_anchor", "lang.pattern.operators.is_negated", "lang.pattern.anchors.refuse_directive",
     "lang.pattern.leaf.compile_leaf", "lang.pattern.leaf.integer_range", "lang.pattern.leaf.literal_texts",
     "lang.pattern.leaf.split_operator", "lang.pattern.metadata.compile_key",
     "lang.pattern.operators_values.duration_of", "kube.gofloat.parse_float",
@@ -51,7 +51,7 @@ VALUE_READERS = (
     "kube.json.deep_copy", "kube.json.dump", "kube.json.weight", "kube.json.identity", "kube.json.encode", "kube.json.encode_indent", "kube.json.go_text", "kube.yaml.writer.dump_yaml",
     "kube.apply.fieldset.value_step",
     "lang.pattern.checks.compile_scalar", "lang.pattern.checks.element_check", "lang.pattern.fast.failpath.compile_failpath",
-    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.literal.as_literal", "lang.pattern.literal.as_plain", "lang.pattern.mutate.compile_overlay",
+    "lang.pattern.leaf.number_text", "lang.pattern.leaf.plain_text", "lang.pattern.literal.as_literal", "lang.pattern.anchors.refuse_directives", "lang.pattern.literal.as_plain", "lang.pattern.mutate.compile_overlay",
     "lang.pattern.outcome.go_type", "lang.pattern.validate.compile_pattern", "lang.template.references.resolve_references",
     "lang.template.slot.text_of", "lang.template.syntax.has_variables", "lang.template.template.compile_template",
 )  # fmt: skip

@@ -11,6 +11,7 @@ from pyverno.compiler.cel.environment import environment_of_kind
 from pyverno.engine.actions.cel.mutate import CelMutation, laid_over
 from pyverno.engine.result import Status
 from pyverno.errors import HostError, PatchError, PyvernoError
+from pyverno.kube.meter import UNMETERED
 from pyverno.lang.cel import Environment, Library, types
 from pyverno.lang.cel.declarations import Declaration, Overload
 from pyverno.lang.cel.libraries.optionals import OPTIONALS
@@ -203,7 +204,7 @@ def test_a_patch_in_cel_shows_what_the_policy_writes() -> None:
     mutation = CelMutation(environment.compile(text), is_json_patch=True)
     value = mutation.program.evaluate({"object": {"secret": "s3cret"}}, Runtime())
     with pytest.raises(PatchError, match=r"doc is missing path: \"/spec/items/3/\(6 characters\)\": missing value"):
-        laid_over(mutation, value, {"spec": {}}, refuses_atomics=True)
+        laid_over(mutation, value, {"spec": {}}, refuses_atomics=True, meter=UNMETERED)
 
 
 @pytest.mark.parametrize("secret", _SECRETS, ids=["plain", "wide", "path", "long", "escaped"])

@@ -10,7 +10,7 @@ from pyverno.engine.engine import Engine, Review
 from pyverno.engine.phases import MUTATING_EXISTING
 from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.result import Status
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.host import OfflineHost
@@ -212,6 +212,36 @@ def test_keys_of_a_request_are_no_anchors(key: str) -> None:
         return ask(policy(rule), {**stored, "metadata": metadata}).decision.allowed
 
     assert (True, False, False) == (allowed({key: "1"}), allowed({"a": "1"}), allowed({"b": "2"}))
+
+
+@pytest.mark.parametrize("key", ["(a)", "<(a)", "+(a)", " (a) ", "$patch"])
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "spec: '{{ request.object.map }}'",
+        "spec: '{{ parse_json(request.object.metadata.annotations.text) }}'",
+        "spec: {inner: ['{{ request.object.map }}']}",
+        "spec: '{{ wanted }}'",
+        "spec:\n      '{{ request.object.key }}': delete",
+    ],
+)
+def test_keys_of_a_request_direct_no_patch(patch: str, key: str) -> None:
+    """I10: a map that a patch copies from the request neither skips the rule nor deletes what is there."""
+    rule = (
+        "context:\n- name: wanted\n  variable:\n    jmesPath: request.object.map\n"
+        f"mutate:\n  patchStrategicMerge:\n    metadata:\n      labels: {{must: have}}\n    {patch}\n"
+    )
+
+    def changed(name: str) -> tuple[str, JSON, JSON]:
+        value = "delete" if name == "$patch" else "x"
+        metadata = {**CONFIG_MAP["metadata"], "annotations": {"text": json.dumps({name: value})}}
+        stored = {**CONFIG_MAP, "metadata": metadata, "spec": {"a": "1"}, "map": {name: value}, "key": name}
+        review = ask(policy(rule), stored)
+        (result,) = review.results
+        return result.status.value, review.resource["metadata"].get("labels"), review.resource["spec"].get("a")
+
+    assert ("error", None, "1") == changed(key)
+    assert ("pass", {"must": "have"}, "1") == changed("b")
 
 
 def change(name: str, namespace: str, target: str) -> Review:

@@ -50,9 +50,13 @@ INERT: Final = (
         ("compiler/rules/imageverification.py", "blocks=True, excuse=True", "blocks=True"),
     ),
     guard(
+        "I10", "keys of a request direct no patch", "inert_data::test_keys_of_a_request_direct_no_patch",
+        ("lang/pattern/anchors.py", 'if key == "$patch" or (anchor is not None and anchor.modifier in PATCHING):', "if False:"),
+    ),
+    guard(
         "I10", "text of a request is no pattern",
         "inert_data::test_text_of_a_request_is_no_pattern inert_data::test_keys_of_a_request_are_no_anchors",
-        ("lang/template/template.py", "return _marked(render, self.mark) if self.mark is not None and parsed.whole in data else render", "return render"),
+        ("lang/template/template.py", "_marked(render, self.mark, in_key=in_key) if self.mark is not None and parsed.whole in data else render", "render"),
     ),
     guard(
         "I10", "twin: text of a policy around data is a pattern, data in it is none",

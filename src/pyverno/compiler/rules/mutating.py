@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyverno.compiler.parser import Parser, lower_preconditions, place_of
 from pyverno.compiler.rules.context import data_names, lower_context
 from pyverno.compiler.rules.elements import lower_elements
@@ -22,8 +24,9 @@ from pyverno.errors import ExpressionError, ExpressionSyntaxError
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import count_wildcards
 from pyverno.kube.yaml.fieldpath import Path
+from pyverno.lang.pattern.anchors import refuse_directive, refuse_directives
 from pyverno.lang.pattern.mutate import compile_overlay
-from pyverno.lang.template import Surroundings, Template, literal_parts
+from pyverno.lang.template import DataMark, Surroundings, Template, literal_parts
 from pyverno.lang.template.patchtext import PatchText, compile_patch_text
 from pyverno.policy.mutate import ForeachOrder, Mutate, MutateForeach, Target
 from pyverno.policy.rule import Rule
@@ -58,7 +61,10 @@ def _patch(written: Mutate | MutateForeach, path: Path, within: JSON, parser: Pa
     """
     if written.patch_strategic_merge is not None:
         at = (*path, "patchStrategicMerge")
-        template = parser.template(written.patch_strategic_merge, at, Surroundings(within, place_of(at)))
+        mark = DataMark(
+            partial(reads_data, data=parser.data), refuse_directives, lambda text, _pieces: text, refuse_directive
+        )
+        template = parser.template(written.patch_strategic_merge, at, Surroundings(within, place_of(at)), mark)
         if not template.is_static:
             return StrategicMergePatch(template)
         try:

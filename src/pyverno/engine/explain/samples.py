@@ -8,6 +8,7 @@ from typing import Final
 
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.anchors import Modifier, parse_anchor
+from pyverno.lang.pattern.literal import Literal
 
 __all__ = ["MISSING", "alternatives", "samples", "skeleton"]
 
@@ -27,7 +28,7 @@ def samples(wanted: JSON) -> Iterator[JSON]:
     >>> [*samples("nginx:* | >2")]
     ['nginx:', 'nginx:x', 3, '3']
     """
-    if not isinstance(wanted, str):
+    if isinstance(wanted, Literal) or not isinstance(wanted, str):
         yield wanted
         return
     for alternative in wanted.split("|"):

@@ -14,11 +14,22 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
 from pyverno.lang.pattern.literal import Literal
 from pyverno.value import dataclass
 
-__all__ = ["CONDITIONS", "GO_SPACE", "Anchor", "Modifier", "has_anchor_keys", "parse_anchor"]
+__all__ = [
+    "CONDITIONS",
+    "GO_SPACE",
+    "PATCHING",
+    "Anchor",
+    "Modifier",
+    "has_anchor_keys",
+    "parse_anchor",
+    "refuse_directive",
+    "refuse_directives",
+]
 
 GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """The characters that Go's strings.TrimSpace removes; Python's own strip() removes four control characters more."""
@@ -37,6 +48,9 @@ class Modifier(StrEnum):
 
 CONDITIONS = frozenset({Modifier.CONDITION, Modifier.GLOBAL})
 """The two anchors that decide whether a rule applies at all."""
+
+PATCHING = CONDITIONS | {Modifier.ADD_IF_ABSENT}
+"""The anchors that count in patches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,33 @@ def parse_anchor(text: str) -> Anchor | None:
 
 
 _PREFIXES = {modifier.value: modifier for modifier in Modifier if modifier.value}
+
+
+def refuse_directives(value: JSON) -> JSON:
+    """Return a value of data that becomes part of a patch; raises EvaluationError when a patch would read its keys.
+
+    >>> refuse_directives({"a": ["(b)"]})
+    {'a': ['(b)']}
+    """
+    pending = [value]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, dict):
+            for key in node:
+                refuse_directive(key)
+            pending.extend(node.values())
+        elif isinstance(node, list):
+            pending.extend(node)
+    return value
+
+
+def refuse_directive(key: JSON) -> JSON:
+    """Return a key of data; raises EvaluationError for one that a patch reads as an anchor or a directive."""
+    if isinstance(key, str):
+        anchor = parse_anchor(key)
+        if key == "$patch" or (anchor is not None and anchor.modifier in PATCHING):
+            raise EvaluationError("a key of the request would be read as an anchor or a directive of the patch")
+    return key
 
 
 def has_anchor_keys(pattern: JSON, modifiers: frozenset[Modifier]) -> bool:

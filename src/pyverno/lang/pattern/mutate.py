@@ -12,7 +12,7 @@ from __future__ import annotations
 from pyverno.errors import ExpressionError, PatchError
 from pyverno.kube.json import JSON, JSONObject, encode, is_number
 from pyverno.kube.meter import UNMETERED, Meter
-from pyverno.lang.pattern.anchors import CONDITIONS, Anchor, Modifier, has_anchor_keys, parse_anchor
+from pyverno.lang.pattern.anchors import CONDITIONS, PATCHING, Anchor, Modifier, has_anchor_keys, parse_anchor
 from pyverno.lang.pattern.leaf import as_float
 from pyverno.lang.pattern.outcome import Status
 from pyverno.lang.pattern.validate import Pattern, compile_pattern
@@ -22,7 +22,6 @@ __all__ = ["Followers", "Overlay", "compile_overlay"]
 Followers = dict[int, tuple[JSONObject, list[JSON]]]
 """Elements of a patch by identity, each with the elements that change the same item of the resource after it."""
 
-_ANCHORS = CONDITIONS | {Modifier.ADD_IF_ABSENT}
 _ADD = frozenset({Modifier.ADD_IF_ABSENT})
 _GLOBAL = frozenset({Modifier.GLOBAL})
 _CONDITION = frozenset({Modifier.CONDITION})
@@ -39,7 +38,7 @@ class Overlay:
     def __init__(self, tree: JSON) -> None:
         self.tree = tree
         self._plain: tuple[JSON] | None = None
-        if not has_anchor_keys(tree, _ANCHORS):
+        if not has_anchor_keys(tree, PATCHING):
             pruned = _without_conditions(_copy(tree), {})
             self._plain = (tree if pruned == tree else pruned,)
 
@@ -141,7 +140,7 @@ def _walk_map(patch: JSONObject, resource: JSON, decisions: _Decisions) -> None:
                 raise error
     for key in list(patch):
         plain = parse_anchor(key)
-        if plain is None or plain.modifier not in _ANCHORS:
+        if plain is None or plain.modifier not in PATCHING:
             _walk(patch[key], fields.get(key), decisions, present=key in fields)
 
 
@@ -206,7 +205,7 @@ def _walk_list(patch: list[JSON], resource: JSON, decisions: _Decisions, *, pres
     patch[:] = [element for element in patch if not isinstance(element, _MergedElement)]
     selected: dict[int, _MergedElement] = {}
     for element in list(patch):
-        if not has_anchor_keys(element, _ANCHORS):
+        if not has_anchor_keys(element, PATCHING):
             continue
         # COMPAT: all resource elements share one copy, so `+( )` is decided by the first of them
         shared = _copy(element)
@@ -295,7 +294,7 @@ def _delete_in_list(node: list[JSON], followers: Followers) -> bool:
         _finish(element, followers) if isinstance(element, _MergedElement) else element
         for element in node
         if isinstance(element, _MergedElement)
-        or not (has_anchor_keys(element, _ANCHORS) or _delete_anchors(element, followers))
+        or not (has_anchor_keys(element, PATCHING) or _delete_anchors(element, followers))
     ]
     is_emptied = bool(node) and not kept
     node[:] = kept

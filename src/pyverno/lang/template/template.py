@@ -53,12 +53,13 @@ class DataMark:
     """What becomes of the values of variables that read data.
 
     `is_data` judges a variable by its source. `whole` gets the value of one that is a whole text, `within` a text with
-    the pieces that come from such variables.
+    the pieces that come from such variables; `key` gets what is a whole key, if that is another case than a value.
     """
 
     is_data: Callable[[str], bool]
     whole: Callable[[JSON], JSON]
     within: Callable[[str, Sequence[str]], str]
+    key: Callable[[JSON], JSON] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,9 @@ class _Compiler:
         data = self.data(parsed.occurrences)
         if parsed.whole is not None:
             render = _whole(slots[parsed.whole], slots[:-1])
-            return _marked(render, self.mark) if self.mark is not None and parsed.whole in data else render
+            return (
+                _marked(render, self.mark, in_key=in_key) if self.mark is not None and parsed.whole in data else render
+            )
         if not slots:
             literal = text.replace("\\{{", "{{")
             return None if literal == text else lambda scope, runtime, deleting, prefix: literal
@@ -294,8 +297,8 @@ def _values(slots: list[Slot], scope: Mapping[str, JSON], runtime: Runtime, dele
     return values
 
 
-def _marked(render: Render, mark: DataMark) -> Render:
-    whole = mark.whole
+def _marked(render: Render, mark: DataMark, *, in_key: bool) -> Render:
+    whole = mark.key if in_key and mark.key is not None else mark.whole
     return lambda scope, runtime, deleting, prefix: whole(render(scope, runtime, deleting, prefix))
 
 
