@@ -32,6 +32,9 @@ POLICY_GROUPS = frozenset(kind.group for kind in POLICY_KINDS)
 """The API groups of all policy kinds."""
 
 _OWN_KINDS = {kind.kind: kind.group for kind in POLICY_KINDS if kind.group in _OWN_GROUPS}
+_OTHER_GROUPS = frozenset({"json.kyverno.io", "chainsaw.kyverno.io"})
+"""API groups of other tools of Kyverno, with kinds of the same names."""
+
 _CLOSE = 0.7
 
 
@@ -111,7 +114,7 @@ def _misspelt_group(value: JSON) -> str:
     if not isinstance(kind, str) or kind not in _OWN_KINDS or not isinstance(api_version, str):
         return ""
     group = api_version.rpartition("/")[0]
-    if group in _OWN_GROUPS or group in POLICY_GROUPS:
+    if group in _OWN_GROUPS or group in POLICY_GROUPS or group in _OTHER_GROUPS:
         return ""
     meant = _OWN_KINDS[kind]
     if kind != "Policy" and not group:

@@ -23,6 +23,16 @@ def test_folders_keep_what_may_be_a_policy(tmp_path: Path) -> None:
     assert ["ClusterPolicy", "ClusterPolcy"] == kinds
 
 
+def test_policies_of_other_tools_are_no_misspelt_policies(tmp_path: Path) -> None:
+    """kyverno-json has a ValidatingPolicy of its own; a group that is nearly right stays an error."""
+    text = "apiVersion: {group}/v1alpha1\nkind: ValidatingPolicy\nmetadata: {{name: p}}\n"
+    (tmp_path / "a.yaml").write_text(text.format(group="json.kyverno.io"))
+    (tmp_path / "b.yaml").write_text(text.format(group="policy.kyverno.io"))
+    loaded = load_policy_documents([str(tmp_path)], folders=FolderRules())
+    assert [] == loaded.documents
+    assert ["b.yaml"] == [Path(error.location.file).name for error in loaded.errors]
+
+
 def test_a_named_file_keeps_everything(tmp_path: Path) -> None:
     """A document that is not a policy stays and becomes an error when it is decoded."""
     (tmp_path / "c.yaml").write_text("apiVersion: v1\nkind: Pod\n")

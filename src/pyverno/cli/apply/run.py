@@ -13,6 +13,7 @@ from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.cli.errors import report_error, report_note, report_warning, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
+from pyverno.cli.skipped import SHOWN, report_skipped
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import DocumentCache
@@ -155,20 +156,13 @@ def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
     return replace(inputs, resources=[document for document, _ in kept], manifests=[manifest for _, manifest in kept])
 
 
-_SHOWN = 5
-
-
 def _report_skipped(options: ApplyOptions, skipped: Sequence[Skipped]) -> None:
-    """Write a note with the number and names of files that are no manifests, and the flags for charts."""
-    if not skipped:
-        return
-    listed = ", ".join(f"{each.path} ({each.reason})" for each in skipped[:_SHOWN])
-    more = f", and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
-    report_note(f"skipped {len(skipped)} {'file' if len(skipped) == 1 else 'files'}: {listed}{more}")
+    """Write a note on files that are no manifests, and on the flags for charts."""
+    report_skipped(skipped)
     charts = [str(PurePath(each.path).parent) for each in skipped if each.reason == HELM_TEMPLATES]
     if charts and not options.helm:
-        more = ", ..." if len(charts) > _SHOWN else ""
-        report_note(f"templates of charts are judged when they are rendered: --helm {','.join(charts[:_SHOWN])}{more}")
+        more = ", ..." if len(charts) > SHOWN else ""
+        report_note(f"templates of charts are judged when they are rendered: --helm {','.join(charts[:SHOWN])}{more}")
 
 
 def _scope_warnings(session: Session) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyverno.cli.errors import report_error
 from pyverno.cli.lint.output import print_diagnostics, print_explanation, print_list
+from pyverno.cli.skipped import report_skipped
 from pyverno.cli.watch import watch
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.lints.fixes import fix_text
@@ -17,6 +18,7 @@ from pyverno.compiler.lints.run import is_selected, lint_documents
 from pyverno.errors import NOWHERE, DocumentError, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
 from pyverno.offline.files import STDIN, load_files
+from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.rewriting import encode_like, replace_file
 from pyverno.policy.kinds import KNOWN_KINDS
@@ -49,11 +51,12 @@ class LintOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The findings of a run, what could not be read, and the number of documents."""
+    """The findings of a run, what could not be read, the number of documents, and files that are no manifests."""
 
     found: tuple[Diagnostic, ...]
     errors: tuple[PyvernoError, ...]
     documents: int
+    skipped: tuple[Skipped, ...]
 
 
 def run_lint(options: LintOptions) -> int:
@@ -95,6 +98,7 @@ def _run(options: LintOptions) -> int:
             if not made:
                 break
             outcome = _lint(options)
+    report_skipped(outcome.skipped)
     for error in outcome.errors:
         if not isinstance(error, DocumentError):  # those are findings
             report_error(error)
@@ -129,7 +133,7 @@ def _check_options(options: LintOptions) -> None:
 
 
 def _lint(options: LintOptions) -> _Outcome:
-    loaded = load_policy_documents(options.policies)
+    loaded = load_policy_documents(options.policies, folders=FolderRules())
     crds = _definitions(options.crds)
     if not loaded.documents and not loaded.errors:
         raise UsageError("there is no policy to lint in " + ", ".join(f"`{each}`" for each in options.policies))
@@ -144,7 +148,7 @@ def _lint(options: LintOptions) -> _Outcome:
     ordered = sorted(
         (*selected, *linted), key=lambda each: (each.location.file, each.location.line, each.location.column)
     )
-    return _Outcome(tuple(ordered), tuple(loaded.errors), len(loaded.documents))
+    return _Outcome(tuple(ordered), tuple(loaded.errors), len(loaded.documents), tuple(loaded.skipped))
 
 
 def _definitions(files: Sequence[str]) -> list[JSONObject]:

@@ -217,3 +217,18 @@ def test_a_selection_without_any_check_is_an_error(cli: Run) -> None:
     """It would find nothing in any policy."""
     ran = cli("lint", "latest.yaml", "--select", "PV1", "--ignore", "PV1")
     assert (2, "Error: --select and --ignore leave no check to run\n") == (ran.code, ran.err)
+
+
+def test_templates_of_charts_are_skipped_with_a_note(run: Lint, tmp_path: Path) -> None:
+    """They are no YAML before they are rendered; a policy that cannot be read is still a finding."""
+    chart = tmp_path / "apps" / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: c\nversion: 1.0.0\n")
+    (chart / "templates" / "pod.yaml").write_text("kind: Pod\nmetadata:\n  {{- include 'labels' . | nindent 2 }}\n")
+    broken = chart.parent / "broken.yaml"
+    broken.write_text("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nspec: [\n")
+    code, out, err = run("lint", str(chart.parent))
+    assert 2 == code
+    assert f"{broken}:4:1: PV001 expected a value here\nFound 1 problem in 0 documents.\n" == out
+    skipped = f"{chart}/Chart.yaml (a Helm chart), {chart}/templates (Helm templates)"
+    assert f"note: skipped 2 files: {skipped}\n" == err

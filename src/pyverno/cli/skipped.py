@@ -1,0 +1,23 @@
+"""The note on files of folders that are no manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyverno.cli.errors import report_note
+from pyverno.offline.folderrules import Skipped
+
+__all__ = ["SHOWN", "report_skipped"]
+
+SHOWN: Final = 5
+"""How many files and folders a note names."""
+
+
+def report_skipped(skipped: Sequence[Skipped]) -> None:
+    """Write a note with the number and names of the files that were skipped, if there are any."""
+    if not skipped:
+        return
+    listed = ", ".join(f"{each.path} ({each.reason})" for each in skipped[:SHOWN])
+    more = f", and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
+    report_note(f"skipped {len(skipped)} {'file' if len(skipped) == 1 else 'files'}: {listed}{more}")
