@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from pyverno.errors import PyvernoError
+from pyverno.errors import HostError, PyvernoError
 from pyverno.threads import in_thread
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.store.database import StoreUnavailableError
@@ -21,10 +21,11 @@ _PAUSE_SECONDS: Final = 5.0
 
 
 class Leading:
-    """Whether the work of the writer goes on; `problem` is the reason why it does not, "" while it does."""
+    """Whether the work of the writer goes on: `problem` is the reason why not, `has_worked` that it went on for a while."""
 
     def __init__(self) -> None:
         self.problem = ""
+        self.has_worked = False
 
     def problems(self) -> tuple[str, ...]:
         """Return the reason as readiness shows it."""
@@ -41,7 +42,8 @@ async def lead(
     """Do the work whenever this server is the one writer of its store, until cancelled.
 
     The work is cancelled when the connection to the store is lost; it starts again by reading everything, also after
-    a bug: the pages go on. `leading` shows the reason meanwhile.
+    a bug: the pages go on. `leading` shows the reason meanwhile. A cluster that refuses before the work has run for a
+    while is a mistake of the settings, and raises HostError; later it is an outage.
     """
     leading = leading or Leading()
     while True:
@@ -57,6 +59,11 @@ async def lead(
         except* StoreUnavailableError as lost:
             leading.problem = "the store of results cannot be written"
             _LOG.warning("the store cannot be written", extra={"fields": {"error": str(_first(lost))}})
+        except* HostError as away:
+            if not leading.has_worked:
+                raise
+            leading.problem = "a cluster does not answer"
+            _LOG.warning("a cluster does not answer", extra={"fields": {"error": str(_first(away))}})
         except* PyvernoError:
             raise
         except* Exception:
@@ -83,7 +90,7 @@ async def follow_announcements(location: str, live: LiveUpdates, *, pause: float
 async def _recover(leading: Leading, seconds: float) -> None:
     """Forget the problem when the work has run for a while."""
     await asyncio.sleep(seconds)
-    leading.problem = ""
+    leading.problem, leading.has_worked = "", True
 
 
 async def _watch(writer: Writer, pause: float) -> None:
@@ -95,6 +102,6 @@ async def _watch(writer: Writer, pause: float) -> None:
             raise StoreUnavailableError(f"the connection of the writer is lost: {error}") from error
 
 
-def _first(group: BaseExceptionGroup[StoreUnavailableError]) -> BaseException:
+def _first(group: BaseExceptionGroup[HostError]) -> BaseException:
     found = group.exceptions[0]
     return _first(found) if isinstance(found, BaseExceptionGroup) else found

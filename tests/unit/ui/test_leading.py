@@ -66,6 +66,39 @@ def test_an_error_of_the_settings_ends_the_server(tmp_path: Path) -> None:
     assert caught.group_contains(HostError)
 
 
+def test_a_cluster_that_is_away_later_is_an_outage(tmp_path: Path) -> None:
+    """Work that starts again, because of its store for example, must not end the pages by what happens meanwhile."""
+    path = str(tmp_path / "results.db")
+    create_tables(path)
+    problems: list[tuple[str, ...]] = []
+
+    async def run() -> None:
+        leading, holds = Leading(), asyncio.Event()
+
+        async def work() -> None:
+            problems.append(leading.problems())
+            if len(problems) == 1:
+                while not leading.has_worked:
+                    await asyncio.sleep(0.01)
+            if len(problems) < 3:
+                raise HostError("the cluster is away")
+            holds.set()
+            await asyncio.Event().wait()
+
+        writer = Writer(path)
+        running = asyncio.ensure_future(lead(writer, work, pause=0.01, leading=leading))
+        try:
+            async with asyncio.timeout(60):
+                await holds.wait()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            writer.close()
+
+    asyncio.run(run())
+    assert [(), ("a cluster does not answer",), ("a cluster does not answer",)] == problems
+
+
 @pytest.mark.parametrize("fault", [StoreUnavailableError("/var/lib/results.db is locked"), ValueError("s3cret")])
 def test_work_that_stands_still_is_a_problem_until_it_goes_on(fault: Exception, tmp_path: Path) -> None:
     """Results may be out of date meanwhile; the reason names no file and no value."""
