@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 import re2
 
+from pyverno.cluster.channels import request_head
 from pyverno.engine.match import IndexKey
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.kube.apply.fieldset import key_step
+from pyverno.kube.apply.schematree import schema_tree_for
 from pyverno.kube.gvk import GVK, parse_kind_selector
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.quantity import try_quantity
+from pyverno.kube.schemas import schema_set
 from pyverno.kube.semver import parse_range
 from pyverno.kube.time.duration import try_duration
 from pyverno.kube.time.golayout import chunks
@@ -29,7 +32,14 @@ from tests.property.profile import examples
 from tests.security.asking import CONFIG_MAP, ask, policy
 
 LARGE = 1 << 20
-OWN = ("pyverno.kube.", "pyverno.engine.", "pyverno.lang.pattern.", "pyverno.webhook.", "pyverno.images.")
+OWN = (
+    "pyverno.kube.",
+    "pyverno.engine.",
+    "pyverno.lang.pattern.",
+    "pyverno.webhook.",
+    "pyverno.images.",
+    "pyverno.cluster.",
+)
 CACHED: dict[str, Callable[[str], object]] = {
     "durations": lambda text: try_duration(f"{text}1h"),
     "key steps": lambda text: key_step({"name": text}),
@@ -38,7 +48,9 @@ CACHED: dict[str, Callable[[str], object]] = {
     "literals": literal_texts,
     "quantities": lambda text: try_quantity(f"1{text}"),
     "ranges": lambda text: parse_range(f">=1.0.0-a{text}"),
+    "request lines": lambda text: request_head("GET", "https://api", f"/api/v1/{text}", ()),
     "routes": lambda text: read_route(f"/vpol/{text}"),
+    "schemas": lambda text: schema_tree_for(schema_set(), GVK("", "v1", text)),
     "scalars": lambda text: compile_scalar(f"{text}*"),
     "wildcards": lambda text: match(f"{text}*", text),
 }

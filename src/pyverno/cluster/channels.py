@@ -16,6 +16,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from pyverno.kube.names import MAX_NAME
+
 __all__ = ["Channels", "Reply", "ReplyReader", "request_head"]
 
 _IDLE_SECONDS: Final = 15.0
@@ -46,12 +48,18 @@ def request_head(method: str, server: str, path: str, fields: Iterable[tuple[str
     return "".join(lines).encode()
 
 
-@lru_cache(maxsize=256)
 def _request_line(method: str, server: str, path: str) -> str:
     """Return the first line of a request and its Host header."""
+    return (_known_line if len(path) <= MAX_NAME else _make_line)(method, server, path)
+
+
+def _make_line(method: str, server: str, path: str) -> str:
     base = urlsplit(server)
     target = quote(base.path + path, safe="/:@!$&'()*+,;=~%")
     return f"{method} {target} HTTP/1.1\r\nHost: {base.netloc.rpartition('@')[2]}\r\n"
+
+
+_known_line = lru_cache(maxsize=256)(_make_line)
 
 
 class Reply(NamedTuple):

@@ -21,7 +21,7 @@ _PAUSE_SECONDS: Final = 5.0
 
 
 class Leading:
-    """Whether the work of the writer goes on: `problem` is the reason why not, `has_worked` that it went on for a while."""
+    """Whether the work of the writer goes on: `problem` says why not, `has_worked` that it went on for a while."""
 
     def __init__(self) -> None:
         self.problem = ""

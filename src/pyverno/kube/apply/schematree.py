@@ -267,11 +267,10 @@ ANYTHING = SchemaTree({})
 
 
 @lru_cache(maxsize=512)
-def _builtin(version: str, kind: GVK) -> SchemaTree | None:
+def _builtin(version: str, kind: GVK) -> SchemaTree:
     schemas = schema_set(version)
     schema = schemas.find(kind.group, kind.version, kind.kind)
-    if schema is None:
-        return None
+    assert schema is not None  # noqa: S101 - the kind is known
     return SchemaTree(schema, schemas.definitions, empty=_empty(kind.kind, schema))
 
 
@@ -284,7 +283,9 @@ def schema_tree_for(schemas: SchemaSet, kind: GVK) -> SchemaTree:
     >>> pods.map.field("spec").map.field("containers").list.keys
     ('name',)
     """
-    return _builtin(schemas.version, kind) or ANYTHING
+    if schemas.find(kind.group, kind.version, kind.kind) is None:
+        return ANYTHING
+    return _builtin(schemas.version, kind)
 
 
 def schema_tree_of(schema: JSON, schemas: SchemaSet | None = None) -> SchemaTree:
