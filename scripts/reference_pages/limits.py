@@ -16,7 +16,7 @@ _KIB = 1024
 # what is limited, module, constant, unit
 _ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("size of one input file", "offline.files", "MAX_FILE_BYTES", "bytes"),
-    ("folders in each other in a folder that is searched", "offline.folderentries", "MAX_FOLDER_DEPTH", "levels"),
+    ("folders in each other in a folder that is searched", "offline.folderrules", "MAX_FOLDER_DEPTH", "levels"),
     ("size of one download", "offline.manifests", "MAX_DOWNLOAD_BYTES", "bytes"),
     ("redirects of one download", "offline.manifests", "MAX_REDIRECTS", ""),
     ("time of one clone of a git repository", "offline.git.process", "MAX_CLONE_SECONDS", "seconds"),

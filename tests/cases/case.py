@@ -28,7 +28,7 @@ from pyverno.offline.clifiles import read_user_info, read_values
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.resources import normalise
-from pyverno.offline.supplied.values import Values
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 
 ROOT = Path(__file__).parent

@@ -33,7 +33,7 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.patch.jsonpatch import apply_patch
 from pyverno.kube.resource import Resource
 from pyverno.offline.session import Session
-from pyverno.offline.supplied.values import Values
+from pyverno.offline.values import Values
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import CEL_ROUTES, Route, WebhookType, read_route
 from tests.cases.snapshot import said

@@ -13,7 +13,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
-from pyverno.offline.supplied.values import (
+from pyverno.offline.values import (
     NamespaceLabels,
     PolicyValues,
     ResourceValues,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
-from pyverno.offline.folderentries import check_name, list_folder
-from pyverno.offline.folderrules import FolderRules, Skipped
+from pyverno.offline.folderrules import FolderRules, Skipped, check_name, list_folder
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from pathlib import Path, PurePath
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
-from pyverno.offline.folderentries import check_name, list_folder
-from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped
+from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped, check_name, list_folder
 from pyverno.offline.links import FollowedLinks
 from pyverno.value import dataclass
 

@@ -24,7 +24,7 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
-from pyverno.offline.supplied.values import Values
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, RULE_KINDS, Family, kinds_of
 from pyverno.value import dataclass, field, replace
 

@@ -14,7 +14,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.fieldpath import Path
 from pyverno.offline.clifiles import VALUE_SHAPE, decode_file, folded
-from pyverno.offline.supplied.values import Values
+from pyverno.offline.values import Values
 from pyverno.policy.schema import Cursor, Field, Record, boolean, choice, free, integer, list_of, map_of, text
 from pyverno.value import dataclass, field
 

@@ -89,11 +89,11 @@ GIT: Final = (
     ),
     guard(
         "I9", "folders are so deep", "file_names::test_a_deep_folder_is_one_error",
-        ("offline/folderentries.py", "if len(folder.parts) - len(root.parts) > MAX_FOLDER_DEPTH:", "if False:"),
+        ("offline/folderrules.py", "if len(folder.parts) - len(root.parts) > MAX_FOLDER_DEPTH:", "if False:"),
     ),
     guard(
         "I3", "names of files are one line", "file_names::test_no_name_of_a_file_is_a_line_of_its_own",
-        ("offline/folderentries.py", 'return any(each < " " or', 'return any(each == "" or'),
+        ("offline/folderrules.py", 'return any(each < " " or', 'return any(each == "" or'),
         ("cli/errors.py", 'if not text.replace("\\n", "").isprintable():', "if False:"),
     ),
     guard(

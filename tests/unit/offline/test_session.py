@@ -12,7 +12,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.session import Session
-from pyverno.offline.supplied.values import PolicyValues, ResourceValues, Values
+from pyverno.offline.values import PolicyValues, ResourceValues, Values
 
 if TYPE_CHECKING:
     from pyverno.kube.json import JSONObject

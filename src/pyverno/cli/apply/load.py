@@ -17,7 +17,6 @@ from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
-from pyverno.offline.clifiles import API_VERSION, read_context, read_user_info, read_values
 from pyverno.offline.files import STDIN, DocumentCache, check_local, load_files, read_file
 from pyverno.offline.folderrules import FolderRules, Skipped
 from pyverno.offline.manifests import load_manifests
@@ -25,7 +24,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects
 from pyverno.offline.session import Session
-from pyverno.offline.supplied.values import Values
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 
@@ -145,10 +144,16 @@ def _credentials(options: ApplyOptions) -> Credentials | None:
 
 
 def _read_cli_files(inputs: Inputs, options: ApplyOptions) -> None:
+    if options.crd_paths:
+        inputs.crds = _crds(options.crd_paths, is_kyverno=options.is_kyverno)
+    if options.variables and not options.values_file:
+        inputs.values = Values(global_values=_variables(options.variables))
+    if not (options.values_file or options.user_info or options.context_file):
+        return
+    from pyverno.offline.clifiles import API_VERSION, read_context, read_user_info, read_values  # few runs have them
+
     if options.values_file:
         inputs.values = read_values(_one(options.values_file))
-    elif options.variables:
-        inputs.values = Values(global_values=_variables(options.variables))
     if options.user_info:
         document = _one(options.user_info)
         value = document.value
@@ -161,8 +166,6 @@ def _read_cli_files(inputs: Inputs, options: ApplyOptions) -> None:
         context = read_context(_one(options.context_file))
         inputs.images = context.images
         inputs.looked_up = [*context.resources]
-    if options.crd_paths:
-        inputs.crds = _crds(options.crd_paths, is_kyverno=options.is_kyverno)
 
 
 def _one(path: str) -> Document:

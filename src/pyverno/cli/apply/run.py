@@ -13,7 +13,6 @@ from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.cli.errors import report_error, report_note, report_warning, write_as_utf8
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
-from pyverno.cli.skipped import SHOWN, report_skipped
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import DocumentCache
@@ -158,6 +157,10 @@ def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
 
 def _report_skipped(options: ApplyOptions, skipped: Sequence[Skipped]) -> None:
     """Write a note on files that are no manifests, and on the flags for charts."""
+    if not skipped:
+        return
+    from pyverno.cli.skipped import SHOWN, report_skipped  # most runs skip nothing
+
     report_skipped(skipped)
     charts = [str(PurePath(each.path).parent) for each in skipped if each.reason == HELM_TEMPLATES]
     if charts and not options.helm:

@@ -27,7 +27,7 @@ from pyverno.kube.yaml.rewrite import rewrite
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
 from pyverno.offline.files import find_yaml, read_file
-from pyverno.offline.folderentries import check_depth, check_name
+from pyverno.offline.folderrules import check_depth, check_name
 from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
 
 __all__ = ["fix"]

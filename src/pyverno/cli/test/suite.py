@@ -37,8 +37,8 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects, unique
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
-from pyverno.offline.supplied.values import Values
 from pyverno.offline.testfile import TestFile
+from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
 

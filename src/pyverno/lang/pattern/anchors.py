@@ -16,7 +16,6 @@ from enum import StrEnum
 
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON
-from pyverno.lang.pattern.literal import Literal
 from pyverno.value import dataclass
 
 __all__ = [
@@ -24,6 +23,7 @@ __all__ = [
     "GO_SPACE",
     "PATCHING",
     "Anchor",
+    "Literal",
     "Modifier",
     "has_anchor_keys",
     "parse_anchor",
@@ -51,6 +51,12 @@ CONDITIONS = frozenset({Modifier.CONDITION, Modifier.GLOBAL})
 
 PATCHING = CONDITIONS | {Modifier.ADD_IF_ABSENT}
 """The anchors that count in patches."""
+
+
+class Literal(str):
+    """A text that a value of the object must equal; as a key, the name of a field."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyverno.kube.json import JSON
+from pyverno.lang.pattern.anchors import Literal
 from pyverno.lazyregex import regex
 
 __all__ = ["Literal", "as_literal", "as_literal_within", "as_plain", "as_plain_within"]
@@ -16,12 +17,6 @@ _SYNTAX = regex(r"[*?|&!<>()-]")
 _WITHIN = regex(r"[*?|&!<>()]")
 _PLAIN = regex(r"[A-Za-z0-9_/:@.=,~ -]*")
 _RANGE = regex(r"[-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+!?-[-|+]?[0-9]++(?:\.[0-9]++)?[A-Za-z]*+")
-
-
-class Literal(str):
-    """A text that a value of the object must equal; as a key, the name of a field."""
-
-    __slots__ = ()
 
 
 def as_literal(value: JSON) -> JSON:

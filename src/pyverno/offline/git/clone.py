@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from pyverno.errors import UsageError
-from pyverno.offline.folderentries import has_control
+from pyverno.offline.folderrules import has_control
 from pyverno.offline.git.process import LIMITS, GitLimits, run_git
 from pyverno.value import dataclass, field, replace
 

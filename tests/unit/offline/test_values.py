@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyverno.offline.supplied.values import NamespaceLabels, PolicyValues, ResourceValues, RuleValues, Values
+from pyverno.offline.values import NamespaceLabels, PolicyValues, ResourceValues, RuleValues, Values
 from tests.support.operations import MOST_GROWTH, operations
 
 
