@@ -77,8 +77,9 @@ def test_a_browser_logs_in_at_the_issuer_and_out_again(browser: Browser, folder:
         page.screenshot(path=SCREENS / "logged-in-light-1280.png")
         cookies = [each for each in page.context.cookies() if each["httpOnly"] and each["sameSite"] == "Lax"]
         assert len(page.context.cookies()) == len(cookies) > 0
-        page.get_by_role("button", name="Log out").click()
         # the issuer still knows the person, so that the page is open again at once
+        with page.expect_event("load"):
+            page.get_by_role("button", name="Log out").click()
         expect(page.locator("#user")).to_have_text("ann@example.org")
         assert [] == own_problems(visit)
 
