@@ -137,7 +137,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("place", "name"), _FIELDS)
 def test_a_suite_of_others_stays_in_its_repository(root: Path, place: str, name: str) -> None:
-    """No name leads to a file of the machine, be it absolute, by dots or by a pattern."""
+    """No name leads to a file of the machine: absolute, by dots, or by a pattern."""
     outside = root.parent / "outside.yaml"
     names = ("../../outside.yaml", str(outside), "d/../../../outside.yaml", "**/../../../outside.yaml", "../../*.yaml")
     opened = [each for each in names if _run(_suite(root, place, name, each), root)]

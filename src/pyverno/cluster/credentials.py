@@ -115,7 +115,7 @@ async def _run(plugin: ExecPlugin, access: Access) -> tuple[Identity, float]:
     except TimeoutError:
         raise HostError(f"the credential plugin `{plugin.command}` did not answer within a minute") from None
     finally:
-        if process.returncode is None:  # it is late, or nobody waits for it any more
+        if process.returncode is None:  # it is late, or its request was cancelled
             process.kill()
             await process.wait()
     if len(output) > _MAX_OUTPUT:
