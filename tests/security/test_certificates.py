@@ -1,4 +1,4 @@
-"""Certificates of the webhook that somebody changes: every damage of a Secret ends in a chain that clients accept."""
+"""Changed certificates of the webhook: every damage of a Secret ends in a chain that clients accept."""
 
 from __future__ import annotations
 

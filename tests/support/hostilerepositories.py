@@ -1,4 +1,4 @@
-"""Git repositories as nobody should make them, made by the low commands of git."""
+"""Hostile git repositories, made by git's low-level commands."""
 
 from __future__ import annotations
 

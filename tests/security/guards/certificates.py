@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - texts of the source stand here as they are there
-"""The guards of the webhook's certificates: what somebody makes of the Secrets, clocks, and replicas at once."""
+"""The guards of the webhook's certificates: changed Secrets, wrong clocks, several replicas."""
 
 from __future__ import annotations
 

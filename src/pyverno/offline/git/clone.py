@@ -264,7 +264,7 @@ def _check_files(url: str, listed: bytes, limits: GitLimits) -> None:
 
 
 def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[str, str]:
-    # the rest is about the repository that a hook runs in, or traces, which would contain the data that git sends
+    # the others name the repository of a hook, or trace the data that git sends
     inherited = {
         key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(_INHERITED)
     }

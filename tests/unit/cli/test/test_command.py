@@ -550,7 +550,7 @@ def test_a_row_that_is_not_found_has_a_reason(
 
 
 def test_a_policy_that_is_not_valid_is_warned_about_even_if_no_row_names_it(cli: Run, folder: Path) -> None:
-    """Its rows are green, as in Kyverno: without the error nobody learns that they prove nothing."""
+    """Its rows are green, as in Kyverno: only the error shows that they prove nothing."""
     suite(
         folder, HEAD + "policies: [latest.yaml, invalid.yaml]\nresources: [good.yaml]\nresults:\n" + row("good", "pass")
     )

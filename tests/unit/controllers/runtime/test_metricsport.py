@@ -85,7 +85,7 @@ def test_with_certificates_metrics_are_read_by_https() -> None:
 
 
 def test_clients_that_never_read_hold_few_texts_and_lose_their_connection() -> None:
-    """Scrapes of a large cluster have megabytes: many that nobody reads must not fill the memory, nor the port."""
+    """Scrapes of a large cluster have megabytes: many unread ones must fill neither the memory nor the port."""
     made = 0
 
     async def large() -> list[bytes]:

@@ -141,7 +141,7 @@ def test_a_body_that_does_not_arrive_ends_in_time(tmp_path: Path) -> None:
 
 
 def test_connections_that_send_no_head_are_closed(tmp_path: Path) -> None:
-    """More of them than connections are allowed keep nobody out."""
+    """Others are served although more of them connect than connections are allowed."""
 
     async def scene(ui: UiServer) -> None:
         found = await asyncio.gather(*(talk(ui, b"GET /healthz HTTP/1.1\r\nX: ") for _ in range(40)))
