@@ -14,6 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from pyverno.kube.status import StatusError, request_too_large, service_unavailable
 from pyverno.webhook.connections import MalformedRequestError
+from pyverno.webhook.turns import Parts
 
 __all__ = ["Bodies"]
 
@@ -27,6 +28,7 @@ class Bodies:
         self._max_bytes = max_bytes
         self._bytes_in_work = bytes_in_work
         self._seconds = seconds
+        self._parts = Parts()
         self._reading: set[asyncio.Timeout] = set()
         self.in_work = 0
         """Bytes that have arrived and whose work has not ended."""
@@ -74,6 +76,7 @@ class Bodies:
                             raise self._too_large()
                         self._take(len(part))
                         found += part
+                        await self._parts.take(len(part))
                 finally:
                     self._reading.discard(limit)
             return bytes(found)

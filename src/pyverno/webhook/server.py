@@ -63,7 +63,7 @@ class Limits:
     """Limits of the server: bytes of one body and of all bodies in work, seconds, connections, threads.
 
     `spare_workers` threads may replace threads that exceed their deadline; `heavy_reviews` large or slow reviews
-    compute at the same time.
+    compute at the same time, if they take long.
     A connection is closed after `idle_seconds`, or for a new one at the limit once it has been idle for
     `reclaim_seconds`.
     After a stop request the server continues for `linger_seconds`, until all clients have noticed; then the reviews

@@ -1,8 +1,9 @@
 """Worker threads for slow reviews, which never block the event loop.
 
 A thread that computes without checking its deadline cannot be stopped. The caller is answered in time all the same, the
-thread counts as overdue, and a spare thread replaces it up to a bound. Only a few heavy reviews run at a time: one
-thread holds the interpreter at a time, and the loop competes with all of them.
+thread counts as overdue, and a spare thread replaces it up to a bound. Heavy reviews run one after the other, and a
+few at a time only when they take long: one thread holds the interpreter at a time, and the loop competes with all of
+them.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ __all__ = ["Worker", "Workers"]
 
 _T = TypeVar("_T")
 _FRAMES: Final = 5
+HEAVY_SECONDS: Final = 0.25
+"""How long heavy work runs alone, if it does not wait for I/O; then the next heavy work starts beside it."""
+
 _QUIET_SECONDS: Final = 10.0
 """Minimum interval between log lines about overdue threads."""
 
@@ -89,7 +93,8 @@ class Worker(threading.Thread):
 class Workers:
     """A pool of `size` threads, started on demand, and up to `spare` more to replace overdue ones.
 
-    At most `max_heavy` threads do heavy work at a time, not counting those that wait for I/O (`Worker.waiting`).
+    Heavy work runs alone for `HEAVY_SECONDS`; after that up to `max_heavy` threads do heavy work at a time. Those that
+    wait for I/O (`Worker.waiting`) do not count.
     Belongs to one event loop. The threads are daemons.
     """
 
@@ -97,6 +102,8 @@ class Workers:
         self._size = size
         self._max_heavy = max_heavy
         self._heavy = 0
+        self._alone_until = 0.0
+        self._next: asyncio.TimerHandle | None = None
         self._waiting: deque[_Work[Any]] = deque()
         self._most = size + spare
         self._queue: SimpleQueue[_Work[Any] | None] = SimpleQueue()
@@ -145,6 +152,7 @@ class Workers:
 
     def stop(self) -> None:
         """End the idle threads; overdue ones are abandoned."""
+        self._forget_next()
         for _ in range(self._threads):
             self._queue.put(None)
 
@@ -166,13 +174,39 @@ class Workers:
         """Start all work that may start: light work at once, heavy work in order."""
         for _ in range(len(self._waiting)):
             work = self._waiting.popleft()
-            if work.is_heavy and self._heavy >= self._max_heavy:
+            if work.is_heavy and not self._admits_heavy():
                 self._waiting.append(work)
                 continue
+            if work.is_heavy:
+                self._run_alone()
             self._count(work, goes_on=True)
             self._unfinished += 1
             self._queue.put(work)
         self._grow()
+
+    def _admits_heavy(self) -> bool:
+        """Return whether one more heavy work may start; if only later, the loop looks again then."""
+        if not self._heavy:
+            return True
+        if self._heavy >= self._max_heavy:
+            return False
+        left = self._alone_until - time.monotonic()
+        if left > 0 and self._next is None and self._loop is not None:
+            self._next = self._loop.call_later(left, self._begin_next)
+        return left <= 0
+
+    def _run_alone(self) -> None:
+        self._alone_until = time.monotonic() + HEAVY_SECONDS
+        self._forget_next()
+
+    def _forget_next(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+
+    def _begin_next(self) -> None:
+        self._next = None
+        self._begin()
 
     def _count(self, work: _Work[Any], *, goes_on: bool) -> None:
         """Count running heavy work, each once."""

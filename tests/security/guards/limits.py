@@ -92,6 +92,16 @@ LIMITS: Final = (
         (_BODIES, "if len(found) + len(part) > self._max_bytes:", "if False:"),
     ),
     guard(
+        "I9", "large bodies arrive one after the other",
+        "tests/unit/webhook/test_turns.py::test_an_iteration_goes_on_with_one_large_body_however_many_arrive",
+        (_BODIES, "await self._parts.take(len(part))", "pass"),
+    ),
+    guard(
+        "I9", "heavy reviews compute alone at first",
+        "tests/unit/webhook/test_workers.py::test_heavy_work_runs_alone_unless_it_takes_long",
+        ("webhook/workers.py", "return left <= 0", "return True"),
+    ),
+    guard(
         "I9", "encoded bodies are refused",
         "tests/unit/webhook/test_connections.py::test_a_body_in_another_form_is_refused_with_a_status[gzip]",
         (_BODIES, 'if any(coding.lower() != "identity" for coding in headers.getall("Content-Encoding", ())):',

@@ -66,6 +66,34 @@ def test_heavy_work_is_done_a_few_at_a_time_and_light_work_beside_it() -> None:
     asyncio.run(run())
 
 
+def test_heavy_work_runs_alone_unless_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at once make the loop wait twice as long for the interpreter, and neither ends sooner."""
+
+    async def run() -> None:
+        monkeypatch.setattr("pyverno.webhook.workers.HEAVY_SECONDS", 1000.0)
+        workers, gate, light = Workers(4, 4, 2), Gate(), Gate()
+        heavy = [asyncio.ensure_future(workers.run(gate, until=soon(), is_heavy=True)) for _ in range(3)]
+        light.go.set()
+        for _ in range(20):
+            await workers.run(light, until=soon())
+        assert (1, 1) == (gate.begun, workers._heavy)
+        gate.go.set()
+        assert ["done"] * 3 == await asyncio.gather(*heavy)
+        monkeypatch.setattr("pyverno.webhook.workers.HEAVY_SECONDS", 0.02)
+        stuck = Gate()
+        heavy = [asyncio.ensure_future(workers.run(stuck, until=soon(), is_heavy=True)) for _ in range(3)]
+        await stuck.until(2)  # nothing else happens meanwhile
+        for _ in range(20):
+            await workers.run(light, until=soon())
+        assert (2, 2) == (stuck.begun, workers._heavy)
+        stuck.go.set()
+        await asyncio.gather(*heavy)
+        assert (0, 0) == (workers._heavy, workers._unfinished)
+        workers.stop()
+
+    asyncio.run(run())
+
+
 def test_heavy_work_that_is_overdue_makes_room_for_other_work() -> None:
     """Work that waited beyond its deadline never starts."""
 
