@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from textwrap import indent
+from typing import Any
+
 import pytest
 
+from pyverno.engine.broker import Broker
+from pyverno.engine.host import HttpCall
+from pyverno.engine.imagesource import ImageAccess, SignatureQuery
 from pyverno.engine.result import Status
-from pyverno.errors import ValueSyntaxError
+from pyverno.errors import EvaluationError, ValueSyntaxError
+from pyverno.images.verification.stored import SignatureForm, StoredArtifact
 from pyverno.kube.apipath import parse_api_path
+from pyverno.kube.json import JSONObject
+from pyverno.lang.runtime import Budget
 from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, only, policy
 
 OWN = "/api/v1/namespaces/team/configmaps/settings"
@@ -54,6 +65,122 @@ def test_a_namespaced_policy_calls_no_foreign_path(path: str) -> None:
     text = found(f"apiCall:\n  urlPath: '{path}'", kind="Policy")
     status, _ = only(ask(text, resource, host=spy))
     assert (Status.ERROR, []) == (status, spy.asked)
+
+
+FOREIGN_ACCESS = ({"secrets": ["other/pull"]}, {"providers": ["amazon"]})
+ARTIFACT = StoredArtifact("sha256:0", "application/json", 1, "sha256:1")
+READS: dict[str, Callable[[Broker, Any], object]] = {
+    "api_call": lambda broker, _: broker.api_call("/api/v1/namespaces/other/configmaps/a"),
+    "http_call": lambda broker, _: broker.http_call(HttpCall("GET", "https://x.example.com")),
+    "http_exchange": lambda broker, _: broker.http_exchange(HttpCall("GET", "https://x.example.com")),
+    "config_map": lambda broker, _: broker.config_map("other", "a"),
+    "global_entry": lambda broker, _: broker.global_entry("shared"),
+    "get_object": lambda broker, _: broker.get_object("v1", "Secret", "other", "a"),
+    "list_objects": lambda broker, _: broker.list_objects("v1", "Secret", "", None),
+    "public_key": lambda broker, _: broker.public_key("k8s://other/key"),
+    "image_data": lambda broker, access: broker.image_data("nginx", credentials=access),
+    "resolve_images": lambda broker, access: broker.resolve_images([("nginx", ImageAccess(access))]),
+    "image_signatures": lambda broker, access: broker.image_signatures(
+        [SignatureQuery("nginx", "sha256:0", SignatureForm.SIGNATURE_TAG, ImageAccess(access))]
+    ),
+    "image_artifacts": lambda broker, access: broker.image_artifacts("nginx", "sha256:0", "a/b", ImageAccess(access)),
+    "artifact_content": lambda broker, access: broker.artifact_content("nginx", ARTIFACT, ImageAccess(access)),
+    "described_image": lambda broker, access: broker.described_image("nginx", ImageAccess(access)),
+}
+OPEN_READS = {
+    "revocation": "the address is in a certificate, and the egress guard judges it",
+    "trust_root": "the trust root of the installation is public",
+}
+
+
+@pytest.mark.parametrize("access", FOREIGN_ACCESS, ids=["secret", "cloud"])
+@pytest.mark.parametrize("read", READS)
+def test_no_read_of_a_namespaced_policy_leaves_its_namespace(read: str, access: JSONObject) -> None:
+    """CVE-2026-22039 and its kind: one loader after the other forgot the namespace, so the law is for all of them.
+
+    Register: CVE-2026-41068, CVE-2026-100703.
+    """
+    spy = Spy({})
+    with pytest.raises(EvaluationError, match="a policy of namespace `team` may not"):
+        READS[read](Broker(spy, Budget(), "team"), access)
+    assert [] == spy.asked
+
+
+def test_every_read_is_confined_or_open_on_purpose() -> None:
+    """A new way to read appears here, with what it must not read."""
+    named = {name for name, _ in inspect.getmembers(Broker, inspect.isfunction) if not name.startswith("_")}
+    assert {*READS, *OPEN_READS} == named
+
+
+ENTRIES = {
+    "globalReference": "globalReference:\n  name: shared",
+    "configMap": "configMap:\n  name: settings\n  namespace: other",
+    "urlPath": "apiCall:\n  urlPath: /api/v1/namespaces/other/configmaps/a",
+    "service": "apiCall:\n  service:\n    url: https://x.example.com",
+    "imageRegistry": "imageRegistry:\n  reference: nginx\n  imageRegistryCredentials:\n    secrets: [other/pull]",
+    "cloud identity": "imageRegistry:\n  reference: nginx\n  imageRegistryCredentials:\n    providers: [amazon]",
+}
+
+
+def _entry(text: str) -> str:
+    return "context:\n- name: found\n" + indent(text, "  ")
+
+
+_CONDITION = "conditions: {all: [{key: '{{ found.data }}', operator: NotEquals, value: ''}]}"
+_PATCH = "patchStrategicMerge: {data: {b: '{{ found.data }}'}}"
+PLACES = {
+    "rule": lambda entry: f"{entry}\nvalidate:\n  deny: {{{_CONDITION}}}",
+    "preconditions": lambda entry: (
+        f"{entry}\npreconditions: {{all: [{{key: '{{{{ found.data }}}}', operator: NotEquals, value: ''}}]}}\n"
+        "validate:\n  deny: {}"
+    ),
+    "validate.foreach": lambda entry: (
+        f"validate:\n  foreach:\n  - list: '[`1`]'\n{indent(entry, '    ')}\n    deny: {{{_CONDITION}}}"
+    ),
+    "mutate": lambda entry: f"{entry}\nmutate:\n  {_PATCH}",
+    "mutate.foreach": lambda entry: (
+        f"mutate:\n  foreach:\n  - list: '[`1`]'\n{indent(entry, '    ')}\n    {_PATCH}"
+    ),
+    "mutate.targets": lambda entry: (
+        "mutate:\n  targets:\n  - apiVersion: v1\n    kind: ConfigMap\n    namespace: team\n    name: x\n"
+        f"{indent(entry, '    ')}\n  {_PATCH}"
+    ),
+    "generate": lambda entry: (
+        f"{entry}\ngenerate:\n  apiVersion: v1\n  kind: ConfigMap\n  name: made\n  namespace: team\n"
+        "  data: {data: {b: '{{ found.data }}'}}"
+    ),
+    "generate.foreach": lambda entry: (
+        f"generate:\n  foreach:\n  - list: '[`1`]'\n{indent(entry, '    ')}\n    apiVersion: v1\n"
+        "    kind: ConfigMap\n    name: made\n    namespace: team\n    data: {data: {b: '{{ found.data }}'}}"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("what", ENTRIES)
+def test_no_context_entry_of_a_namespaced_policy_reads_elsewhere(what: str, place: str) -> None:
+    """CVE-2026-41068, CVE-2026-100703: each loader at each place in a rule; the cluster-wide twin reads.
+
+    A policy that was stored before its loader was closed is judged, too: its rule errs (the Broker's law above).
+    """
+    body = PLACES[place](_entry(ENTRIES[what]))
+    target = {**CONFIG_MAP, "metadata": {"name": "x", "namespace": "team"}}
+    own = "get ConfigMap team/x"
+    spy = Spy(target)
+    if not compiled(policy(body, kind="Policy")).errors:
+        review = ask(policy(body, kind="Policy"), host=spy)
+        assert [Status.ERROR] == [result.status for result in review.results]
+    assert [] == [each for each in spy.asked if each != own]
+    twin = Spy(target)
+    ask(policy(body), host=twin)
+    assert 1 == len([each for each in twin.asked if each != own])
+
+
+def test_the_global_context_is_closed_when_a_policy_is_made() -> None:
+    """CVE-2026-100703: the author learns at once that a policy of a namespace cannot read it."""
+    text = found(ENTRIES["globalReference"], kind="Policy")
+    assert ["namespaced-global-context"] == [error.code for error in compiled(text).errors]
+    assert () == compiled(found(ENTRIES["globalReference"])).errors
 
 
 def test_a_namespaced_policy_may_not_write() -> None:

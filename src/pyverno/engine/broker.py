@@ -72,6 +72,7 @@ class Broker:
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Read the manifest and configuration of an image."""
+        credentials = self._confine_credentials(credentials)
         self.budget.charge_call()
         return self.host.image_data(image, credentials=credentials)
 
@@ -133,23 +134,31 @@ class Broker:
         return self.host.image_source.public_key(reference)
 
     def _confine_access(self, access: ImageAccess) -> ImageAccess:
-        """Return an access whose credentials are those of the policy's own namespace, where it has one."""
-        listed = (access.credentials or {}).get("secrets")
-        if self.namespace and (access.credentials or {}).get("providers"):
+        credentials = self._confine_credentials(access.credentials)
+        return access if credentials is access.credentials else replace(access, credentials=credentials)
+
+    def _confine_credentials(self, credentials: JSONObject | None) -> JSONObject | None:
+        """Return credentials of a registry that are those of the policy's own namespace, where it has one."""
+        if not self.namespace or not credentials:
+            return credentials
+        if credentials.get("providers"):
             raise EvaluationError(
                 f"a policy of namespace `{self.namespace}` may not use the cloud identity of the installation"
             )
-        if not self.namespace or not isinstance(listed, list):
-            return access
+        listed = credentials.get("secrets")
+        if not isinstance(listed, list):
+            return credentials
         secrets: list[JSON] = []
         for name in map(str, listed):
             namespace, slash, _ = name.partition("/")
             self._confine(namespace if slash else self.namespace, f"the Secret `{name}`")
             secrets.append(name if slash else f"{self.namespace}/{name}")
-        return replace(access, credentials={**(access.credentials or {}), "secrets": secrets})
+        return {**credentials, "secrets": secrets}
 
     def global_entry(self, name: str) -> JSON:
-        """Read a GlobalContextEntry."""
+        """Read a GlobalContextEntry; refused to policies of a namespace, because an entry may hold any data."""
+        if self.namespace:
+            raise EvaluationError(f"a policy of namespace `{self.namespace}` may not read the global context")
         return self.host.global_entry(name)
 
     def get_object(

@@ -68,7 +68,8 @@ CONFINEMENT: Final = (
         "I1", "services are not for context entries of namespaced policies",
         "confinement::test_a_namespaced_policy_calls_no_service"
         " egress::test_policies_of_a_namespace_call_services_only_where_that_is_opened",
-        (_BROKER, "        if self.namespace:\n", "        if False:\n"),
+        (_BROKER, "        if self.namespace:\n            raise EvaluationError(f\"a policy of namespace `{self.namespace}` may not call",
+         "        if False:\n            raise EvaluationError(f\"a policy of namespace `{self.namespace}` may not call"),
     ),
     guard(
         "I1", "HTTP of expressions needs the flag",
@@ -91,10 +92,30 @@ CONFINEMENT: Final = (
         ("engine/actions/generate.py", 'metadata.pop("ownerReferences", None)', "pass"),
     ),
     guard(
-        "I1", "CEL: the global context is closed to namespaced policies",
-        "cel_confinement::test_a_library_reads_nothing_beyond_the_namespace",
-        (_CEL_HOST, 'if self.broker.namespace:\n            raise EvaluationError(f"a policy of namespace '
-         '`{self.broker.namespace}` may not read the global context")', "if False:\n            pass"),
+        "I1", "the global context is closed to namespaced policies",
+        "confinement::test_no_read_of_a_namespaced_policy_leaves_its_namespace"
+        " confinement::test_no_context_entry_of_a_namespaced_policy_reads_elsewhere"
+        " cel_confinement::test_a_library_reads_nothing_beyond_the_namespace",
+        (_BROKER, 'if self.namespace:\n            raise EvaluationError(f"a policy of namespace '
+         '`{self.namespace}` may not read the global context")', "if False:\n            pass"),
+        ("compiler/validation/context.py", "if isinstance(entry, GlobalReference):", "if False:"),
+        ("compiler/validation/cel.py", 'if uses_name(expression.text, "globalContext"):', "if False:"),
+    ),
+    guard(
+        "I1", "the author of a namespaced policy learns that the global context is closed",
+        "confinement::test_the_global_context_is_closed_when_a_policy_is_made",
+        ("compiler/validation/context.py", "if isinstance(entry, GlobalReference):", "if False:"),
+    ),
+    guard(
+        "I1", "credentials of registries are those of the own namespace",
+        "confinement::test_no_read_of_a_namespaced_policy_leaves_its_namespace"
+        " confinement::test_no_context_entry_of_a_namespaced_policy_reads_elsewhere",
+        (_BROKER, "credentials = self._confine_credentials(credentials)", "pass"),
+    ),
+    guard(
+        "I1", "a new read of the broker is named in the law",
+        "confinement::test_every_read_is_confined_or_open_on_purpose",
+        (_BROKER, "    def trust_root(self)", "    def another_read(self)"),
     ),
     guard(
         "I1", "CEL: generated objects stay in the namespace",

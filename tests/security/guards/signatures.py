@@ -328,7 +328,7 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "cloud identities are not for policies of a namespace",
         "tests/unit/engine/test_broker.py::test_a_policy_of_a_namespace_has_no_cloud_identity",
         "engine/broker.py",
-        'if self.namespace and (access.credentials or {}).get("providers"):',
+        'if credentials.get("providers"):',
         "if False:",
     ),
     (

@@ -41,6 +41,7 @@ __all__ = ["check_binding", "check_cel_document", "check_cel_exception", "check_
 _OPERATIONS = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _NO_HTTP = "http.* is not allowed in namespaced policies; set --allowHTTPInNamespacedPolicies to enable"
+_NO_GLOBAL_CONTEXT = "globalContext.* is not allowed in namespaced policies"
 _NO_VARIABLES = (
     "variables cannot be referenced in matchConditions when spec.autogen.mutatingAdmissionPolicy.enabled is true; "
     "native MutatingAdmissionPolicy evaluates match conditions before variables, so inline the expression instead"
@@ -81,6 +82,8 @@ def check_cel_policy(policy: CelPolicy, findings: Findings) -> None:
         for expression in policy.spec.expressions():
             if uses_name(expression.text, "http"):
                 findings.error("http", expression.path, _NO_HTTP)
+            if uses_name(expression.text, "globalContext"):
+                findings.error("namespaced-global-context", expression.path, _NO_GLOBAL_CONTEXT)
 
 
 def check_cel_exception(exception: CelException, findings: Findings) -> None:

@@ -18,7 +18,7 @@ from pyverno.policy.mutate import Mutate, MutateForeach
 from pyverno.policy.rule import Rule
 from pyverno.policy.validate import Validate, ValidateForeach
 
-__all__ = ["check_context", "check_query", "context_entries"]
+__all__ = ["check_confined", "check_context", "check_query", "context_entries"]
 
 _RESERVED = ("images", "request", "serviceAccountName", "serviceAccountNamespace", "element", "elementIndex")
 
@@ -44,14 +44,22 @@ def _foreach_entries(blocks: tuple[ValidateForeach, ...] | tuple[MutateForeach, 
         yield from _foreach_entries(block.foreach)
 
 
-def check_context(rule: Rule, findings: Findings) -> None:
-    """Check all context entries of one rule."""
+def check_context(rule: Rule, findings: Findings, *, namespaced: bool = False) -> None:
+    """Check all context entries of one rule; `namespaced` tells whether its policy belongs to a namespace."""
     if rule.context and isinstance(rule.action, Validate) and rule.action.cel is not None:
         text = "context variables are not supported for CEL expressions in validate rules"
         findings.error("context-cel", (*rule.path, "context"), text)
     for entry in context_entries(rule):
         _check_name(entry, findings)
         _check_entry(entry, findings)
+        if namespaced:
+            check_confined(entry, findings)
+
+
+def check_confined(entry: ContextEntry, findings: Findings) -> None:
+    """Report an entry that no policy of a namespace may have."""
+    if isinstance(entry, GlobalReference):
+        findings.error("namespaced-global-context", entry.path, "globalReference is not allowed in namespaced policies")
 
 
 def _check_name(entry: ContextEntry, findings: Findings) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyverno.compiler.validation.conditions import check_condition_block
-from pyverno.compiler.validation.context import check_query
+from pyverno.compiler.validation.context import check_confined, check_query
 from pyverno.compiler.validation.findings import Findings
 from pyverno.compiler.validation.match import check_sections, forbid_user_info
 from pyverno.compiler.validation.spec import check_name
@@ -47,6 +47,8 @@ def check_cleanup_policy(policy: CleanupPolicy, findings: Findings, kinds: KindT
     spec = policy.spec
     check_name(policy.name, findings)
     for entry in spec.context:
+        if policy.is_namespaced:
+            check_confined(entry, findings)
         match entry:
             case ImageRegistry():
                 findings.error("cleanup-context", entry.path, "ImageRegistry is not allowed in CleanUp Policy")

@@ -87,7 +87,7 @@ def _check_rule(rule: Rule, policy: ClusterPolicy, findings: Findings, kinds: Ki
     check_match(rule, findings, namespaced=policy.is_namespaced, kinds=kinds)
     check_conditions(rule, findings, version=policy.api_version.rpartition("/")[2])
     check_elements(rule, findings)
-    check_context(rule, findings)
+    check_context(rule, findings, namespaced=policy.is_namespaced)
     _check_action(rule, policy, findings, kinds)
 
 

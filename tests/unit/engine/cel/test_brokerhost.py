@@ -76,6 +76,7 @@ def test_a_namespaced_policy_reads_its_own_namespace(expression):
         ("resource.Get('v1', 'configmaps', 'other', 'shared').data.x == ''", "found no matching overload"),
         ("resource.List('v1', 'configmaps', 'other').items.size() == 0", "found no matching overload"),
         ("http.Get('https://example.com') == 1", "http.* is not allowed in namespaced policies"),
+        ("globalContext.Get('x', '') == null", "globalContext.* is not allowed in namespaced policies"),
     ],
 )
 def test_a_namespaced_policy_that_reads_more_does_not_compile(expression, problem):
@@ -88,7 +89,6 @@ def test_a_namespaced_policy_is_refused_what_slips_through():
     """The host checks the namespace again, even for calls that the compiler accepted."""
     team = "error: a policy of namespace `team`"
     for expression, problem in (
-        ("globalContext.Get('x') == null", "may not read the global context"),
         ("resource.Post('v1', 'configmaps', {'a': 'b'}).x == 1", "may only use GET, not POST"),
         ("dyn(resource.Get('v1', 'namespaces', 'team')) == null", "may not read the cluster-wide namespaces"),
         ("resource.List('v1', 'nodes').items.size() == 0", "may not read the cluster-wide nodes"),
