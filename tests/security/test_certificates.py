@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,7 +27,7 @@ from pyverno.controllers.certificates.secrets import (
     make_leaf,
     renewed_bundle,
 )
-from pyverno.controllers.certificates.serving import ServingCertificates
+from tests.support.certificatereplicas import ApiServer, Replica
 
 _SETTINGS = CertificateSettings(namespace="default")
 _NOW = datetime.now(UTC)
@@ -92,36 +91,6 @@ _DAMAGES: dict[tuple[str, str], Damage] = {
 }
 
 
-class _Replica:
-    def __init__(self, client: Client) -> None:
-        self.published: list[bytes] = []
-        self.certificates = ServingCertificates(client, _SETTINGS, self._publish)
-
-    async def _publish(self) -> None:
-        self.published.append(self.certificates.bundle)
-
-
-def _handshake(replica: _Replica, bundle: bytes) -> bool:
-    """Return whether a client that trusts a bundle accepts what a replica serves."""
-    assert replica.certificates.tls is not None
-    client_in, client_out, server_in, server_out = (ssl.MemoryBIO() for _ in range(4))
-    context = ssl.create_default_context(cadata=bundle.decode())
-    client = context.wrap_bio(client_in, client_out, server_hostname=_SETTINGS.server_name)
-    server = replica.certificates.tls.listening.wrap_bio(server_in, server_out, server_side=True)
-    is_done = [False, False]
-    for _ in range(10):
-        for number, (each, out, to) in enumerate(((client, client_out, server_in), (server, server_out, client_in))):
-            try:
-                each.do_handshake()
-                is_done[number] = True
-            except ssl.SSLWantReadError:
-                pass
-            except ssl.SSLError:
-                return False
-            to.write(out.read())
-    return all(is_done)
-
-
 async def _read(client: Client, name: str) -> KeyPair:
     secret = await client.get(SECRETS, name, "default")
     return KeyPair(*(base64.b64decode(secret["data"][key]) for key in ("tls.crt", "tls.key")))
@@ -136,31 +105,25 @@ def test_no_change_of_a_secret_takes_the_webhook_out_of_service(secret: str, dam
             Sandbox(controllers=False) as sandbox,
             Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
         ):
-            leader, follower = _Replica(client), _Replica(client)
+            server = ApiServer()
+            leader, follower = (Replica(client, _SETTINGS, server) for _ in range(2))
             for each in (leader, follower):
                 await each.certificates.start()
+            server.bundles = [leader.certificates.bundle]  # as a leader before them wrote it
             tasks = [asyncio.create_task(each.certificates.follow()) for each in (leader, follower)]
             tasks.append(asyncio.create_task(leader.certificates.controller.run()))
-            name = {"authority": _SETTINGS.ca_name, "leaf": _SETTINGS.tls_name}[secret]
-            authority, leaf = await _read(client, _SETTINGS.ca_name), await _read(client, _SETTINGS.tls_name)
-            found = _DAMAGES[(secret, damage)](authority, leaf)
             try:
-                if found is None:
-                    await client.delete(SECRETS, name, "default")
-                else:
-                    certificate, key = (base64.b64encode(each).decode() for each in found)
-                    data = {"tls.crt": certificate, "tls.key": key}
-                    body: Any = await client.get(SECRETS, name, "default")
-                    await client.update(SECRETS, {**body, "data": data}, "default")
+                await _damage(client, secret, damage)
                 async with asyncio.timeout(60):
                     while not await _is_whole(client, leader, follower):
                         assert not [task for task in tasks if task.done()]
+                        assert _is_served(server, leader, follower)
                         await asyncio.sleep(0.05)
                 stored = await client.get(SECRETS, _SETTINGS.tls_name, "default")
                 await asyncio.sleep(0.5)
                 again = await client.get(SECRETS, _SETTINGS.tls_name, "default")
                 assert stored["metadata"]["resourceVersion"] == again["metadata"]["resourceVersion"]
-                assert b"PRIVATE" not in b"".join([*leader.published, leader.certificates.bundle])
+                assert b"PRIVATE" not in b"".join([*leader.history, leader.certificates.bundle])
             finally:
                 for task in tasks:
                     task.cancel()
@@ -169,7 +132,7 @@ def test_no_change_of_a_secret_takes_the_webhook_out_of_service(secret: str, dam
     asyncio.run(play())
 
 
-async def _is_whole(client: Client, leader: _Replica, follower: _Replica) -> bool:
+async def _is_whole(client: Client, leader: Replica, follower: Replica) -> bool:
     """Return whether the Secrets hold a good pair, which both replicas serve."""
     try:
         authority, leaf = await _read(client, _SETTINGS.ca_name), await _read(client, _SETTINGS.tls_name)
@@ -179,7 +142,67 @@ async def _is_whole(client: Client, leader: _Replica, follower: _Replica) -> boo
         return False
     bundle = leader.certificates.bundle
     served = {each.certificates._leaf.certificates for each in (leader, follower) if each.certificates._leaf}
-    return served == {leaf.certificates} and all(_handshake(each, bundle) for each in (leader, follower))
+    return served == {leaf.certificates} and all(each.is_accepted(bundle) for each in (leader, follower))
+
+
+def _is_served(server: ApiServer, *replicas: Replica) -> bool:
+    """Return whether the API server accepts each replica that is ready: it calls all of these."""
+    return all(server.accepts(each) for each in replicas if not each.certificates.problem())
+
+
+@pytest.mark.parametrize("next_leader", ["the-one-that-starts", "the-one-that-follows"])
+@pytest.mark.parametrize("damage", ["deleted", "another", "expired"])
+def test_no_replica_that_is_ready_serves_an_authority_that_no_leader_has_published(
+    damage: str, next_leader: str
+) -> None:
+    """The leader is gone when the authority is replaced, and a replica starts that has to make another."""
+
+    async def play() -> None:
+        async with (
+            Sandbox(controllers=False) as sandbox,
+            Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
+        ):
+            server = ApiServer()
+            follower, starting = (Replica(client, _SETTINGS, server) for _ in range(2))
+            await follower.certificates.start()
+            server.bundles = [follower.certificates.bundle]
+            tasks = [asyncio.create_task(follower.certificates.follow())]
+            try:
+                async with asyncio.timeout(60):
+                    while follower.certificates.problem():
+                        await asyncio.sleep(0.02)
+                    await _damage(client, "authority", damage)
+                    await starting.certificates.start()
+                    tasks.append(asyncio.create_task(starting.certificates.follow()))
+                    for _ in range(50):
+                        assert _is_served(server, follower, starting)
+                        await asyncio.sleep(0.05)
+                    assert not follower.certificates.problem()
+                    leader = starting if next_leader == "the-one-that-starts" else follower
+                    tasks.append(asyncio.create_task(leader.certificates.controller.run()))
+                    while follower.leaf != starting.leaf or starting.certificates.problem():
+                        assert _is_served(server, follower, starting)
+                        await asyncio.sleep(0.02)
+                    assert server.accepts(follower)
+                    assert server.accepts(starting)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(play())
+
+
+async def _damage(client: Client, secret: str, damage: str) -> None:
+    authority, leaf = await _read(client, _SETTINGS.ca_name), await _read(client, _SETTINGS.tls_name)
+    name = {"authority": _SETTINGS.ca_name, "leaf": _SETTINGS.tls_name}[secret]
+    found = _DAMAGES[(secret, damage)](authority, leaf)
+    if found is None:
+        await client.delete(SECRETS, name, "default")
+        return
+    certificate, key = (base64.b64encode(each).decode() for each in found)
+    body: Any = await client.get(SECRETS, name, "default")
+    await client.update(SECRETS, {**body, "data": {"tls.crt": certificate, "tls.key": key}}, "default")
 
 
 def test_no_key_beside_a_certificate_is_published() -> None:
@@ -190,15 +213,15 @@ def test_no_key_beside_a_certificate_is_published() -> None:
             Sandbox(controllers=False) as sandbox,
             Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
         ):
-            replica = _Replica(client)
+            replica = Replica(client, _SETTINGS)
             await replica.certificates.start()
             authority = await _read(client, _SETTINGS.ca_name)
             body: Any = await client.get(SECRETS, _SETTINGS.ca_name, "default")
             both = base64.b64encode(b"junk\n" + authority.key + authority.certificates + b"more\n").decode()
             await client.update(SECRETS, {**body, "data": {**body["data"], "tls.crt": both}}, "default")
-            again = _Replica(client)
+            again = Replica(client, _SETTINGS)
             await again.certificates.start()
-            assert _handshake(again, replica.certificates.bundle)
+            assert again.is_accepted(replica.certificates.bundle)
             return again.certificates.bundle
 
     assert b"PRIVATE" not in asyncio.run(play())

@@ -10,6 +10,10 @@ from tests.security.guards.guard import guard
 __all__ = ["CERTIFICATES"]
 
 _SECRETS: Final = "controllers/certificates/secrets.py"
+_SERVING: Final = "controllers/certificates/serving.py"
+_RECONCILER: Final = "controllers/webhooks/reconciler.py"
+_LEADER: Final = "tests/unit/controllers/admission/test_leader.py"
+_UNPUBLISHED: Final = "certificates::test_no_replica_that_is_ready_serves_an_authority_that_no_leader_has_published"
 _DAMAGE: Final = "certificates::test_no_change_of_a_secret_takes_the_webhook_out_of_service"
 
 CERTIFICATES: Final = (
@@ -31,6 +35,31 @@ CERTIFICATES: Final = (
     guard(
         "T1", "a leaf is one for OpenSSL", f"{_DAMAGE}[leaf-too-weak]",
         (_SECRETS, " and is_usable_pair(leaf.certificates, leaf.key)", ""), may_hang=True,
+    ),
+    guard(
+        "T1", "a replica adopts what is published", f"{_UNPUBLISHED}[deleted-the-one-that-starts]",
+        (_SERVING, "if not all(is_trusted(leaf, bundle, datetime.now(UTC)) for bundle in bundles):", "if not bundles:"),
+    ),
+    guard(
+        "T1", "a replica that is not trusted is not ready", f"{_UNPUBLISHED}[deleted-the-one-that-follows]",
+        (_SERVING, 'return "" if self._is_trusted else', 'return "" if self._leaf else'),
+    ),
+    guard(
+        "T1", "a new leader publishes", f"{_UNPUBLISHED}[another-the-one-that-starts]",
+        (_SERVING, "if any(bundle != self.bundle for bundle in bundles):", "if known is None or known.certificates != authority.certificates:"),
+        may_hang=True,
+    ),
+    guard(
+        "T1", "what was trusted stays trusted", f"{_UNPUBLISHED}[another-the-one-that-starts]",
+        (_SERVING, "        if others:\n", "        if not others:\n"),
+    ),
+    guard(
+        "T1", "a new term restores nothing of an earlier one", f"{_LEADER}::test_a_new_term_restores_nothing_of_an_earlier_one",
+        (_RECONCILER, "        self.placed = None\n        self._written = ()\n", "        self.placed = None\n"),
+    ),
+    guard(
+        "T1", "what is published is not restored away", f"{_LEADER}::test_an_authority_that_is_published_is_not_restored_away",
+        (_RECONCILER, "self._written = tuple((endpoint.trusted_by(wanted), is_fixed) for", "self._written = tuple((wanted, is_fixed) for"),
     ),
     guard(
         "I4", "no key is in the bundle", "certificates::test_no_key_beside_a_certificate_is_published",

@@ -24,6 +24,7 @@ from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.webhook.admission import answer
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.routes import read_route
+from tests.support.certificatereplicas import Replica
 from tests.support.webhookserver import MemoryWorld, review_body
 from tests.unit.telemetry.test_observer import POD, POLICY, QUESTION, outcome
 
@@ -111,7 +112,8 @@ def test_every_metric_of_the_table_has_an_instrument() -> None:
     metrics = Metrics()
     PolicyInfo(metrics.instruments, lambda: (), Namespaces)
     CleanupMetrics(metrics.instruments)
-    ServingCertificates(Client(Access("https://192.0.2.1")), CertificateSettings(), _nothing, metrics)
+    client = Client(Access("https://192.0.2.1"))
+    ServingCertificates(client, CertificateSettings(), Replica(client, CertificateSettings()), metrics)
     scanning = Metrics()
     ReportsController(Access("https://192.0.2.1"), ReportsSettings(), scanning)
     working = Metrics()
@@ -120,10 +122,6 @@ def test_every_metric_of_the_table_has_an_instrument() -> None:
     assert {name: reading.kind for name, reading in found.items()} | CACHES == {
         metric.name: metric.kind for metric in METRICS.values()
     }
-
-
-async def _nothing() -> None:
-    """Ignore a new authority."""
 
 
 def test_every_metric_has_a_help_and_a_type_in_the_text() -> None:

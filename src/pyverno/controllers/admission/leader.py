@@ -70,7 +70,9 @@ class AdmissionLeader:
             metrics=metrics,
         )
         self._webhooks.listen(self._note_placed)
-        self.certificates = ServingCertificates(client, settings.certificates, self._publish, metrics, settings.clients)
+        self.certificates = ServingCertificates(
+            client, settings.certificates, self._webhooks, metrics, settings.clients
+        )
         self._generating = GeneratedPolicies(
             client, validating=settings.generates_validating, mutating=settings.generates_mutating
         )
@@ -120,13 +122,10 @@ class AdmissionLeader:
 
     async def _begin_term(self) -> None:
         """Reset the state of an earlier term, and send a heartbeat; its controller retries a failed one."""
-        self._webhooks.placed = None
+        self._webhooks.begin()
         self._status.begin()
         with suppress(HostError, StatusError):
             await self._heartbeat.beat()
-
-    async def _publish(self) -> None:
-        await self._webhooks.configure()
 
     def _note_placed(self) -> None:
         self._admission_policies.add(_KEY)

@@ -1,7 +1,7 @@
 """A self-check of TLS: every minute a replica makes a handshake with its own port, as the API server would.
 
-It verifies against the CA bundle that the API server uses, so that a broken chain, a wrong name or an expired
-certificate is noticed before a request fails.
+It verifies against the authority of the Secrets, so that a broken chain, a wrong name or an expired certificate is
+noticed before a request fails. `serving.py` compares it with what the API server trusts.
 """
 
 from __future__ import annotations

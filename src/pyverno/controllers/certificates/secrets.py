@@ -36,6 +36,7 @@ _AUTHORITY_DAYS: Final = 365
 _LEAF_DAYS: Final = 150
 _TRIES: Final = 5
 _MOST_CERTIFICATES: Final = 500
+_MOST_OTHERS: Final = 8
 _NOT_OURS: Final = "tls is not valid but certificates are not managed by kyverno, we can't renew them"
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
@@ -249,9 +250,28 @@ def is_good_leaf(leaf: KeyPair, authority: KeyPair, settings: CertificateSetting
             return False  # the API server would reject the name or address
     except (ValueError, IndexError, x509.ExtensionNotFound, UnsupportedAlgorithm):
         return False
-    issuers = (each for each in authority.parsed() if _is_valid(each, now))
     # OpenSSL refuses keys and signatures that the library for certificates reads
-    return any(_signed(certificate, issuer) for issuer in issuers) and is_usable_pair(leaf.certificates, leaf.key)
+    return is_trusted(leaf, authority.certificates, now) and is_usable_pair(leaf.certificates, leaf.key)
+
+
+def is_trusted(leaf: KeyPair, bundle: bytes, now: datetime) -> bool:
+    """Return whether a client with this bundle (PEM) trusts a leaf: a valid certificate in it has signed the leaf."""
+    certificate = leaf.parsed()[0]
+    return any(_is_valid(each, now) and _signed(certificate, each) for each in _read_bundle(bundle))
+
+
+def others_of(authority: KeyPair, bundles: Iterable[bytes], now: datetime) -> bytes:
+    """Return the valid certificates (PEM) of bundles that are not in an authority, each once, a few at most."""
+    found = {each: None for bundle in bundles for each in _read_bundle(bundle) if _is_valid(each, now)}
+    others = [each for each in found if each not in authority.parsed()]
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in others[:_MOST_OTHERS])
+
+
+def _read_bundle(bundle: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(bundle)
+    except ValueError:  # somebody else's text, which no client can read either
+        return []
 
 
 def is_good_authority(authority: KeyPair, now: datetime) -> bool:

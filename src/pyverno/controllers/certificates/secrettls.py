@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from pyverno.cluster.access import Access
@@ -28,7 +28,7 @@ class SecretTls:
     async def open(self) -> AsyncIterator[ssl.SSLContext]:
         """Yield the context to listen with; raises HostError when the certificates can be neither read nor made."""
         async with Client(self.access) as client:
-            certificates = ServingCertificates(client, self.certificates, _publish_nothing)
+            certificates = ServingCertificates(client, self.certificates, _Readers())
             await certificates.start()
             if certificates.tls is None:
                 raise HostError("there is no certificate for the metrics")
@@ -41,5 +41,12 @@ class SecretTls:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _publish_nothing() -> None:
-    """Publish nothing: clients of such a port read the authority from its Secret."""
+class _Readers:
+    """Clients of such a port: they read the authority from its Secret."""
+
+    async def publish(self) -> None:
+        """Publish nothing."""
+
+    async def published(self) -> Sequence[bytes]:
+        """Return nothing: there is no configuration to compare with."""
+        return ()

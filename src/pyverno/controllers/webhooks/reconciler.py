@@ -98,6 +98,11 @@ class WebhookReconciler:
         """Call the listener whenever `placed` has changed."""
         self._listeners.append(listener)
 
+    def begin(self) -> None:
+        """Forget an earlier term: what it wrote is not to be restored over what others wrote since."""
+        self.placed = None
+        self._written = ()
+
     def restore(self) -> None:
         """Write the configurations again soon: another client may have changed or deleted them."""
         self.controller.add(_Key.RESTORE)
@@ -137,6 +142,26 @@ class WebhookReconciler:
         if problems:
             raise problems[0].copied()
         return refused
+
+    async def publish(self) -> None:
+        """Have the configurations that are there trust the current authority, whatever policies ask for.
+
+        Needs no policy, and nothing hinders it: calls fail until the API server trusts what the replicas serve. Raises
+        StatusError and HostError.
+        """
+        endpoint = self._endpoint()
+        async with self._lock:
+            self._written = tuple((endpoint.trusted_by(wanted), is_fixed) for wanted, is_fixed in self._written)
+            await self.writer.trust(endpoint)
+
+    async def published(self) -> list[bytes]:
+        """Return the bundles that the API server trusts when it calls this server. Raises StatusError and HostError."""
+        try:
+            return await self.writer.bundles(self._endpoint())
+        except StatusError as error:
+            if error.status != 403:
+                raise
+            return []  # what may not be read can be neither compared nor changed
 
     async def _catch_up(self) -> None:
         """Know everything that is in the cluster: a late watch would take away the webhook of an unknown policy."""

@@ -36,6 +36,27 @@ class Endpoint:
         service = {"name": self.service, "namespace": self.namespace, "path": path, "port": self.port}
         return {"service": service, **config}
 
+    def is_called_by(self, hook: JSONObject) -> bool:
+        """Return whether a webhook calls this server, whatever it trusts."""
+        config = hook.get("clientConfig") or {}
+        if self.server:
+            return str(config.get("url", "")).startswith(f"https://{self.server}/")
+        service = config.get("service") or {}
+        return (service.get("name"), service.get("namespace")) == (self.service, self.namespace)
+
+    def trusted_by(self, configuration: JSONObject) -> JSONObject:
+        """Return a configuration whose webhooks that call this server trust its authority."""
+        bundle = base64.b64encode(self.ca_bundle).decode()
+        return {
+            **configuration,
+            "webhooks": [
+                {**hook, "clientConfig": {**hook["clientConfig"], "caBundle": bundle}}
+                if self.is_called_by(hook)
+                else hook
+                for hook in configuration.get("webhooks") or ()
+            ],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

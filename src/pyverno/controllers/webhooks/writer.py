@@ -9,12 +9,14 @@ its controllers and hooks having a chance to clean up, the garbage collector of 
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.informer import Informer
+from pyverno.controllers.webhooks.sources import Endpoint
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
@@ -101,6 +103,43 @@ class ConfigurationWriter:
                 raise
             return None
 
+    async def trust(self, endpoint: Endpoint) -> None:
+        """Have the webhooks that call a server trust its authority; nothing else of them changes.
+
+        Raises StatusError for the first configuration that cannot be written, after the others.
+        """
+        problems: list[StatusError] = []
+        for kind, gvr in _RESOURCES.items():
+            for found in await self._list(gvr):
+                trusting = endpoint.trusted_by(found)
+                if trusting == found:
+                    continue
+                try:  # items of a list have no kind
+                    await self._client.update(gvr, {"apiVersion": f"{_GROUP}/v1", "kind": kind, **trusting})
+                except StatusError as error:
+                    problems.append(error.copied())
+        if problems:
+            raise problems[0].copied()
+
+    async def bundles(self, endpoint: Endpoint) -> list[bytes]:
+        """Return what the webhooks that call a server trust (PEM), each once; b"" for what is no base64.
+
+        Raises StatusError and HostError.
+        """
+        found = {
+            str(hook["clientConfig"].get("caBundle") or "")
+            for gvr in _RESOURCES.values()
+            for configuration in await self._list(gvr)
+            for hook in configuration.get("webhooks") or ()
+            if endpoint.is_called_by(hook)
+        }
+        return [_decode(each) for each in sorted(found)]
+
+    async def _list(self, gvr: GVR) -> list[JSONObject]:
+        listed = await self._client.list(gvr, query={"labelSelector": _MANAGED})
+        items: list[JSONObject] = listed["items"]
+        return items
+
     async def trial(self, wanted: JSONObject, hooks: Sequence[JSONObject]) -> str:
         """Return the API server's objection to a configuration with these webhooks only, found by a dry run."""
         metadata = {"name": f"{wanted['metadata']['name']}-trial"}
@@ -121,13 +160,19 @@ class ConfigurationWriter:
     async def remove_all(self) -> None:
         """Take away every configuration of ours, so that a cluster without us admits requests again."""
         for gvr in _RESOURCES.values():
-            listed = await self._client.list(gvr, query={"labelSelector": _MANAGED})
-            for item in listed["items"]:
+            for item in await self._list(gvr):
                 try:
                     await self._client.delete(gvr, item["metadata"]["name"])
                 except StatusError as error:
                     if error.status != 404:
                         raise HostError(error.message) from None
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
 
 
 def _trusting(hook: JSONObject, wanted: JSONObject) -> JSONObject:

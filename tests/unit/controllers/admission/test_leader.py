@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -15,10 +17,12 @@ from pyverno.cluster.informer import Informer, Notice
 from pyverno.cluster.leases import LEASES
 from pyverno.controllers.admission.leader import AdmissionLeader
 from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.certificates.secrets import make_authority
 from pyverno.controllers.runtime.heartbeat import Heartbeat
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
+from pyverno.controllers.webhooks.reconciler import _Key
 from pyverno.controllers.webhooks.registration import WebhookRegistration
 from pyverno.controllers.webhooks.sources import PolicyKey, Sources
 from pyverno.controllers.webhooks.writer import ConfigurationWriter
@@ -190,6 +194,7 @@ def test_a_configuration_is_updated_and_never_recreated() -> None:
 async def leaving_replica(server: str = "") -> AsyncIterator[tuple[Client, AdmissionLeader]]:
     """Run a replica of the Deployment `us` that has never led, in a cluster with webhooks and a heartbeat."""
     parts, given = Tasks(), AdmissionSettings(namespace="default", deployment="us", server=server)
+    given = replace(given, certificates=replace(given.certificates, namespace="default"))
     async with (
         Sandbox(Settings(controllers=False)) as sandbox,
         Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
@@ -207,6 +212,45 @@ async def leaving_replica(server: str = "") -> AsyncIterator[tuple[Client, Admis
             await ConfigurationWriter(client).apply({**body, "metadata": {"name": "foreign"}, "webhooks": []})
         yield client, AdmissionLeader(client, given.leader, world, Metrics())
         await hosts.close()
+
+
+def test_a_new_term_restores_nothing_of_an_earlier_one() -> None:
+    """Another replica led meanwhile: what it added would lose its webhook, while a rollout hinders new ones."""
+
+    async def run() -> None:
+        async with leaving_replica() as (client, leader):
+            await leader.certificates.start()
+            await leader._webhooks.configure()
+            found = await client.get(VALIDATING, "kyverno-policy-validating-webhook-cfg")
+            added = {**found["webhooks"][0], "name": "added.kyverno.svc"}
+            ours = await client.get(VALIDATING, RESOURCES)
+            await client.update(VALIDATING, {**ours, "webhooks": [added]})
+            await leader._begin_term()
+            await leader._webhooks._reconcile(_Key.RESTORE)
+            [left] = (await client.get(VALIDATING, RESOURCES))["webhooks"]
+            assert "added.kyverno.svc" == left["name"]
+
+    asyncio.run(run())
+
+
+def test_an_authority_that_is_published_is_not_restored_away() -> None:
+    """Every change of a configuration restores what was written last; that trusted the authority before."""
+
+    async def run() -> None:
+        async with leaving_replica() as (_, leader):
+            webhooks, certificates = leader._webhooks, leader.certificates
+            await certificates.start()
+            await webhooks.configure()
+            before = certificates.bundle
+            assert [before] == await webhooks.published()
+            certificates._authority = make_authority("ECDSA", datetime.now(UTC))
+            await webhooks.publish()
+            assert before != certificates.bundle
+            assert [certificates.bundle] == await webhooks.published()
+            await webhooks._reconcile(_Key.RESTORE)
+            assert [certificates.bundle] == await webhooks.published()
+
+    asyncio.run(run())
 
 
 def deployment(replicas: int) -> JSONObject:

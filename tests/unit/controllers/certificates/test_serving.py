@@ -16,28 +16,12 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates.secrets import SECRETS, CertificateSettings, make_leaf
 from pyverno.controllers.certificates.serving import ServingCertificates
+from tests.support.certificatereplicas import ApiServer, Replica
 
 SETTINGS = CertificateSettings(namespace="default")
 
 
-class _Replica:
-    """A serving certificate manager, and the bundles that it published."""
-
-    def __init__(self, client: Client) -> None:
-        self.published: list[bytes] = []
-        self.certificates = ServingCertificates(client, SETTINGS, self._publish)
-
-    async def _publish(self) -> None:
-        self.published.append(self.certificates.bundle)
-
-    @property
-    def leaf(self) -> bytes:
-        """Return the served certificate."""
-        found = self.certificates._leaf
-        return b"" if found is None else found.certificates
-
-
-def play(scene: Callable[[Client, _Replica, _Replica], Awaitable[None]]) -> None:
+def play(scene: Callable[[Client, Replica, Replica], Awaitable[None]]) -> None:
     """Run a scene with a leader and a follower."""
 
     async def run() -> None:
@@ -45,9 +29,11 @@ def play(scene: Callable[[Client, _Replica, _Replica], Awaitable[None]]) -> None
             Sandbox(controllers=False) as sandbox,
             Client(load_kubeconfig(sandbox.kubeconfig), qps=0) as client,
         ):
-            leader, follower = _Replica(client), _Replica(client)
+            server = ApiServer()
+            leader, follower = (Replica(client, SETTINGS, server) for _ in range(2))
             for each in (leader, follower):
                 await each.certificates.start()
+            server.bundles = [leader.certificates.bundle]  # as a leader before them wrote it
             tasks = [asyncio.create_task(each.certificates.follow()) for each in (leader, follower)]
             tasks.append(asyncio.create_task(leader.certificates.controller.run()))
             try:
@@ -69,14 +55,14 @@ async def _until(holds: Callable[[], object]) -> None:
 def test_replicas_share_a_leaf_and_follow_a_new_one() -> None:
     """The leader replaces a deleted leaf; the bundle stays the same."""
 
-    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+    async def scene(client: Client, leader: Replica, follower: Replica) -> None:
         first = leader.leaf
         assert first
         assert first == follower.leaf
-        assert ("", "") == (leader.certificates.problem(), follower.certificates.problem())
+        await _until(lambda: ("", "") == (leader.certificates.problem(), follower.certificates.problem()))
         await client.delete(SECRETS, SETTINGS.tls_name, "default")
         await _until(lambda: leader.leaf != first and leader.leaf == follower.leaf)
-        assert [] == leader.published
+        assert [] == leader.history
 
     play(scene)
 
@@ -85,9 +71,9 @@ def test_a_leaf_that_does_not_name_the_address_that_serves_is_renewed_at_once() 
     """It has months to live, but the API server would refuse it; a starting replica and the leader both renew it."""
     elsewhere = replace(SETTINGS, server="192.0.2.1:9443", tls_secret=SETTINGS.tls_name, ca_secret=SETTINGS.ca_name)
 
-    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+    async def scene(client: Client, leader: Replica, follower: Replica) -> None:
         first = leader.leaf
-        moved = ServingCertificates(client, elsewhere, leader._publish)
+        moved = ServingCertificates(client, elsewhere, leader)
         await moved.start()
         assert "192.0.2.1" in str(_addresses(moved))
         # the leader has no such address, and extra names in the leaf do no harm
@@ -116,24 +102,24 @@ def _addresses(certificates: ServingCertificates) -> list[object]:
 def test_a_new_authority_is_published_before_it_is_served() -> None:
     """The bundle includes the old authority, which replicas still serve; the follower publishes nothing."""
 
-    async def scene(client: Client, leader: _Replica, follower: _Replica) -> None:
+    async def scene(client: Client, leader: Replica, follower: Replica) -> None:
         before, leaf = leader.certificates.bundle, leader.leaf
         served: list[bytes] = []
-        publish = leader.certificates._publish
+        publish = leader.publish
 
         async def note() -> None:
             served.append(leader.leaf)
             await publish()
 
-        leader.certificates._publish = note
+        leader.publish = note  # type: ignore[method-assign]
         await client.delete(SECRETS, SETTINGS.ca_name, "default")
         await client.delete(SECRETS, SETTINGS.tls_name, "default")
         await _until(lambda: leader.leaf != leaf and leader.leaf == follower.leaf)
         assert [leaf] == served
-        [bundle] = leader.published
+        [bundle] = leader.history
         assert bundle.endswith(before)
         assert len(bundle) > len(before)
-        assert [] == follower.published
+        assert [] == follower.history
 
     play(scene)
 
@@ -141,7 +127,7 @@ def test_a_new_authority_is_published_before_it_is_served() -> None:
 def test_the_expiry_of_certificates_is_a_metric() -> None:
     """Each Secret has one series, and the authority never expires before its leaf; rounds of the leader are counted."""
 
-    async def scene(client: Client, leader: _Replica, _: _Replica) -> None:
+    async def scene(client: Client, leader: Replica, _: Replica) -> None:
         metrics = leader.certificates._metrics
         found = {reading.name: reading.numbers for reading in metrics.read()}
         ends = found["kyverno_certificate_end_timestamp_seconds"]
@@ -153,6 +139,6 @@ def test_the_expiry_of_certificates_is_a_metric() -> None:
     play(scene)
 
 
-def _rounds(replica: _Replica) -> set[tuple[str, ...]]:
+def _rounds(replica: Replica) -> set[tuple[str, ...]]:
     read = replica.certificates._metrics.read()
     return set(next(each for each in read if each.name == "kyverno_controller_reconcile").numbers)

@@ -6,6 +6,8 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from kubesandbox.sandbox import Sandbox
 from kubesandbox.sandbox import Settings as SandboxSettings
 from pyverno.cluster.access import load_kubeconfig
@@ -96,6 +98,58 @@ def test_a_fixed_configuration_follows_the_authority_only() -> None:
         assert OTHER == base64.b64decode(hooks[0]["clientConfig"]["caBundle"])
 
     play(scene)
+
+
+def test_trust_changes_the_authority_of_our_webhooks_and_nothing_else() -> None:
+    """Policies that are not known yet keep their webhooks, and so do other services; a second time writes nothing."""
+
+    async def scene(client: Client, controller: ConfigurationWriter) -> None:
+        await controller.apply(wanted())
+        found = await client.get(VALIDATING, NAME)
+        elsewhere = Endpoint("elsewhere", ca_bundle=AUTHORITY).client_config("/a")
+        found["webhooks"].append({**found["webhooks"][0], "name": "other.example.com", "clientConfig": elsewhere})
+        before = await client.update(VALIDATING, found)
+        ours = Endpoint(ca_bundle=OTHER)
+        assert [AUTHORITY] == await controller.bundles(ours)
+        await controller.trust(ours)
+        after = await client.get(VALIDATING, NAME)
+        assert [OTHER] == await controller.bundles(ours)
+        assert after["webhooks"] == ours.trusted_by(before)["webhooks"]
+        assert after["webhooks"][-1] == before["webhooks"][-1]
+        await controller.trust(ours)
+        assert after == await client.get(VALIDATING, NAME)
+
+    play(scene)
+
+
+def test_a_bundle_that_is_none_counts_as_one_that_trusts_nothing() -> None:
+    """A replica must not be ready because the API server holds junk."""
+    ours = Endpoint(ca_bundle=AUTHORITY)
+
+    async def scene(client: Client, controller: ConfigurationWriter) -> None:
+        assert [] == await controller.bundles(ours)
+        body = wanted()
+        body["webhooks"][0]["clientConfig"].pop("caBundle")
+        await controller.apply(body)
+        assert [b"", AUTHORITY] == await controller.bundles(ours)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "calls"),
+    [
+        (Endpoint(), True),
+        (Endpoint(port=8443), True),
+        (Endpoint(namespace="b"), False),
+        (Endpoint(server="192.0.2.1:9443"), True),
+        (Endpoint(server="192.0.2.1:944"), False),
+    ],
+)
+def test_a_webhook_calls_the_server_of_its_service_or_address(endpoint: Endpoint, calls: bool) -> None:
+    """The port of the service, the path and the authority do not matter."""
+    caller = Endpoint(server="192.0.2.1:9443" if endpoint.server else "", ca_bundle=b"a")
+    assert calls == endpoint.is_called_by({"clientConfig": caller.client_config("/validate/fail")})
 
 
 def test_all_configurations_of_the_controllers_are_deleted() -> None:
