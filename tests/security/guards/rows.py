@@ -15,6 +15,7 @@ _CLIENT_TESTS: Final = "tests/unit/registry/test_client.py"
 _TRIGGER_TEST: Final = (
     "tests/unit/controllers/background/mutating/test_triggers.py::test_another_object_of_the_name_is_no_trigger"
 )
+_RULE_TESTS: Final = "tests/unit/controllers/background/generating/test_rules.py"
 _OCI_TEST: Final = "tests/unit/cli/oci/test_command.py::test_what_an_artifact_holds_is_not_trusted"
 _LENGTHS: Final = "tests/unit/images/verification/test_keys.py::test_what_is_long_is_refused_by_its_length"
 
@@ -44,6 +45,25 @@ ROWS: Final = (
         "1A", "CVE-2026-44245: texts of reports are escaped",
         "tests/unit/report/test_overview.py::test_a_page_has_no_markup_of_its_results",
         ("report/html.py", "from html import escape", "from builtins import str as escape"),
+    ),
+    guard(
+        "1A", "CVE-2023-34091: an object that is being deleted triggers generation",
+        f"{_RULE_TESTS}::test_an_object_that_is_being_deleted_triggers_as_before",
+        ("controllers/background/generating/generator.py",
+         'is_terminating = bool(_metadata(asked, "object").get("deletionTimestamp"))', "is_terminating = False"),
+    ),
+    guard(
+        "1A", "CVE-2025-46342: a namespace that the watch does not know is read",
+        "tests/unit/controllers/background/mutating/test_triggers.py::test_the_namespace_is_read_where_the_watch_is_behind",
+        ("controllers/background/namespaces.py", "    if found is not None:\n", "    if True:\n"),
+    ),
+    guard(
+        "1B", "0b8c53a4: a rejected request generates nothing",
+        f"{_RULE_TESTS}::test_a_rejected_request_generates_nothing",
+        ("controllers/background/generating/generator.py",
+         "    if context.operation == Operation.DELETE.value:\n        return True\n",
+         "    if context.operation == Operation.DELETE.value:\n        return False\n"),
+        ("controllers/background/generating/triggers.py", "if trigger.uid and uid_of(found) != trigger.uid:", "if False:"),
     ),
     guard(
         "1B", "8b7f4b72: an image without a digest fails",

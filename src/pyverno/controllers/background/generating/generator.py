@@ -195,9 +195,12 @@ class Generator:
             return found if isinstance(found, dict) else None
         if context.operation == Operation.CREATE.value:
             return await self.triggers.find(work.trigger, newer_than="")
-        before = asked.get("oldObject") if context.operation == Operation.UPDATE.value else None
-        version = (before.get("metadata") or {}).get("resourceVersion") if isinstance(before, dict) else None
-        return await self.triggers.find(work.trigger, newer_than=version or None)
+        if context.operation != Operation.UPDATE.value:
+            return await self.triggers.find(work.trigger)
+        # a finalizer keeps an object for as long as its owner likes: who changes it then is held to the rules as before
+        version = _metadata(asked, "oldObject").get("resourceVersion")
+        is_terminating = bool(_metadata(asked, "object").get("deletionTimestamp"))
+        return await self.triggers.find(work.trigger, newer_than=version or None, is_terminating=is_terminating)
 
     async def _request(self, run: _Run, body: JSONObject) -> Request:
         """Repeat the admission request with the current object.
@@ -398,9 +401,15 @@ def _is_unchanged(work: Work, found: JSONObject) -> bool:
         return False
     if context.operation == Operation.DELETE.value:
         return True
-    before = context.request.get("oldObject") if context.operation == Operation.UPDATE.value else None
-    version = (before.get("metadata") or {}).get("resourceVersion") if isinstance(before, dict) else None
-    return bool(version) and version == found["metadata"].get("resourceVersion")
+    version = _metadata(context.request, "oldObject").get("resourceVersion")
+    is_update = context.operation == Operation.UPDATE.value
+    return is_update and bool(version) and version == found["metadata"].get("resourceVersion")
+
+
+def _metadata(request: JSONObject, side: str) -> JSONObject:
+    body = request.get(side)
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _lacks_namespace(error: StatusError, namespace: str) -> bool:

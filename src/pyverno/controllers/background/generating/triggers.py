@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyverno.cluster.client import Client
+from pyverno.controllers.background.namespaces import find_namespace
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.engine.origin import uid_of
 from pyverno.engine.request import Operation, Request, User
@@ -49,17 +50,19 @@ class TriggerReader:
             raise HostError(f"the cluster does not serve {trigger.api_version} {trigger.kind}")
         return found
 
-    async def find(self, trigger: Trigger, *, newer_than: str | None = None) -> JSONObject | None:
+    async def find(
+        self, trigger: Trigger, *, newer_than: str | None = None, is_terminating: bool = False
+    ) -> JSONObject | None:
         """Return the object as it is now; None where it is gone, being deleted, or another one of the same name.
 
         `newer_than` is the version before the change that triggered the rule ("" = it was created): memory answers only
-        when it has seen more.
+        when it has seen more. `is_terminating` also finds an object that is being deleted.
         """
         info = self.info(trigger)
         found = self._known_namespace(trigger, newer_than) if info.gvk == _NAMESPACE else None
         if found is None:
             found = await self._read(info, trigger)
-        if found is None or found["metadata"].get("deletionTimestamp"):
+        if found is None or (found["metadata"].get("deletionTimestamp") and not is_terminating):
             return None
         if trigger.uid and uid_of(found) != trigger.uid:
             return None
@@ -132,17 +135,7 @@ class TriggerReader:
         if (ref.api_version, ref.kind) == ("v1", "Namespace"):
             return body if isinstance(body, dict) else None
         name = ref.namespace or name
-        if not name:
-            return None
-        known = self._state.namespace(name)
-        if known is not None:
-            return known
-        try:
-            return await self._client.get(GVR("", "v1", "namespaces"), name)
-        except StatusError as error:
-            if error.status != _NOT_FOUND:
-                raise
-            return None
+        return await find_namespace(name, self._state, self._client) if name else None
 
 
 def _labels(namespace: JSONObject | None) -> Mapping[str, str] | None:

@@ -155,7 +155,7 @@ class MutatingHandler:
         ):
             if isinstance(subject, PyvernoError):
                 changes.fail(rule.info.name, subject.message)
-            elif _matches(rule, with_cluster_facts(ask(subject), context.state)):
+            elif _matches(rule, await with_cluster_facts(ask(subject), context.state, context.client)):
                 evaluate = self._evaluation(policies, subject, ask)
                 await changes.perform(evaluate, ResourceRef.of(subject.document), _POLICY_CHANGED)
 
@@ -166,7 +166,7 @@ class MutatingHandler:
                 current = await self._read_again(subject)
             if current is None:
                 return None
-            request = with_cluster_facts(ask(current), self.context.state)
+            request = await with_cluster_facts(ask(current), self.context.state, self.context.client)
             return await self.context.review(policies, request, MUTATING_EXISTING)
 
         return evaluate

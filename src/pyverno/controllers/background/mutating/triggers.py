@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from pyverno.cluster.client import Client
+from pyverno.controllers.background.namespaces import KnownNamespaces, find_namespace
 from pyverno.controllers.background.work import Awaited, Done, Waiting
 from pyverno.engine.request import Operation, Request, User
 from pyverno.errors import HostError
@@ -34,7 +35,7 @@ _CREATION_SECONDS: Final = 60.0
 """How long a creation may take after the webhooks allowed it: the longest time that an API server gives a request."""
 
 
-class ClusterFacts(Protocol):
+class ClusterFacts(KnownNamespaces, Protocol):
     """The cluster's state (`controllers.state.clusterstate.ClusterState`)."""
 
     @property
@@ -47,14 +48,13 @@ class ClusterFacts(Protocol):
         """The ConfigMap."""
         ...
 
-    def namespace(self, name: str) -> JSONObject | None:
-        """Return a namespace, None when it is unknown; raises HostError while namespaces are not known."""
-        ...
 
+async def with_cluster_facts(request: Request, cluster: ClusterFacts, client: Client) -> Request:
+    """Return a request that knows the namespace of its object, and the settings for all policies.
 
-def with_cluster_facts(request: Request, cluster: ClusterFacts) -> Request:
-    """Return a request that knows the namespace of its object, and the settings for all policies."""
-    found = cluster.namespace(request.namespace) if request.namespace else None
+    Raises HostError or StatusError when the namespace cannot be read.
+    """
+    found = await find_namespace(request.namespace, cluster, client) if request.namespace else None
     if found is not None:
         request = replace(request, namespace_labels=Resource(found).labels, namespace_object=found)
     return request.with_settings(cluster.configuration.evaluation)
@@ -82,7 +82,8 @@ class Triggers:
             return await self._of_policy_event(update)
         context = update.spec.context
         user = User.from_json(context.user).with_roles(context.roles, context.cluster_roles)
-        request = with_cluster_facts(Request.from_admission_review(admission, user=user), self._cluster)
+        asked = Request.from_admission_review(admission, user=user)
+        request = await with_cluster_facts(asked, self._cluster, self._client)
         if request.subresource and request.gvr is not None:
             owner = self._cluster.kinds.by_resource(request.gvr)
             request = request if owner is None else request.with_kind(owner.gvk)
@@ -101,7 +102,7 @@ class Triggers:
         live = await self._read(info, trigger.namespace, trigger.name)
         if live is None or (trigger.uid and Resource(live).uid != trigger.uid):
             return Done(f"the trigger {trigger.kind} `{trigger.name}` is gone")
-        return with_cluster_facts(Request.from_policy_event(live, gvr=info.gvr), self._cluster)
+        return await with_cluster_facts(Request.from_policy_event(live, gvr=info.gvr), self._cluster, self._client)
 
     async def _create(self, request: Request, update: UpdateRequest) -> Request | Waiting | Done:
         view = Resource(request.object)

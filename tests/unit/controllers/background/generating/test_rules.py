@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import UPDATE_REQUESTS
 from tests.support.background import World, in_cluster
 
 POLICIES = GVR("kyverno.io", "v1", "clusterpolicies")
@@ -156,6 +159,99 @@ def test_what_is_generated_ends_with_its_trigger() -> None:
         await world.vanishes(CONFIG_MAPS, "zones", "team")
         await world.rest()
         assert await world.get(CONFIG_MAPS, "once", "team") is not None
+
+    in_cluster(act)
+
+
+def test_an_object_that_is_being_deleted_triggers_as_before() -> None:
+    """A finalizer keeps an object that is in use, and who changes it is held to the rules (CVE-2023-34091)."""
+    services = GVR("", "v1", "services")
+    rule: JSONObject = {
+        "name": "rule-0",
+        "match": {"any": [{"resources": {"kinds": ["Service"], "selector": {"matchLabels": {"exposed": "yes"}}}}]},
+        "generate": {
+            **MADE,
+            "name": "{{request.object.metadata.name}}",
+            "namespace": "{{request.object.metadata.namespace}}",
+        },
+    }
+
+    async def act(world: World) -> None:
+        await world.apply(POLICIES, {**policy(), "spec": {"rules": [rule]}})
+        await world.namespace("team")
+        for name in ("held", "deleted"):
+            metadata = {"name": name, "namespace": "team", "finalizers": ["example.com/hold"]}
+            body = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
+            await world.client.create(services, body, "team")
+        await world.client.delete(services, "held", "team")
+        for name in ("held", "deleted"):
+            await world.client.patch(services, name, {"metadata": {"labels": {"exposed": "yes"}}}, "team")
+            await world.appears(CONFIG_MAPS, name, "team")
+        await world.client.delete(services, "deleted", "team")
+        await world.vanishes(CONFIG_MAPS, "deleted", "team")
+
+    in_cluster(act)
+
+
+def test_a_rejected_request_generates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The UpdateRequest of a request that was never stored is no trigger, nor is another object (0b8c53a4)."""
+    monkeypatch.setattr("pyverno.controllers.background.generating.handlers._WAIT_SECONDS", 2.0)
+    rule: JSONObject = {
+        "name": "rule-0",
+        "match": {"any": [{"resources": {"kinds": ["Secret"], "operations": ["CREATE", "UPDATE", "DELETE"]}}]},
+        "generate": {
+            **MADE,
+            "name": "of-{{to_lower(request.operation)}}-{{request.object.metadata.labels.x || 'none'}}",
+            "namespace": "team",
+            "synchronize": False,
+        },
+    }
+
+    def asked(operation: str, uid: str, **sides: JSONObject | None) -> JSONObject:
+        request = {
+            "uid": "1",
+            "kind": {"group": "", "version": "v1", "kind": "Secret"},
+            "resource": {"group": "", "version": "v1", "resource": "secrets"},
+            "operation": operation,
+            "namespace": "team",
+            "name": "pull",
+            "userInfo": {"username": "mallory"},
+            **sides,
+        }
+        trigger = {"apiVersion": "v1", "kind": "Secret", "namespace": "team", "name": "pull", "uid": uid}
+        return {
+            "apiVersion": "kyverno.io/v2",
+            "kind": "UpdateRequest",
+            "metadata": {"generateName": "ur-", "namespace": "kyverno"},
+            "spec": {
+                "requestType": "generate",
+                "policy": "copy",
+                "ruleContext": [{"rule": "rule-0", "trigger": trigger}],
+                "context": {
+                    "userInfo": {"userInfo": {"username": "mallory"}},
+                    "admissionRequestInfo": {"admissionRequest": request, "operation": operation},
+                },
+            },
+        }
+
+    async def act(world: World) -> None:
+        await world.namespace("team")
+        stored = await world.client.create(SECRETS, secret(namespace="team", x="stored"), "team")
+        await world.apply(POLICIES, {**policy(), "spec": {"rules": [rule]}})
+        uid = stored["metadata"]["uid"]
+        rejected = {**stored, "metadata": {**stored["metadata"], "labels": {"x": "rejected"}}}
+        other = {**rejected, "metadata": {**rejected["metadata"], "uid": "other"}}
+        for request in (
+            asked("CREATE", "other", object=other),
+            asked("UPDATE", uid, object=rejected, oldObject=stored),
+            asked("DELETE", uid, oldObject=stored),
+        ):
+            await world.client.create(UPDATE_REQUESTS, request, "kyverno")
+        await world.client.patch(SECRETS, "pull", {"metadata": {"labels": {"x": "twin"}}}, "team")
+        await world.appears(CONFIG_MAPS, "of-update-twin", "team")
+        await world.rest()
+        made = {each["metadata"]["name"] for each in (await world.client.list(CONFIG_MAPS, "team"))["items"]}
+        assert [] == [name for name in made if "rejected" in name or "delete" in name]
 
     in_cluster(act)
 

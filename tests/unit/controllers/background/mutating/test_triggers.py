@@ -14,6 +14,7 @@ from pyverno.engine.request import Request
 from pyverno.errors import HostError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
+from pyverno.kube.status import StatusError
 from pyverno.webhook.configuration import Configuration
 from tests.support.apiserver import serving, status
 
@@ -86,6 +87,27 @@ def test_a_request_comes_with_its_user_and_namespace() -> None:
     assert (new, old, "shop") == (found.object, found.old, found.namespace)
     assert ("alice", ("shop:admin",), ("view",)) == (found.user.username, found.user.roles, found.user.cluster_roles)
     assert {"team": "a"} == found.namespace_labels
+
+
+@pytest.mark.parametrize("operation", ["", "CREATE", "UPDATE", "DELETE"])
+def test_the_namespace_is_read_where_the_watch_is_behind(operation: str) -> None:
+    """Without its labels a rule with a `namespaceSelector` would not match, and say nothing (CVE-2025-46342)."""
+    new: JSONObject = {**body("settings"), "metadata": {**body("settings")["metadata"], "namespace": "new"}}
+    named = {"metadata": {"name": "new", "labels": {"team": "b"}}}
+    written = update(operation, object=None if operation == "DELETE" else new, oldObject=new, namespace="new")
+    written["spec"]["resource"] = {**REF, "namespace": "new"}
+
+    async def run(answer: Any) -> Request | Waiting | Done:
+        async with serving() as (script, client):
+            script.on("GET /api/v1/namespaces/new/configmaps/settings", new)
+            script.on("GET /api/v1/namespaces/new", answer)
+            return await Triggers(client, Facts(), lambda: CREATED).request(read_request(written))
+
+    found = asyncio.run(run(named))
+    assert isinstance(found, Request)
+    assert {"team": "b"} == found.namespace_labels
+    with pytest.raises(StatusError):
+        asyncio.run(run(status(403, "Forbidden")))
 
 
 def test_a_created_object_is_the_stored_one() -> None:
