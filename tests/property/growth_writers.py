@@ -35,8 +35,11 @@ from pyverno.report.finding import Finding, finding
 from pyverno.report.formats.azure import azure
 from pyverno.report.formats.github import github
 from pyverno.report.formats.gitlab import gitlab
+from pyverno.report.formats.htmlpage import page
 from pyverno.report.formats.jobsummary import job_summary
-from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.junit import Case, junit, write_case
+from pyverno.report.formats.listing import indented, json_list
+from pyverno.report.formats.mergedreports import merged_reports
 from pyverno.report.formats.sarif import sarif
 from pyverno.report.formats.spreadsheet import spreadsheet
 from pyverno.report.formats.tap import tap
@@ -45,9 +48,10 @@ from pyverno.report.html import html_page
 from pyverno.report.markdown import markdown_table
 from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, results_digest
 from pyverno.report.overview import overview_of
-from pyverno.report.policyreport import ReportEntry, build_report, merged_reports
+from pyverno.report.packed import packed
+from pyverno.report.policyreport import ReportEntry
 from pyverno.report.problem import problems_of
-from pyverno.report.table import draw_table
+from pyverno.report.table import draw_table, table_lines
 from pyverno.report.text import text_lines
 from tests.property.growth import Call, Shape, Subject
 
@@ -67,7 +71,9 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
         "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
         "objectreport.bounded_result",
         "collected.is_report", "problem.located", "problem.problem_of", "text.plain",
-        "text.without_controls", "identity.identity",
+        "text.without_controls", "identity.identity", "markdown.markdown_row", "collected.rank",
+        "csvtext.csv_row", "html.html_row", "rendered.no_bug",
+        "rendered.rendered", "formats.junit.write_case", "formats.listing.indented",
     ),
     "writes one result, as part of a function that has a row",
 ) | {"ephemeral.background_report": "writes what `admission_report` writes, with other labels"}  # fmt: skip
@@ -217,12 +223,15 @@ def _change(texts: Sequence[str]) -> Change:
     return Change(tuple(Edit(("spec", number), text) for number, text in enumerate(texts)), Status.PASS, (), {})
 
 
-_FORMATS: Final[Mapping[str, Callable[[list[Finding]], str]]] = {
+_FORMATS: Final[Mapping[str, Callable[[list[Finding]], Iterator[str]]]] = {
+    "github.github": github,
+    "sarif.sarif": sarif,
     "gitlab.gitlab": gitlab,
     "azure.azure": azure,
     "teamcity.teamcity": teamcity,
     "tap.tap": tap,
     "jobsummary.job_summary": job_summary,
+    "htmlpage.page": page,
     "spreadsheet.spreadsheet": spreadsheet,
 }
 
@@ -249,9 +258,8 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
         _results,
         lambda text: [_result(0, text)],
     ),
-    "formats.github.github": _both(github, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
-    "formats.junit.junit": _both(
-        junit,
+        "formats.junit.junit": _both(
+        lambda cases: [*junit(map(write_case, cases))],
         lambda size: [Case("p", "r", f"n/{row[0]}", "Fail", message=row[1], is_failure=True) for row in _cells(size)],
         lambda text: [Case("p", "r", "n/p", "Fail", message=text, is_failure=True)],
     ),
@@ -268,12 +276,19 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
         _findings,
         lambda text: [finding(_result(0, text), _REF, _DOCUMENT)],
     ),
-    "policyreport.build_report": _both(
-        lambda entries: build_report(entries, kind="PolicyReport", name="r", namespace="n"),
+    "formats.mergedreports.merged_reports": _both(
+        lambda entries: [*merged_reports(entries), *merged_reports(entries, form="json")],
         _entries,
         lambda text: [_entry(text)],
     ),
-    "policyreport.merged_reports": _both(merged_reports, _entries, lambda text: [_entry(text)]),
+    "packed.packed": _both(
+        lambda texts: [*packed(texts)], lambda size: [row[1] for row in _cells(size)], lambda text: [text]
+    ),
+    "formats.listing.json_list": _both(
+        lambda texts: [*json_list(map(indented, texts))],
+        lambda size: [row[1] for row in _cells(size)],
+        lambda text: [text],
+    ),
     "objectreport.merge_results": _both(
         lambda items: merge_results(items, items[::-1], items), _items, lambda text: [_item(0, text)]
     ),
@@ -297,11 +312,17 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
         lambda text: [*read_report({"results": [_item(0, text)]})],
     ),
     **{
-        f"formats.{name}": _both(write, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)])
+        f"formats.{name}": _both(
+            lambda findings, write=write: [*write(findings)],
+            _findings,
+            lambda text: [finding(_result(0, text), _REF, _DOCUMENT)],
+        )
         for name, write in _FORMATS.items()
     },
     "csvtext.csv_rows": _both(lambda rows: csv_rows(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]),
-    "formats.sarif.sarif": _both(sarif, _findings, lambda text: [finding(_result(0, text), _REF, _DOCUMENT)]),
+        "table.table_lines": _both(
+        lambda rows: [*table_lines(("a", "b", "c"), rows)], _cells, lambda text: [["a", text, "c"]]
+    ),
     "table.draw_table": _both(lambda rows: draw_table(("a", "b", "c"), rows), _cells, lambda text: [["a", text, "c"]]),
 }  # fmt: skip
 

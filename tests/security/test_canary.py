@@ -21,8 +21,9 @@ from pyverno.report.ephemeral import Reported, admission_report
 from pyverno.report.exceptions import exception_for
 from pyverno.report.finding import finding
 from pyverno.report.formats.github import github
+from pyverno.report.formats.mergedreports import merged_reports
 from pyverno.report.formats.sarif import sarif
-from pyverno.report.policyreport import ReportEntry, merged_reports, result_object
+from pyverno.report.policyreport import ReportEntry, result_object
 from pyverno.telemetry.logs import AnswerLog
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import AdmissionOutcome
@@ -106,14 +107,14 @@ def reported(review: Review, about: ResourceRef) -> Iterator[object]:
     """Yield the report of a review in every format."""
     entries = [ReportEntry(result, about, 1) for result in review.results]
     yield [result_object(entry) for entry in entries]
-    yield merged_reports(entries)
+    yield [*merged_reports(entries)]
     yield [exception_for(entry) for entry in entries]
     subject = Reported(about, "u", GVK("", "v1", "ConfigMap"), GVR("", "v1", "configmaps"), "r")
     yield admission_report(subject, review.results, 1)
     findings = [finding(result, about, Document(CONFIG_MAP, "")) for result in review.results]
     yield [each.to_json() for each in findings]
-    yield github(findings)
-    yield sarif(findings)
+    yield [*github(findings)]
+    yield [*sarif(findings)]
 
 
 @pytest.mark.parametrize("name", RULES)

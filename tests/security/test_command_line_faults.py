@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from pyverno.cli.apply.options import FORMATS
 from pyverno.cli.args.fastargv import run_fast_path
 from pyverno.cli.errors import guarded
 from pyverno.cli.root import COMMANDS, run
@@ -90,6 +91,8 @@ FILES = {
     "other.yaml": POLICY.replace("!bad", "!worse"),
     "cel.yaml": CEL,
     "resources.yaml": RESOURCES,
+    "none.yaml": "# nothing",
+    "one.yaml": RESOURCES.partition("---")[0],
     "suite/kyverno-test.yaml": SUITE,
     "suite/policy.yaml": POLICY,
     "suite/resources.yaml": RESOURCES,
@@ -230,14 +233,60 @@ def test_a_bug_in_one_resource_leaves_the_others(line: str, sites: Sites) -> Non
     sites.is_counting = False
     found = [site for site in sites.calls if site.startswith("pyverno.offline.session.Session.")]
     lost = {}
-    for site in set(found) - {"pyverno.offline.session.Session.open", "pyverno.offline.session.Session.blame"}:
+    for site in set(found) - {"pyverno.offline.session.Session.open"}:
         sites.arm(site, CanaryError)
         done = ran(line)
         sites.disarm()
-        if "resource first (internal error (fault-type)" not in done.err or "second" not in done.out:
+        if not all(word in done.err for word in ("first", "internal error (fault-type)")) or "second" not in done.out:
             lost[site] = done
     assert {} == lost
     assert len(found) >= 7
+
+
+FORMS = (
+    *("", "--policy-report", "--policy-report --output-format json", "--generate-exceptions", "--table"),
+    *("--table --detailed-results", "--compat kyverno", "-v 1"),
+    *(f"--format {name}" for name in FORMATS if name != "text"),
+)
+# what contains the bugs of each result, or keeps what it has made
+KEEPING = {
+    "pyverno.report.rendered.rendered",
+    "pyverno.report.packed.Packed.add",
+    "pyverno.cli.apply.outcome.Outcome.step",
+}
+
+
+def called(line: str, sites: Sites) -> dict[str, int]:
+    """Return how often a command line calls each site."""
+    sites.calls, sites.is_counting = {}, True
+    ran(line)
+    sites.is_counting = False
+    return sites.calls
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bug_in_one_result_leaves_the_other_results(form: str, sites: Sites) -> None:
+    """In every output: what is called for each resource costs one of them, and the error names rule or resource."""
+    names = ("none.yaml", "one.yaml", "resources.yaml")
+    none, one, two = (f"apply changing.yaml -r {name} {form} --allow-empty" for name in names)
+    before, usual = called(none, sites), called(one, sites)
+    each = [site for site, times in called(two, sites).items() if times > usual.get(site, 0) and site not in before]
+    rooms = ("pyverno.report.", "pyverno.cli.apply.judge.", "pyverno.cli.apply.o", "pyverno.cli.apply.r")
+    found = sampled((site for site in {*each} - KEEPING if site.startswith(rooms)), 25)
+    lost = {}
+    for site in found:
+        sites.arm(site, CanaryError)
+        done = ran(two)
+        sites.disarm()
+        problem = problem_of(Done(0, "", ""), done)
+        if not problem and "second" not in done.out + done.err.replace("Error", ""):
+            problem = "the other resource is missing"
+        if not problem and not any(word in done.err for word in ("first", "guard", "label")):
+            problem = "nothing says what is missing"
+        if problem:
+            lost[site] = problem
+    assert {} == lost
+    assert found
 
 
 def test_a_bug_in_one_check_leaves_the_other_checks(sites: Sites) -> None:

@@ -10,7 +10,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.report.finding import Finding
 from pyverno.value import dataclass
 
-__all__ = ["SEVERITIES", "STATUSES", "Collected", "is_report", "read_report", "worst_first"]
+__all__ = ["SEVERITIES", "STATUSES", "Collected", "is_report", "rank", "read_report", "worst_first"]
 
 STATUSES: Final = ("fail", "error", "warn", "skip", "pass")
 """From the worst to the best."""
@@ -88,10 +88,11 @@ def _collect(item: JSONObject, resource: ResourceRef, source: str) -> Collected:
 
 def worst_first(results: Iterable[Collected]) -> Sequence[Collected]:
     """Return results from the worst to the best, then by place, so that two runs have one order."""
-    return sorted(results, key=_rank)
+    return sorted(results, key=rank)
 
 
-def _rank(result: Collected) -> tuple[object, ...]:
+def rank(result: Collected) -> tuple[int | str, ...]:
+    """Return the key by which results are sorted from the worst to the best."""
     found, ref = result.finding, result.finding.resource
     return (
         STATUSES.index(found.status),

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyverno.report.collected import Collected
 
-__all__ = ["csv_rows", "csv_text"]
+__all__ = ["csv_row", "csv_rows", "csv_text"]
 
 _HEADERS: Final = (
     *(
@@ -56,9 +56,11 @@ def csv_rows(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     >>> csv_rows(["a"], [["=1+1"]])
     "a\\r\\n'=1+1\\r\\n"
     """
+    return "".join((csv_row(headers), *map(csv_row, rows)))
+
+
+def csv_row(row: Sequence[str]) -> str:
+    """Return one row; a cell that a spreadsheet would take for a formula begins with an apostrophe."""
     text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(headers)
-    for row in rows:
-        writer.writerow([f"'{cell}" if cell.startswith(_FORMULAS) else cell for cell in row])
+    csv.writer(text).writerow([f"'{cell}" if cell.startswith(_FORMULAS) else cell for cell in row])
     return text.getvalue()

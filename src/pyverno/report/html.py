@@ -6,16 +6,18 @@ but the page's own style.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
 from pyverno.report.collected import STATUSES, Collected
 from pyverno.report.overview import Group, Overview
 
-__all__ = ["html_page"]
+__all__ = ["MAX_ROWS", "html_page", "html_row"]
 
-_MAX_ROWS: Final = 5000
+MAX_ROWS: Final = 5000
+"""The number of results that a page shows."""
+
 _MAX_GROUPS: Final = 30
 _COLORS: Final = {"fail": "#c62828", "error": "#6a1b9a", "warn": "#b45309", "skip": "#546e7a", "pass": "#2e7d32"}
 _STYLE: Final = """
@@ -60,10 +62,10 @@ def _page(overview: Overview, title: str, made: str) -> Iterator[str]:
     yield "</ul>"
     yield from _groups(overview)
     if overview.has_baseline:
-        yield from _rows(f"New problems ({len(overview.new)})", overview.new)
-        yield from _rows(f"Resolved since ({len(overview.resolved)})", overview.resolved)
+        yield from _rows("New problems", overview.new, len(overview.new))
+        yield from _rows("Resolved since", overview.resolved, len(overview.resolved))
     problems = [each for each in overview.results if each.finding.is_problem]
-    yield from _rows(f"Problems ({len(problems)})", problems)
+    yield from _rows("Problems", problems, sum(overview.counts[each] for each in ("fail", "error", "warn")))
     yield "</main></body></html>"
 
 
@@ -97,25 +99,25 @@ def _bar(group: Group, most: int) -> str:
     return f'<svg width="160" height="16" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
 
-def _rows(title: str, results: Sequence[Collected]) -> Iterator[str]:
-    yield f"<h2>{escape(title)}</h2>"
+def _rows(title: str, results: Sequence[Collected], total: int) -> Iterator[str]:
+    yield f"<h2>{escape(title)} ({total})</h2>"
     if not results:
         yield '<p class="note">None.</p>'
         return
     heads = ("Status", "Severity", "Policy", "Rule", "Namespace", "Resource", "Message")
     yield f"<table><thead><tr>{''.join(f'<th scope=col>{head}</th>' for head in heads)}</tr></thead><tbody>"
-    yield from _cells(results[:_MAX_ROWS])
+    yield from map(html_row, results[:MAX_ROWS])
     yield "</tbody></table>"
-    if len(results) > _MAX_ROWS:
-        yield f'<p class="note">{len(results) - _MAX_ROWS} more are not shown.</p>'
+    if total > MAX_ROWS:
+        yield f'<p class="note">{total - MAX_ROWS} more are not shown.</p>'
 
 
-def _cells(results: Iterable[Collected]) -> Iterator[str]:
-    for each in results:
-        found, ref = each.finding, each.finding.resource
-        texts = (found.severity, found.policy, found.rule, ref.namespace, f"{ref.kind}/{ref.name}".strip("/"))
-        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-        yield f'<tr><td>{_badge(found.status)}</td>{cells}<td class="message">{escape(found.message)}</td></tr>'
+def html_row(each: Collected) -> str:
+    """Return the row of a table for one result."""
+    found, ref = each.finding, each.finding.resource
+    texts = (found.severity, found.policy, found.rule, ref.namespace, f"{ref.kind}/{ref.name}".strip("/"))
+    cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+    return f'<tr><td>{_badge(found.status)}</td>{cells}<td class="message">{escape(found.message)}</td></tr>'
 
 
 def _badge(status: str) -> str:

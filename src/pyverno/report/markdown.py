@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["markdown_table"]
+__all__ = ["markdown_row", "markdown_table"]
 
 
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -15,13 +15,17 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str
     |----|--------|
     | 1 | a\\|b |
     """
-    lines = [_row(headers), "|" + "|".join("-" * (len(header) + 2) for header in headers) + "|"]
-    lines += [_row([_cell(cell) for cell in row]) for row in rows]
-    return "\n".join(lines) + "\n"
+    rule = "|" + "|".join("-" * (len(header) + 2) for header in headers) + "|\n"
+    return "".join((_row(headers), rule, *map(markdown_row, rows)))
+
+
+def markdown_row(cells: Sequence[str]) -> str:
+    """Return one row of a table."""
+    return _row([_cell(cell) for cell in cells])
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(cells) + " |\n"
 
 
 def _cell(text: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.kube.json import JSONObject
 from pyverno.report.collected import SEVERITIES, STATUSES, Collected, worst_first
+from pyverno.report.finding import Finding
 from pyverno.value import dataclass, field
 
-__all__ = ["GROUPINGS", "Group", "Overview", "overview_of"]
+__all__ = ["GROUPINGS", "Group", "Overview", "Tallies", "overview_of"]
 
 
 def _resource(result: Collected) -> str:
@@ -90,6 +91,57 @@ class Overview:
         return found
 
 
+class _Tally:
+    """The counts of a group while its results are read."""
+
+    __slots__ = ("counts", "worst")
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(STATUSES, 0)
+        self.worst = len(SEVERITIES) - 1
+
+    def add(self, each: Finding) -> None:
+        if each.is_problem:
+            self.worst = min(self.worst, SEVERITIES.index(each.severity))
+        self.counts[each.status] += 1
+
+
+class Tallies:
+    """Counts of results, in total and by group, while they are read.
+
+    Policies of different sources, such as different kinds, may share a name, not a group.
+    """
+
+    def __init__(self, grouping: str = "policy") -> None:
+        self._name_of = GROUPINGS[grouping]
+        self._is_of_policy = grouping in _OF_A_POLICY
+        self._groups: dict[str, dict[str, _Tally]] = {}
+        self._all = _Tally()
+
+    def add(self, each: Collected) -> None:
+        """Count one result."""
+        by_source = self._groups.setdefault(self._name_of(each), {})
+        source = each.source if self._is_of_policy else ""
+        by_source.setdefault(source, _Tally()).add(each.finding)
+        self._all.add(each.finding)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The counts of all results by status."""
+        return self._all.counts
+
+    def groups(self) -> Sequence[Group]:
+        """Return the groups, those with most failures first."""
+        found = [
+            Group(name, tally.counts, SEVERITIES[tally.worst], (source or "-") if len(by_source) > 1 else "")
+            for name, by_source in self._groups.items()
+            for source, tally in by_source.items()
+        ]
+        return sorted(
+            found, key=lambda group: (-group.counts["fail"] - group.counts["error"], -group.problems, group.label)
+        )
+
+
 def overview_of(
     results: Iterable[Collected],
     grouping: str = "policy",
@@ -102,18 +154,17 @@ def overview_of(
     0
     """
     ordered = worst_first(results)
-    groups = sorted(
-        _groups(ordered, grouping),
-        key=lambda group: (-group.counts["fail"] - group.counts["error"], -group.problems, group.label),
-    )
+    tallies = Tallies(grouping)
+    for each in ordered:
+        tallies.add(each)
     known = None if baseline is None else worst_first(baseline)
     before = {each.key for each in known or ()}
     now = {each.key for each in ordered}
     return Overview(
         ordered,
-        _counts(ordered),
+        tallies.counts,
         grouping,
-        groups,
+        tallies.groups(),
         tuple(each for each in ordered if each.finding.is_problem and each.key not in before)
         if known is not None
         else (),
@@ -121,27 +172,3 @@ def overview_of(
         has_baseline=known is not None,
         problems=tuple(problems),
     )
-
-
-def _groups(results: Iterable[Collected], grouping: str) -> Iterator[Group]:
-    """Yield the groups; policies of different sources, such as different kinds, may share a name, not a group."""
-    key_of = GROUPINGS[grouping]
-    by_name: dict[str, dict[str, list[Collected]]] = {}
-    for each in results:
-        source = each.source if grouping in _OF_A_POLICY else ""
-        by_name.setdefault(key_of(each), {}).setdefault(source, []).append(each)
-    for name, by_source in by_name.items():
-        for source, own in by_source.items():
-            yield Group(name, _counts(own), _worst(own), (source or "-") if len(by_source) > 1 else "")
-
-
-def _counts(results: Iterable[Collected]) -> Mapping[str, int]:
-    counts = dict.fromkeys(STATUSES, 0)
-    for each in results:
-        counts[each.finding.status] += 1
-    return counts
-
-
-def _worst(results: Iterable[Collected]) -> str:
-    found = [SEVERITIES.index(each.finding.severity) for each in results if each.finding.is_problem]
-    return SEVERITIES[min(found)] if found else ""

@@ -6,7 +6,6 @@ Every front door makes its reports here; the caller gives the times.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import (
@@ -19,14 +18,12 @@ from pyverno.engine.result import (
     Status,
 )
 from pyverno.kube.json import JSONObject
-from pyverno.report.summary import Summary, reported_status
+from pyverno.report.summary import reported_status
 from pyverno.value import dataclass
 
 __all__ = [
     "OPEN_REPORTS",
     "ReportEntry",
-    "build_report",
-    "merged_reports",
     "plain_result",
     "result_object",
     "result_order",
@@ -44,7 +41,6 @@ _FAILED = (Status.FAIL, Status.ERROR)
 _BINDINGS = {"MutatingAdmissionPolicy": "mapBinding"}
 _WITH_INDEX = ("ValidatingPolicy", "NamespacedValidatingPolicy")
 OPEN_REPORTS = "openreports.io/v1alpha1"
-_CLI_SCOPE_KIND = "ClusterReport"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,26 +150,6 @@ def _format_gvk(ref: ResourceRef) -> str:
     return f"{group}/{version}, Kind={ref.kind} Name={ref.name}{where}"
 
 
-def build_report(
-    entries: Iterable[ReportEntry], *, kind: str, name: str, namespace: str = "", audit_warn: bool = False
-) -> JSONObject:
-    """Return one report object over results, sorted as Kyverno sorts them (policy, rule, source, objects, time)."""
-    ordered = sorted(entries, key=result_order)
-    summary = Summary.of((entry.result for entry in ordered), audit_warn=audit_warn)
-    metadata: JSONObject = {"name": name}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {
-        "apiVersion": OPEN_REPORTS,
-        "kind": kind,
-        "metadata": metadata,
-        # Kyverno: the report has results of several sources, and its field none
-        "source": "",
-        "results": [result_object(entry, audit_warn=audit_warn) for entry in ordered],
-        "summary": summary.to_json(),
-    }
-
-
 def result_order(entry: ReportEntry) -> tuple[str | int, ...]:
     """Return the key by which results are in a report: policy, rule, source, object, time."""
     rule, ref = entry.result.rule, entry.resource
@@ -186,22 +162,3 @@ def result_order(entry: ReportEntry) -> tuple[str | int, ...]:
         ref.name,
         entry.seconds,
     )
-
-
-def merged_reports(entries: Sequence[ReportEntry], *, audit_warn: bool = False) -> tuple[JSONObject, ...]:
-    """Return the output of `apply --policy-report`: one report of all cluster policies, one per namespaced policy.
-
-    The first report is printed even without results, unless namespaced policies have results.
-    """
-    cluster = [entry for entry in entries if not entry.result.rule.policy.namespace]
-    reports: list[JSONObject] = []
-    if cluster or not entries:
-        reports.append(build_report(cluster, kind=_CLI_SCOPE_KIND, name="merged", audit_warn=audit_warn))
-    namespaced: dict[tuple[str, str], list[ReportEntry]] = {}
-    for entry in entries:
-        policy = entry.result.rule.policy
-        if policy.namespace:
-            namespaced.setdefault((policy.namespace, policy.name), []).append(entry)
-    for (namespace, name), own in sorted(namespaced.items()):
-        reports.append(build_report(own, kind="PolicyReport", name=name, namespace=namespace, audit_warn=audit_warn))
-    return tuple(reports)

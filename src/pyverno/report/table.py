@@ -7,9 +7,13 @@ at the end.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 
-__all__ = ["BOX", "MAX_CELL", "draw_table"]
+from pyverno.report.packed import Packed
+from pyverno.report.rendered import no_bug, rendered
+
+__all__ = ["BOX", "MAX_CELL", "draw_table", "table_lines"]
 
 MAX_CELL = 300
 _BOX = ("│", "─")
@@ -44,28 +48,46 @@ def draw_table(
     │ 1  │ require-labels │
     │────│────────────────│
     """
-    if not rows:
-        return ""
+    return "\n".join(table_lines(headers, rows, paint_header=paint_header, paint_cell=paint_cell, is_ascii=is_ascii))
+
+
+def table_lines(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    paint_header: Paint = _plain,
+    paint_cell: Callable[[int, str], str] | None = None,
+    is_ascii: bool = False,
+    lost: Callable[[Sequence[str], Exception], None] = no_bug,
+) -> Iterator[str]:
+    """Yield the lines of a table (see `draw_table`), after all rows were read; `lost` takes rows with a bug."""
+    cells = Packed()
+    widths = [0 for _ in headers]
+    for row, sizes in rendered(rows, lambda row: (row, [max(map(len, _lines(cell))) for cell in row]), lost):
+        widths = [*map(max, widths, sizes)]
+        for cell in row:
+            cells.add(cell)
+    if not cells:
+        return
     titles = [header.upper() for header in headers]
-    if len(rows) > COUNT_FROM:
-        titles[0] = f"{titles[0]} ({len(rows)})"
-    cells = [[_lines(cell) for cell in row] for row in rows]
-    widths = [
-        max(len(title), *(len(line) for row in cells for line in row[column])) for column, title in enumerate(titles)
-    ]
+    total = len(cells) // len(headers)
+    if total > COUNT_FROM:
+        titles[0] = f"{titles[0]} ({total})"
+    widths = [max(len(title), width) for title, width in zip(titles, widths, strict=True)]
     bar, line = ("|", "-") if is_ascii else _BOX
     rule = bar + bar.join(line * (width + 2) for width in widths) + bar
     header = bar + bar.join(paint_header(f" {title:<{width}} ") for title, width in zip(titles, widths, strict=True))
-    drawn = [rule, header + bar, rule]
-    for row in cells:
-        for number in range(max(len(lines) for lines in row)):
+    yield from (rule, header + bar, rule)
+    texts = iter(cells)
+    for _ in range(total):
+        parts = [_lines(cell) for cell in islice(texts, len(headers))]
+        for number in range(max(map(len, parts))):
             pieces = []
-            for column, (lines, width) in enumerate(zip(row, widths, strict=True)):
+            for column, (lines, width) in enumerate(zip(parts, widths, strict=True)):
                 text = f" {lines[number] if number < len(lines) else '':<{width}} "
                 pieces.append(paint_cell(column, text) if paint_cell else text)
-            drawn.append(bar + bar.join(pieces) + bar)
-    drawn.append(rule)
-    return "\n".join(drawn)
+            yield bar + bar.join(pieces) + bar
+    yield rule
 
 
 def _lines(cell: str) -> list[str]:

@@ -9,9 +9,12 @@ Findings are grouped by file. Texts of resources and policies never reach a term
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
+from pyverno.report.packed import Packed
+from pyverno.report.rendered import Lost, no_bug, rendered
 
 __all__ = ["Paint", "plain", "text_lines", "without_controls"]
 
@@ -27,8 +30,17 @@ def plain(text: str, _role: str) -> str:
     return text
 
 
-def text_lines(findings: Iterable[Finding], *, paint: Paint = plain, most: int = 0) -> Iterator[str]:
+def text_lines(
+    findings: Iterable[Finding],
+    *,
+    paint: Paint = plain,
+    most: int = 0,
+    only_problems: bool = False,
+    lost: Lost = no_bug,
+) -> Iterator[str]:
     """Yield the lines of findings, grouped by file in the order of their first finding; `most` 0 shows all.
+
+    All findings are read before the first line.
 
     >>> from pyverno.engine.result import ResourceRef
     >>> from pyverno.errors import Location
@@ -37,22 +49,28 @@ def text_lines(findings: Iterable[Finding], *, paint: Paint = plain, most: int =
     a.yaml:7:3 p/r no
         Pod/a
     """
-    groups: dict[str, list[Finding]] = {}
-    for each in findings:
-        groups.setdefault(each.location.file, []).append(each)
+    groups: dict[str, Packed] = {}
+    total = 0
+
+    def render(each: Finding) -> tuple[str, str] | None:
+        is_shown = not only_problems or each.is_problem
+        return (each.location.file, "\n".join(_finding(each, paint))) if is_shown else None
+
+    for file, text in filter(None, rendered(findings, render, lost)):
+        total += 1
+        own = groups.setdefault(file, Packed())
+        if not most or len(own) < most:
+            own.add(text)
     shown = 0
-    left_out = 0
     for own in groups.values():
-        fitting = own if not most else own[: max(most - shown, 0)]
-        left_out += len(own) - len(fitting)
+        fitting = [*islice(own, most - shown)] if most else own
         if fitting and shown:
             yield ""
         shown += len(fitting)
-        for each in fitting:
-            yield from _finding(each, paint)
-    if left_out:
+        yield from fitting
+    if total > shown:
         yield ""
-        yield paint(f"... and {left_out} more (--max-results {most})", "note")
+        yield paint(f"... and {total - shown} more (--max-results {most})", "note")
 
 
 def _finding(each: Finding, paint: Paint) -> Iterator[str]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+import yaml
 
 from pyverno.engine.effects import CreateEffect, PatchEffect
 from pyverno.engine.result import CelDetail, FailureAction, PodSecurityDetail, ResourceRef, RuleResult, RuleType, Status
 from pyverno.kube.json import JSONObject
-from pyverno.report.policyreport import ReportEntry, build_report, merged_reports, result_object
+from pyverno.report.formats.mergedreports import merged_reports
+from pyverno.report.policyreport import ReportEntry, result_object
 from pyverno.report.summary import Summary, reported_status
 from tests.unit.report.results import POD, result
 
@@ -134,6 +138,13 @@ def test_failures_may_be_warnings(said: RuleResult, audit_warn: bool, expected: 
     assert expected is reported_status(said, audit_warn=audit_warn)
 
 
+def reports_of(said: list[ReportEntry], form: str = "yaml") -> list[JSONObject]:
+    """Return the merged reports as they are read back."""
+    text = "".join(merged_reports(said, form=form))
+    documents = text.split("---\n")
+    return [json.loads(each) if form == "json" else yaml.safe_load(each) for each in documents if each]
+
+
 def test_results_stand_in_order_and_are_counted() -> None:
     """Results are sorted by policy, rule and object."""
     said = [
@@ -142,19 +153,20 @@ def test_results_stand_in_order_and_are_counted() -> None:
         entry(result(Status.SKIP), ResourceRef("v1", "Pod", "shop", "z")),
         entry(result(Status.ERROR)),
     ]
-    report = build_report(said, kind="PolicyReport", name="x", namespace="y")
+    (report,) = reports_of(said)
     order = [(item["policy"], item["rule"], item["resources"][0]["name"]) for item in report["results"]]
     assert [("p", "r", "a"), ("p", "r", "z"), ("p", "s", "a"), ("q", "r", "a")] == order
     assert {"pass": 1, "fail": 1, "skip": 1, "error": 1, "warn": 0} == report["summary"]
-    assert ("openreports.io/v1alpha1", {"name": "x", "namespace": "y"}) == (report["apiVersion"], report["metadata"])
+    assert ("openreports.io/v1alpha1", {"name": "merged"}) == (report["apiVersion"], report["metadata"])
     assert report["source"] == ""
+    assert [report] == reports_of(said, "json")
 
 
 def test_namespaced_policies_have_reports_of_their_own() -> None:
     """Results of cluster policies go into the merged report, which exists even without results."""
 
     def kinds(*said: RuleResult) -> list[tuple[str, str]]:
-        reports = merged_reports([entry(each) for each in said])
+        reports = reports_of([entry(each) for each in said])
         return [(report["kind"], report["metadata"]["name"]) for report in reports]
 
     assert [("ClusterReport", "merged")] == kinds()

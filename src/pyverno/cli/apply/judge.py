@@ -5,6 +5,7 @@ Worker processes (`spawn`) open their own session over the same inputs.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -40,6 +41,13 @@ class JudgedResource:
     """Fields at fault by policy and rule, for rules whose first failure is accepted."""
 
     @property
+    def name(self) -> str:
+        """The name in the manifest, that of the file for a payload without kind and name."""
+        metadata = self.manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return str(name or ("" if self.manifest.get("kind") else self.document.file))
+
+    @property
     def ref(self) -> ResourceRef:
         """The name of the resource; a payload without kind and name has that of its file."""
         ref = ResourceRef.of(self.manifest)
@@ -66,8 +74,13 @@ def judge(
         return
     yield from _judge_resources(inputs, session, workers=workers, continue_on_fail=continue_on_fail)
     for mode, document in inputs.checks:
-        results = session.check(document.value, mode).results
-        yield JudgedResource(document, document.value, document.value, results, payload_kind=mode)
+        try:
+            item = _Reviewed(document.value, session.check(document.value, mode).results)
+        except PyvernoError:
+            raise
+        except Exception as error:  # as in `_review_all`
+            item = _Reviewed(document.value, problem=bug_text(error))
+        yield JudgedResource(document, document.value, document.value, item.results, item.problem, payload_kind=mode)
 
 
 def _judge_resources(
@@ -135,5 +148,10 @@ def _review_by_workers(inputs: Inputs, workers: int) -> Iterator[_Reviewed]:
     # documents carry their whole text, which only the locations of findings need
     needed = replace(inputs, resources=[], errors=[], warnings=[])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(needed,)) as pool:
-        for reviewed in pool.map(_judge_chunk, chunks):
-            yield from reviewed
+        # results wait in this process: submit no more than keeps the workers busy
+        waiting = deque([pool.submit(_judge_chunk, chunk) for chunk in chunks[: 2 * workers]])
+        for chunk in chunks[2 * workers :]:
+            yield from waiting.popleft().result()
+            waiting.append(pool.submit(_judge_chunk, chunk))
+        for reviewed in waiting:
+            yield from reviewed.result()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, TextIO
 
 from pyverno.cli.apply.judge import JudgedResource
@@ -18,16 +18,17 @@ from pyverno.cli.style import style_for
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, Stage
-from pyverno.errors import PyvernoError
+from pyverno.errors import NOWHERE
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.offline.session import Session
 from pyverno.policy.kinds import RULE_KINDS
-from pyverno.report.summary import Summary, reported_status
+from pyverno.report.summary import reported_status
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyverno.cli.apply.files import ObjectFiles
+    from pyverno.cli.apply.outcome import Outcome
     from pyverno.compiler.lints.lint import Diagnostic
 
 __all__ = ["Output"]
@@ -143,48 +144,69 @@ class Output:
 
     def results(
         self,
-        judged: Sequence[JudgedResource],
-        summary: Summary,
-        problems: Sequence[PyvernoError],
+        judged: Iterable[JudgedResource],
+        outcome: Outcome,
         lints: Sequence[Diagnostic] = (),
     ) -> None:
         """Print the results in the selected format, and the problems of the run where the format has room for them.
 
-        `lints` are mistakes that were found in the policies.
+        The results are read one by one, and printed when all of them are known. `lints` are mistakes that were found in
+        the policies.
         """
         options = self._options
-        if options.is_kyverno:
-            self._invalid_policies()
+        errors: list[str] = []
+        results = self._noted(judged, outcome, errors)
         if options.policy_report or options.generate_exceptions:
             from pyverno.cli.apply.reports import print_exceptions, print_reports
 
-            (print_reports if options.policy_report else print_exceptions)(options, judged, self._stream)
+            (print_reports if options.policy_report else print_exceptions)(options, results, outcome, self._stream)
         elif options.format != "text":
             from pyverno.cli.apply.reports import print_findings
 
-            print_findings(options, judged, self._session, problems, self._stream, lints=lints)
+            print_findings(options, results, self._session, outcome, self._stream, lints=lints)
         elif options.table and not options.stdin:
-            self._table(judged)
+            self._table(results, outcome)
         elif options.is_kyverno:
-            self._violations(judged)
-            self._log.write(f"\n{summary} \n")
+            from pyverno.report.packed import packed
+
+            none: list[str] = []
+            blocks = (block for item in results for block in outcome.step(item, self._violations, none))
+            self._log.writelines(packed(blocks))
+            self._log.write(f"\n{outcome.summary} \n")
         else:
-            self._print_text(judged, summary)
+            self._print_text(judged, outcome)
             return
         if not options.table:
-            self._errors(judged)
+            for text in errors:
+                report_error(text)
 
-    def _print_text(self, judged: Sequence[JudgedResource], summary: Summary) -> None:
+    def _noted(self, judged: Iterable[JudgedResource], outcome: Outcome, errors: list[str]) -> Iterator[JudgedResource]:
+        """Yield the resources, and keep the errors of rules; what Kyverno prints before the results comes at the end.
+
+        Errors go to stderr after the results; Kyverno only counts them.
+        """
+        for item in judged:
+            errors += outcome.step(item, self._errors, [])
+            yield item
+        if self._options.is_kyverno:
+            self._invalid_policies()
+
+    def _print_text(self, judged: Iterable[JudgedResource], outcome: Outcome) -> None:
+        items = iter(judged)
+        first = next((item for item in items if self._options.is_verbose or not _all_pass(item)), None)
+        lines: Iterator[str] = iter(())
+        if first is not None:
+            from pyverno.cli.apply.text import lines_of  # only a run with findings needs it
+
+            style = style_for(self._log, remove_color=self._options.remove_color)
+            lines = lines_of(self._options, chain([first], items), self._session, outcome, style)
+        head = [*islice(lines, 1)]  # all resources are judged now
         # an object that was printed before ends without a line end
         if self._has_objects and not self._options.is_machine_output:
             self._log.write("\n")
-        if self._options.is_verbose or summary.failed or summary.warned or summary.erred:
-            from pyverno.cli.apply.text import print_text  # only a run with findings needs it
-
-            style = style_for(self._log, remove_color=self._options.remove_color)
-            print_text(self._options, judged, self._session, self._log, style)
+        self._log.writelines(chain(head, lines))
         if not self._options.quiet:
-            self._log.write(f"\n{summary}\n")
+            self._log.write(f"\n{outcome.summary}\n")
 
     def _invalid_policies(self) -> None:
         listed: dict[str, list[str]] = {"Policies Skipped:": [], "Invalid Policies:": []}
@@ -199,13 +221,12 @@ class Output:
                 lines = [f"{number}. {entry}" for number, entry in enumerate(entries, 1)]
                 self._log.write("\n".join((DIVIDER, title, *lines, DIVIDER)) + "\n")
 
-    def _violations(self, judged: Iterable[JudgedResource]) -> None:
-        for item in judged:
-            if all([result.status is _PASS for result in item.results]):  # noqa: C419 - a list is the faster one
-                continue
-            path = _path(item.ref)
-            for (policy, _), results in groupby(item.results, _response):
-                self._log.writelines(self._blocks(policy, path, [*results]))
+    def _violations(self, item: JudgedResource) -> list[str]:
+        if _all_pass(item):
+            return []
+        path = _path(item.ref)
+        grouped = groupby(item.results, _response)
+        return [block for (policy, _), results in grouped for block in self._blocks(policy, path, [*results])]
 
     def _blocks(self, policy: str, path: str, results: Sequence[RuleResult]) -> Iterator[str]:
         for result in results:
@@ -221,38 +242,43 @@ class Output:
         for number, result in enumerate(failed, 1):
             yield f"{number} - {result.rule_name} {result.message or 'validation failed'}\n"
 
-    def _errors(self, judged: Iterable[JudgedResource]) -> None:
-        """Print errors of rules on stderr; Kyverno only counts them."""
-        for item in judged:
-            for result in item.results:
-                if result.status is Status.ERROR and (result.rule.type, result.status) not in _PROBLEMS:
-                    where = f"policy {result.rule.policy.key} rule {result.rule_name} -> resource {_path(item.ref)}"
-                    report_error(f"{where}: {result.message}")
+    @staticmethod
+    def _errors(item: JudgedResource) -> list[str]:
+        erred = [result for result in item.results if result.status is Status.ERROR]
+        return [
+            f"policy {result.rule.policy.key} rule {result.rule_name} -> resource {_path(item.ref)}: {result.message}"
+            for result in erred
+            if (result.rule.type, result.status) not in _PROBLEMS
+        ]
 
-    def _table(self, judged: Iterable[JudgedResource]) -> None:
-        from pyverno.report.table import BOX, draw_table
+    def _table(self, judged: Iterable[JudgedResource], outcome: Outcome) -> None:
+        from pyverno.report.table import BOX, table_lines
 
-        headers = ["ID", "POLICY", "RULE", "RESOURCE", "RESULT", "REASON"]
-        detailed = self._options.detailed_results
-        rows: list[list[str]] = []
-        for item in judged:
-            name = str(item.ref)
-            for result in item.results:
-                policy = result.rule.policy
-                rule = result.rule.name if policy.kind in RULE_KINDS else ""
-                status = reported_status(result, audit_warn=self._options.audit_warn).value.title()
-                row = [str(len(rows) + 1), policy.key, rule, name, status, ""]
-                rows.append([*row, result.message] if detailed else row)
+        headers = ["POLICY", "RULE", "RESOURCE", "RESULT", "REASON"]
+        if self._options.detailed_results:
+            headers.append("MESSAGE")
+        none: list[list[str]] = []
+        rows = (row for item in judged for row in outcome.step(item, self._rows, none))
         style = style_for(self._stream, remove_color=self._options.remove_color)
-        drawn = draw_table(
-            [*headers, "MESSAGE"] if detailed else headers,
-            rows,
+        lines = table_lines(
+            ["ID", *headers],
+            ([str(number), *row] for number, row in enumerate(rows, 1)),
             paint_header=style.header,
-            paint_cell=style.cells(headers.index("RESULT")) if style.is_coloured else None,
+            paint_cell=style.cells(1 + headers.index("RESULT")) if style.is_coloured else None,
             is_ascii=not can_show(self._stream, BOX),
+            lost=lambda row, error: outcome.lose(f"the row of `{row[1]}/{row[2]}` for {row[3]}", NOWHERE, error),
         )
-        if drawn:
-            self._line(drawn)
+        self._stream.writelines(f"{line}\n" for line in lines)
+
+    def _rows(self, item: JudgedResource) -> list[list[str]]:
+        name, rows = str(item.ref), []
+        for result in item.results:
+            policy = result.rule.policy
+            rule = result.rule.name if policy.kind in RULE_KINDS else ""
+            status = reported_status(result, audit_warn=self._options.audit_warn).value.title()
+            row = [policy.key, rule, name, status, ""]
+            rows.append([*row, result.message] if self._options.detailed_results else row)
+        return rows
 
     def _yaml(self, value: JSON) -> None:
         self._line(f"{_yaml_text(value)}\n---")
@@ -272,6 +298,10 @@ _PROBLEMS = {
         Status.ERROR,
     ): "\nerror while applying generate policy {policy} -> resource {path} \nerror: {message}\n",
 }
+
+
+def _all_pass(item: JudgedResource) -> bool:
+    return all([result.status is _PASS for result in item.results])  # noqa: C419 - a list is the faster one
 
 
 def _response(result: RuleResult) -> tuple[str, RuleType]:

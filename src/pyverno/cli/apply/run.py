@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from pyverno.cli.apply.judge import JudgedResource, judge
 from pyverno.cli.apply.load import Inputs, check_not_empty, load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
+from pyverno.cli.apply.outcome import Outcome
 from pyverno.cli.errors import report_error, report_note, report_warning, write_as_utf8
-from pyverno.cli.faults import report_faults
-from pyverno.cli.progress import tracked
-from pyverno.errors import PyvernoError, UsageError
+from pyverno.errors import PyvernoError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import DocumentCache
 from pyverno.offline.folderrules import HELM_TEMPLATES, Skipped
@@ -24,6 +23,7 @@ from pyverno.value import replace
 
 if TYPE_CHECKING:
     from pyverno.cli.apply.adoption import Adoption
+    from pyverno.cli.apply.output import Output
     from pyverno.compiler.lints.lint import Diagnostic
 
 __all__ = ["exit_code", "run_apply"]
@@ -76,30 +76,41 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     if options.changed_since:
         inputs = _changed_inputs(options, inputs)
     output.header(len(inputs.manifests))
-    judged: list[JudgedResource] = []
-    summary = Summary(erred=output.refused if options.is_kyverno else len(problems))
-    resources = judge(inputs, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
-    for reviewed in tracked(resources, len(inputs.manifests), "resources"):
-        item = reviewed if adoption is None else adoption.accept(reviewed)
-        judged.append(item)
-        report_faults(item.results)
-        summary.count_all(item.results, audit_warn=options.audit_warn)
-        if item.problem:
-            summary.erred += 1
-            text = f"failed to apply policies on resource {item.ref.name} ({item.problem})"
-            report_error(text)
-            problems.append(UsageError(text, location=item.document.location()))
-        output.changes(item)
-    output.results(judged, summary, problems, lints)
-    if judged and not problems and not options.is_kyverno and not any(item.results for item in judged):
-        which = "the resource" if len(judged) == 1 else f"any of the {len(judged)} resources"
+    outcome = Outcome(
+        Summary(erred=output.refused if options.is_kyverno else len(problems)), problems, options.audit_warn
+    )
+    judged = judge(inputs, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
+    if adoption is not None:
+        judged = _accepted(judged, adoption, outcome)
+    if sys.stderr.isatty():
+        from pyverno.cli.progress import tracked  # it shows nothing elsewhere
+
+        judged = tracked(judged, len(inputs.manifests), "resources")
+    output.results(_counted(judged, output, outcome), outcome, lints)
+    outcome.finish()
+    if outcome.resources and not outcome.results and not problems and not options.is_kyverno:
+        which = "the resource" if outcome.resources == 1 else f"any of the {outcome.resources} resources"
         report_note(f"no rule applies to {which}, so that nothing was checked")
     if adoption is not None:
         adoption.finish(has_problems=bool(problems), is_partial=bool(options.changed_since))
-    code, reason = exit_code(options, summary, has_problems=bool(problems))
+    code, reason = exit_code(options, outcome.summary, has_problems=bool(problems))
     if reason:
         (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
     return code
+
+
+def _accepted(judged: Iterable[JudgedResource], adoption: Adoption, outcome: Outcome) -> Iterator[JudgedResource]:
+    """Yield the resources with the results that count."""
+    for item in judged:
+        yield outcome.step(item, adoption.accept, item)
+
+
+def _counted(judged: Iterable[JudgedResource], output: Output, outcome: Outcome) -> Iterator[JudgedResource]:
+    """Yield the resources after they were counted and what they changed was printed."""
+    for item in judged:
+        outcome.step(item, outcome.count, None)
+        outcome.step(item, output.changes, None)
+        yield item
 
 
 def _is_manifest(document: Document) -> bool:

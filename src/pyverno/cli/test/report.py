@@ -13,7 +13,7 @@ from pyverno.engine.result import ResourceRef
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.finding import Finding
-from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.junit import Case, junit, write_case
 from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
@@ -116,7 +116,7 @@ def _junit(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> 
         )
         for row in rows
     )
-    return junit(cases, problems).rstrip("\n")
+    return "".join(junit(map(write_case, cases), problems)).rstrip("\n")
 
 
 def _findings(rows: Sequence[Row]) -> Iterator[Finding]:

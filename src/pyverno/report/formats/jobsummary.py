@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pyverno.report.collected import STATUSES
 from pyverno.report.finding import Finding
-from pyverno.report.markdown import markdown_table
+from pyverno.report.markdown import markdown_row, markdown_table
 from pyverno.report.problem import Problem
+from pyverno.report.rendered import Lost, no_bug, rendered
 
 __all__ = ["job_summary"]
 
@@ -19,17 +20,21 @@ _MOST_BYTES: Final = 900_000
 """The limit of a page in bytes: GitHub refuses a summary of more than 1 MiB."""
 
 
-def job_summary(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
-    """Return a page; rows that would make it too long for a job summary are counted instead.
+def job_summary(findings: Iterable[Finding], problems: Sequence[Problem] = (), lost: Lost = no_bug) -> Iterator[str]:
+    """Yield a page; rows that would make it too long for a job summary are counted instead.
 
-    >>> print(job_summary([]).splitlines()[2])
+    >>> print("".join(job_summary([])).splitlines()[2])
     No problems: 0 passed, 0 skipped.
     """
-    items = [*findings]
     counts = dict.fromkeys(STATUSES, 0)
-    for each in items:
-        counts[each.status] += 1
-    found = [each for each in items if each.is_problem]
+    found = size = 0
+    rows: list[str] = []
+    for status, row, length in rendered(findings, _row, lost):
+        counts[status] += 1
+        found += bool(row)
+        size += length
+        if row and len(rows) < _MOST_ROWS and size <= _MOST_BYTES:
+            rows.append(row)
     parts = ["## Policies\n"]
     if found or problems:
         heads = (*(status.title() for status in STATUSES), "Unreadable")
@@ -37,28 +42,19 @@ def job_summary(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -
     else:
         parts.append(f"No problems: {counts['pass']} passed, {counts['skip']} skipped.\n")
     if problems:
-        rows = [(str(each.location), each.message[:_MOST_TEXT]) for each in problems[:_MOST_ROWS]]
-        parts += ["### Errors\n", markdown_table(("Place", "Message"), rows)]
+        errors = [(str(each.location), each.message[:_MOST_TEXT]) for each in problems[:_MOST_ROWS]]
+        parts += ["### Errors\n", markdown_table(("Place", "Message"), errors)]
     if found:
-        parts += ["### Problems\n", *_problems(found)]
-    return "\n".join(parts)
+        parts += ["### Problems\n", markdown_table(_HEADERS, ()) + "".join(rows)]
+        if found > len(rows):
+            parts.append(f"… and {found - len(rows)} more.\n")
+    yield "\n".join(parts)
 
 
-def _problems(found: Sequence[Finding]) -> list[str]:
-    rows: list[tuple[str, ...]] = []
-    size = 0
-    for each in found[:_MOST_ROWS]:
-        row = _row(each)
-        size += sum(len(cell.encode("utf-8", "replace")) for cell in row)
-        if size > _MOST_BYTES:
-            break
-        rows.append(row)
-    parts = [markdown_table(_HEADERS, rows)]
-    if len(found) > len(rows):
-        parts.append(f"… and {len(found) - len(rows)} more.\n")
-    return parts
-
-
-def _row(each: Finding) -> tuple[str, ...]:
+def _row(each: Finding) -> tuple[str, str, int]:
+    """Return the status of a finding, and its row and the length of its cells if it needs attention."""
+    if not each.is_problem:
+        return each.status, "", 0
     message = each.message if len(each.message) <= _MOST_TEXT else f"{each.message[: _MOST_TEXT - 1]}…"
-    return each.status, each.severity, each.rule_id, str(each.resource), str(each.location), message
+    cells = each.status, each.severity, each.rule_id, str(each.resource), str(each.location), message
+    return each.status, markdown_row(cells), sum(len(cell.encode("utf-8", "replace")) for cell in cells)

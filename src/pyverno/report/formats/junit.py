@@ -5,14 +5,16 @@ The layout is that of Kyverno's command line, well-formed and escaped (upstream 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from pyverno.lazyregex import regex
+from pyverno.report.packed import Packed
 from pyverno.report.problem import Problem
 from pyverno.value import dataclass
 
-__all__ = ["Case", "junit"]
+__all__ = ["Case", "WrittenCase", "junit", "write_case"]
 
 # XML readers turn these into blanks unless they are written as character references
 _LINE_ENDS = {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
@@ -41,12 +43,31 @@ class Case:
 _INPUT = "pyverno"
 
 
-def junit(cases: Iterable[Case], problems: Sequence[Problem] = ()) -> str:
-    """Return one document with a suite per policy, in the order in which policies first appear.
+class WrittenCase(NamedTuple):
+    """A case as XML, and what its suite counts."""
+
+    policy: str
+    text: str
+    is_failure: bool
+    is_error: bool
+
+
+class _Suite:
+    """The cases of a policy, and their numbers."""
+
+    __slots__ = ("cases", "errors", "failures")
+
+    def __init__(self) -> None:
+        self.cases = Packed()
+        self.failures = self.errors = 0
+
+
+def junit(cases: Iterable[WrittenCase], problems: Sequence[Problem] = ()) -> Iterator[str]:
+    """Yield one document with a suite per policy, in the order in which policies first appear.
 
     Problems of the run are errors of a suite of their own, which comes first.
 
-    >>> print(junit([Case("p", "r", "v1/Pod/default/a", "Pass", "Ok")]), end="")
+    >>> print(*junit([write_case(Case("p", "r", "v1/Pod/default/a", "Pass", "Ok"))]), sep="", end="")
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuites tests="1" failures="0" errors="0">
       <testsuite name="p" tests="1" failures="0" errors="0">
@@ -60,30 +81,32 @@ def junit(cases: Iterable[Case], problems: Sequence[Problem] = ()) -> str:
       </testsuite>
     </testsuites>
     """
-    suites: dict[str, list[Case]] = {}
+    suites: dict[str, _Suite] = {}
     for case in cases:
-        suites.setdefault(case.policy, []).append(case)
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {_counts(_all(suites), len(problems))}>"]
+        suite = suites.setdefault(case.policy, _Suite())
+        suite.cases.add(case.text)
+        suite.failures += case.is_failure
+        suite.errors += case.is_error
+    more = len(problems)
+    tests, failures, errors = (
+        sum(len(each.cases) for each in suites.values()) + more,
+        sum(each.failures for each in suites.values()),
+        sum(each.errors for each in suites.values()) + more,
+    )
+    yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {_counts(tests, failures, errors)}>\n'
     if problems:
-        lines.append(f"  <testsuite name={_attribute(_INPUT)} {_counts([], len(problems))}>")
-        lines += [line for problem in problems for line in _input_error(problem)]
-        lines.append("  </testsuite>")
+        yield f"  <testsuite name={_attribute(_INPUT)} {_counts(more, 0, more)}>\n"
+        yield from (f"{line}\n" for problem in problems for line in _input_error(problem))
+        yield "  </testsuite>\n"
     for policy, own in suites.items():
-        lines.append(f"  <testsuite name={_attribute(policy)} {_counts(own)}>")
-        lines += [line for case in own for line in _case(case)]
-        lines.append("  </testsuite>")
-    lines.append("</testsuites>")
-    return "\n".join(lines) + "\n"
+        yield f"  <testsuite name={_attribute(policy)} {_counts(len(own.cases), own.failures, own.errors)}>\n"
+        yield from own.cases
+        yield "  </testsuite>\n"
+    yield "</testsuites>\n"
 
 
-def _all(suites: dict[str, list[Case]]) -> list[Case]:
-    return [case for own in suites.values() for case in own]
-
-
-def _counts(cases: list[Case], problems: int = 0) -> str:
-    failures = sum(1 for case in cases if case.is_failure)
-    errors = sum(1 for case in cases if case.is_error) + problems
-    return f'tests="{len(cases) + problems}" failures="{failures}" errors="{errors}"'
+def _counts(tests: int, failures: int, errors: int) -> str:
+    return f'tests="{tests}" failures="{failures}" errors="{errors}"'
 
 
 def _input_error(problem: Problem) -> list[str]:
@@ -93,6 +116,11 @@ def _input_error(problem: Problem) -> list[str]:
         f"      <error message={_attribute(problem.message)} type={_attribute(problem.code)}/>",
         "    </testcase>",
     ]
+
+
+def write_case(case: Case) -> WrittenCase:
+    """Return one case as an element."""
+    return WrittenCase(case.policy, "".join(f"{line}\n" for line in _case(case)), case.is_failure, case.is_error)
 
 
 def _case(case: Case) -> list[str]:

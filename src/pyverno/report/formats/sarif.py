@@ -6,14 +6,17 @@ input is a notification of the tool.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from pyverno.errors import Location
-from pyverno.kube.json import JSONObject, encode_indent
+from pyverno.kube.json import JSONObject
 from pyverno.report.finding import Finding
+from pyverno.report.formats.listing import indented, json_list
+from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
+from pyverno.report.rendered import Lost, no_bug, rendered
 from pyverno.version import __version__
 
 __all__ = ["sarif"]
@@ -23,33 +26,33 @@ _LEVELS: Final = {"critical": "error", "high": "error", "medium": "warning", "lo
 _SECURITY_SEVERITY: Final = {"critical": "9.5", "high": "8.0", "medium": "5.0", "low": "3.0", "info": "1.0"}
 
 
-def sarif(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
-    """Return one SARIF log.
+def sarif(findings: Iterable[Finding], problems: Sequence[Problem] = (), lost: Lost = no_bug) -> Iterator[str]:
+    """Yield one SARIF log.
 
-    >>> '"version": "2.1.0"' in sarif([])
+    >>> '"version": "2.1.0"' in "".join(sarif([]))
     True
     """
     rules: dict[str, JSONObject] = {}
     numbers: dict[str, int] = {}
-    results: list[JSONObject] = []
-    for each in findings:
-        if not each.is_problem:
-            continue
-        number = numbers.setdefault(each.rule_id, len(numbers))
-        if each.rule_id not in rules:
-            rules[each.rule_id] = _rule(each)
-        results.append(_result(each, number))
+    results = packed(rendered(findings, lambda each: _finding(each, rules, numbers), lost))
     driver = {"name": "pyverno", "semanticVersion": __version__, "rules": list(rules.values())}
     invocation: JSONObject = {"executionSuccessful": not problems}
     if problems:
         invocation["toolExecutionNotifications"] = [_notification(each) for each in problems]
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [invocation],
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-    }
-    return encode_indent({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, escape_html=False) + "\n"
+    yield f'{{\n  "$schema": "{_SCHEMA}",\n  "runs": [\n    {{\n      "columnKind": "unicodeCodePoints",\n'
+    yield f'      "invocations": {indented([invocation], 3)},\n      "results": '
+    yield from json_list(results, 3)
+    yield f',\n      "tool": {indented({"driver": driver}, 3)}\n    }}\n  ],\n  "version": "2.1.0"\n}}\n'
+
+
+def _finding(each: Finding, rules: dict[str, JSONObject], numbers: dict[str, int]) -> str:
+    if not each.is_problem:
+        return ""
+    name = each.rule_id
+    if name not in rules:
+        rules[name] = _rule(each)
+        numbers[name] = len(numbers)
+    return indented(_result(each, numbers[name]), 4)
 
 
 def _rule(each: Finding) -> JSONObject:

@@ -6,36 +6,46 @@ A warning carries TAP's directive for failures that are shown and do not fail th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
+from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
+from pyverno.report.rendered import Lost, no_bug, rendered
 
 __all__ = ["tap"]
 
 _SKIPPED, _EXPECTED = " # SKIP", " # TODO"
 """Directives of the protocol: a test point that was not run, and one whose failure does not count."""
 
+_NUMBER = "\0"
 _CONTROL = regex("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
-def tap(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
-    """Return one TAP document; problems of the run are test points that failed.
+def tap(findings: Iterable[Finding], problems: Sequence[Problem] = (), lost: Lost = no_bug) -> Iterator[str]:
+    """Yield one TAP document; problems of the run are test points that failed.
 
     >>> from pyverno.engine.result import ResourceRef
-    >>> print(tap([Finding("p", "r", ResourceRef("v1", "Pod", "", "a"), "skip", "excused")]), end="")
+    >>> print("".join(tap([Finding("p", "r", ResourceRef("v1", "Pod", "", "a"), "skip", "excused")])), end="")
     TAP version 14
     1..1
     ok 1 - p/r Pod/a # SKIP excused
     """
-    points = [*map(_problem_point, problems), *map(_finding_point, findings)]
-    lines = ["TAP version 14", f"1..{len(points)}"]
-    for number, (is_ok, name, directive, detail) in enumerate(points, 1):
-        lines.append(f"{'ok' if is_ok else 'not ok'} {number} - {_escape(name)}{directive}")
-        lines += _block(detail)
-    return "\n".join(lines) + "\n"
+    found = packed(rendered(findings, lambda each: _point(*_finding_point(each)), lost))
+    yield f"TAP version 14\n1..{len(problems) + len(found)}\n"
+    points = chain((_point(*_problem_point(each)) for each in problems), found)
+    for number, point in enumerate(points, 1):
+        word, _, rest = point.partition(_NUMBER)
+        yield f"{word}{number}{rest}"
+
+
+def _point(is_ok: bool, name: str, directive: str, detail: JSONObject) -> str:
+    """Return one test point with a mark in the place of its number."""
+    head = f"{'ok' if is_ok else 'not ok'} {_NUMBER} - {_escape(name)}{directive}"
+    return "\n".join((head, *_block(detail))) + "\n"
 
 
 _Point = tuple[bool, str, str, JSONObject]

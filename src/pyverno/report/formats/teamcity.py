@@ -5,13 +5,15 @@ This module must never let a text of a resource start a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from re import Match
 from typing import Final
 
 from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
+from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
+from pyverno.report.rendered import Lost, no_bug, rendered
 
 __all__ = ["teamcity"]
 
@@ -23,32 +25,35 @@ _MOST_TEXT: Final = 4000
 _MOST_IDENTITY: Final = 60
 
 
-def teamcity(findings: Iterable[Finding], problems: Sequence[Problem] = ()) -> str:
-    """Return one inspection for each finding that needs attention; each rule is an inspection type.
+def teamcity(findings: Iterable[Finding], problems: Sequence[Problem] = (), lost: Lost = no_bug) -> Iterator[str]:
+    """Yield one inspection for each finding that needs attention, with the inspection type of a rule when it is new.
 
     >>> from pyverno.engine.result import ResourceRef
     >>> pod = ResourceRef("v1", "Pod", "", "a")
-    >>> print(teamcity([Finding("p", "r", pod, "warn", "it's [no]")]).splitlines()[1])
+    >>> print("".join(teamcity([Finding("p", "r", pod, "warn", "it's [no]")])).splitlines()[1])
     ##teamcity[inspection typeId='p/r' message='Pod/a: it|'s |[no|]' file='' SEVERITY='WARNING']
     """
-    lines: list[str] = []
+    types: set[str] = set()
+    lines = packed(rendered(findings, lambda each: _inspection(each, types), lost))
     for problem in problems:
         text = f"{problem.location}: {problem.message}".removeprefix(": ")[:_MOST_TEXT]
-        lines.append(_message("buildProblem", description=text, identity=f"pyverno {problem.code}"[:_MOST_IDENTITY]))
-    types: set[str] = set()
-    for each in findings:
-        if not each.is_problem:
-            continue
-        name = each.rule_id[:_MOST_NAME]
-        if name not in types:
-            types.add(name)
-            lines.append(_inspection_type(each, name))
-        where = {"file": each.location.file}
-        if each.location.line:
-            where["line"] = str(each.location.line)
-        text = f"{each.resource}: {each.message or 'validation failed'}"[:_MOST_TEXT]
-        lines.append(_message("inspection", typeId=name, message=text, **where, SEVERITY=_LEVELS[each.status]))
-    return "".join(lines)
+        yield _message("buildProblem", description=text, identity=f"pyverno {problem.code}"[:_MOST_IDENTITY])
+    yield from lines
+
+
+def _inspection(each: Finding, types: set[str]) -> str:
+    if not each.is_problem:
+        return ""
+    name = each.rule_id[:_MOST_NAME]
+    where = {"file": each.location.file}
+    if each.location.line:
+        where["line"] = str(each.location.line)
+    text = f"{each.resource}: {each.message or 'validation failed'}"[:_MOST_TEXT]
+    line = _message("inspection", typeId=name, message=text, **where, SEVERITY=_LEVELS[each.status])
+    if name not in types:
+        line = _inspection_type(each, name) + line
+        types.add(name)
+    return line
 
 
 def _inspection_type(each: Finding, name: str) -> str:

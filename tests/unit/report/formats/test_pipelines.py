@@ -110,7 +110,7 @@ def test_html_is_one_page_that_shows_errors_of_the_run() -> None:
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             found.append(tag)
 
-    text = FORMATTERS["html"]([Finding("p", "r", POD, "fail", "<script>x</script>")], [PROBLEM])
+    text = FORMATTERS["html"]([Finding("p", "r", POD, "fail", "<script>x</script>", severity="None")], [PROBLEM])
     Reader().feed(text)
     assert "script" not in found
     assert "cannot read `b.yaml`" in text

@@ -13,10 +13,8 @@ from pyverno.errors import Location
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.report.exceptions import any_tag, exception_for
 from pyverno.report.finding import Finding, finding
-from pyverno.report.formats.github import github
-from pyverno.report.formats.junit import Case, junit
+from pyverno.report.formats.junit import Case, junit, write_case
 from pyverno.report.formats.registry import FORMATTERS
-from pyverno.report.formats.sarif import sarif
 from pyverno.report.markdown import markdown_table
 from pyverno.report.policyreport import ReportEntry
 from pyverno.report.table import draw_table
@@ -55,14 +53,14 @@ def test_no_text_breaks_a_format(name: str) -> None:
 def test_only_problems_are_annotated() -> None:
     """Passes and skips are left out of code scanning and annotations."""
     found = [Finding("p", "r", POD, status) for status in ("pass", "skip", "warn", "error")]
-    assert 2 == len(json.loads(sarif(found))["runs"][0]["results"])
-    assert ["::warning", "::error"] == [line.split(" ")[0] for line in github(found).splitlines()]
+    assert 2 == len(json.loads(FORMATTERS["sarif"](found))["runs"][0]["results"])
+    assert ["::warning", "::error"] == [line.split(" ")[0] for line in FORMATTERS["github"](found).splitlines()]
 
 
 def test_sarif_rules_are_listed_once() -> None:
     """Results refer to them by number."""
     found = [Finding("p", rule, POD, "fail", severity="high", category="C") for rule in ("a", "b", "a")]
-    run = json.loads(sarif(found))["runs"][0]
+    run = json.loads(FORMATTERS["sarif"](found))["runs"][0]
     assert ["p/a", "p/b"] == [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert [0, 1, 0] == [each["ruleIndex"] for each in run["results"]]
     assert {"tags": ["C"], "security-severity": "8.0"} == run["tool"]["driver"]["rules"][0]["properties"]
@@ -74,7 +72,7 @@ def test_junit_counts_failures_per_policy() -> None:
         Case("p", "r", "a", "Pass"),
         Case("q", "r", "a", "Fail", "Want pass, got fail", is_failure=True),
     ]
-    suites = ElementTree.fromstring(junit(cases))  # noqa: S314 - our own text
+    suites = ElementTree.fromstring("".join(junit(map(write_case, cases))))  # noqa: S314 - our own text
     assert [("p", "0"), ("q", "1")] == [(suite.get("name"), suite.get("failures")) for suite in suites]
     failure = next(suites.iter("failure"))
     assert "Want pass, got fail" == failure.get("message")
