@@ -244,6 +244,42 @@ def test_keys_of_a_request_direct_no_patch(patch: str, key: str) -> None:
     assert ("pass", {"must": "have"}, "1") == changed("b")
 
 
+@pytest.mark.parametrize(
+    ("key", "first", "second", "plain"),
+    [
+        ("{{ request.object.first }}/{{ request.object.second }}", "(a", "b)", "x/y"),
+        ("{{ request.object.first }}{{ wanted }}", "<(", "a)", "xy"),
+        ("{{ request.object.first }}{{ request.object.second }}a)", "+", "(", "xya)"),
+        ("{{ request.object.first }}(a)", "<", "", "x(a)"),
+        ("{{ request.object.first }}(a)", "", "", "x(a)"),
+        (" {{ request.object.first }} ", "(a)", "", " x "),
+        ("${{ request.object.first }}", "patch", "", "$x"),
+    ],
+)
+def test_pieces_of_a_request_direct_no_patch(key: str, first: str, second: str, plain: str) -> None:
+    """I10: no anchor and no directive is put together of the texts of a request."""
+    rule = (
+        "context:\n- name: wanted\n  variable:\n    jmesPath: request.object.second\n"
+        f"mutate:\n  patchStrategicMerge:\n    data:\n      must: have\n      '{key}': delete"
+    )
+
+    def changed(one: str, other: str) -> tuple[Status, JSON]:
+        review = ask(policy(rule), {**CONFIG_MAP, "data": {"a": "1"}, "first": one, "second": other})
+        return review.results[0].status, review.resource["data"]
+
+    assert (Status.ERROR, {"a": "1"}) == changed(first, second)
+    assert (Status.PASS, {"a": "1", "must": "have", plain: "delete"}) == changed("x", "y")
+
+
+@pytest.mark.parametrize("name", ["b", "b)", "(b"])
+def test_anchors_of_a_policy_around_data_keep_their_meaning(name: str) -> None:
+    """The twin: the policy wrote the anchor, and the request only a name."""
+    rule = "mutate:\n  patchStrategicMerge:\n    data:\n      '+({{ request.object.name }})': new"
+    stored = {**CONFIG_MAP, "data": {"a": "1"}, "name": name}
+    assert {"a": "1", name: "new"} == ask(policy(rule), stored).resource["data"]
+    assert {"a": "1"} == ask(policy(rule), {**stored, "name": "a"}).resource["data"]
+
+
 def change(name: str, namespace: str, target: str) -> Review:
     """Review a ConfigMap that names a target, by a rule that changes others."""
     rule = (
@@ -272,5 +308,34 @@ def test_a_requester_does_not_add_targets(name: str, namespace: str, target: str
     (result,) = change(name, namespace, target).results
     assert (Status.ERROR, ()) == (result.status, result.effects)
     assert [] == [each for each in change(name, namespace, "none").results if each.effects]
+    assert [] == [each for each in change(name, namespace, "").results if each.effects]
     for own in ("{{ request.object.data.target }}", "{{ request.object.data.target }}*", "app-?"):
         assert [Status.PASS] == [each.status for each in change(own, "team", "app-1").results][:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"),
+    [
+        ("{{ request.object.data.target }}", "team"),
+        ("{{ picked }}", "{{ request.object.data.target }}"),
+        ("app-1", "{{ request.object.data.target }}"),
+    ],
+)
+def test_an_empty_text_of_a_request_selects_no_targets(name: str, namespace: str) -> None:
+    """I10: what a policy leaves out selects all, what a request leaves empty is an error."""
+    (result,) = change(name, namespace, "").results
+    assert (Status.ERROR, ()) == (result.status, result.effects)
+    assert [Status.PASS, Status.PASS] == [each.status for each in change("", "team", "").results]
+
+
+def test_an_object_without_namespace_is_found_by_its_name() -> None:
+    """The twin: kinds outside of namespaces have none, and a request has none for them."""
+    rule = (
+        "mutate:\n  targets:\n"
+        "  - {apiVersion: v1, kind: Namespace, name: team, namespace: '{{ request.object.data.target }}'}\n"
+        "  patchStrategicMerge:\n    metadata:\n      labels: {changed: 'yes'}"
+    )
+    stored = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}]
+    engine = Engine(compiled(policy(rule)).policy_set(), OfflineHost(objects=ObjectStore(stored)))
+    review = engine.review(Request.from_manifest({**CONFIG_MAP, "data": {"target": ""}}), MUTATING_EXISTING)
+    assert [Status.PASS] == [each.status for each in review.results]

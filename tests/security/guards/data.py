@@ -51,7 +51,16 @@ INERT: Final = (
     ),
     guard(
         "I10", "keys of a request direct no patch", "inert_data::test_keys_of_a_request_direct_no_patch",
-        ("lang/pattern/anchors.py", 'if key == "$patch" or (anchor is not None and anchor.modifier in PATCHING):', "if False:"),
+        ("lang/pattern/anchors.py", "if isinstance(key, str) and (directive := _directive(key)) and directive != _directive(own):", "if False:"),
+    ),
+    guard(
+        "I10", "no directive is put together of texts of a request", "inert_data::test_pieces_of_a_request_direct_no_patch",
+        (_TEMPLATE, 'return mark.key(text, "".join(own))', "return text"),
+    ),
+    guard(
+        "I10", "twin: an anchor of the policy around a name is an anchor",
+        "inert_data::test_anchors_of_a_policy_around_data_keep_their_meaning",
+        ("lang/pattern/anchors.py", " and directive != _directive(own)", ""),
     ),
     guard(
         "I10", "text of a request is no pattern",
@@ -66,6 +75,15 @@ INERT: Final = (
     guard(
         "I10", "wildcards of a request select no targets", "inert_data::test_a_requester_does_not_add_targets",
         ("engine/actions/mutate.py", "if self.most_wildcards is not None and count_wildcards(text) > self.most_wildcards:", "if False:"),
+    ),
+    guard(
+        "I10", "a text of a request that is empty selects no targets",
+        "inert_data::test_an_empty_text_of_a_request_selects_no_targets",
+        ("engine/actions/mutate.py", "return not text and self.most_wildcards is not None", "return False"),
+    ),
+    guard(
+        "I10", "twin: kinds outside of namespaces have none", "inert_data::test_an_object_without_namespace_is_found_by_its_name",
+        ("engine/actions/mutate.py", "self.namespace.selects_all(namespace) and not is_in_no_namespace", "self.namespace.selects_all(namespace)"),
     ),
     guard(
         "I10", "tags of YAML make no objects", "inert_data::test_yaml_tags_make_no_objects",

@@ -159,7 +159,8 @@ class MutateRule(SkippedByException):
 class TargetName:
     """Name or namespace of targets.
 
-    With text of the request in it, `most_wildcards` are those that the policy wrote: a requester must not add objects.
+    With text of the request in it, `most_wildcards` are those that the policy wrote: a requester must not add objects,
+    by a wildcard or by no text at all, which selects them all.
     """
 
     text: Template
@@ -171,6 +172,10 @@ class TargetName:
         if self.most_wildcards is not None and count_wildcards(text) > self.most_wildcards:
             raise EvaluationError(f"a variable yields a wildcard in {self.text.document} of a target")
         return text
+
+    def selects_all(self, text: str) -> bool:
+        """Return whether variables of the request left nothing of the text."""
+        return not text and self.most_wildcards is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +198,16 @@ class Targets:
         used = names if self.selector is None else [*names, (self.selector, selector)]
         return redact_errors(lambda: self._read(run, *(text for _, text in names), selector=selector), *used)
 
-    @staticmethod
     def _read(
-        run: Run, api_version: str, kind: str, namespace: str, name: str, *, selector: JSON
+        self, run: Run, api_version: str, kind: str, namespace: str, name: str, *, selector: JSON
     ) -> Sequence[ExistingObject]:
         kind, _, subresource = kind.partition("/")
         objects = ExistingObjects(run.broker, api_version, kind, subresource)
         namespace = namespace or run.rule.info.policy.namespace
-        gvk = GVK(*parse_api_version(api_version), kind)
-        has_place = (namespace and not has_wildcard(namespace)) or run.broker.host.kinds.is_namespaced(gvk) is False
+        is_in_no_namespace = run.broker.host.kinds.is_namespaced(GVK(*parse_api_version(api_version), kind)) is False
+        if self.name.selects_all(name) or (self.namespace.selects_all(namespace) and not is_in_no_namespace):
+            raise EvaluationError("the variables in name or namespace of a target yield an empty text")
+        has_place = (namespace and not has_wildcard(namespace)) or is_in_no_namespace
         if name and not has_wildcard(name) and has_place and selector is None:
             found = objects.get(namespace, name)
             return () if found is None else (found,)

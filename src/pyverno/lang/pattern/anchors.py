@@ -122,13 +122,24 @@ def refuse_directives(value: JSON) -> JSON:
     return value
 
 
-def refuse_directive(key: JSON) -> JSON:
-    """Return a key of data; raises EvaluationError for one that a patch reads as an anchor or a directive."""
-    if isinstance(key, str):
-        anchor = parse_anchor(key)
-        if key == "$patch" or (anchor is not None and anchor.modifier in PATCHING):
-            raise EvaluationError("a key of the request would be read as an anchor or a directive of the patch")
+def refuse_directive(key: JSON, own: str = "") -> JSON:
+    """Return a key of data; raises EvaluationError for one that a patch reads as an anchor or a directive.
+
+    `own` is what the policy wrote of the key: an anchor in it is the policy's.
+
+    >>> refuse_directive("+(team)", "+(x)")
+    '+(team)'
+    """
+    if isinstance(key, str) and (directive := _directive(key)) and directive != _directive(own):
+        raise EvaluationError("a key of the request would be read as an anchor or a directive of the patch")
     return key
+
+
+def _directive(key: str) -> str:
+    if key == "$patch":
+        return key
+    anchor = parse_anchor(key)
+    return f"{anchor.modifier.value}()" if anchor is not None and anchor.modifier in PATCHING else ""
 
 
 def has_anchor_keys(pattern: JSON, modifiers: frozenset[Modifier]) -> bool:

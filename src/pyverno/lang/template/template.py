@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["DataMark", "Template", "TemplateProblem", "Variable", "compile_template"]
 
 Render = Callable[[Mapping[str, JSON], Runtime, bool, str], JSON]
+_DATA = "x"
+"""What stands for data in what a policy wrote of a key."""
+
 _Faulty = list[tuple[int, Occurrence, Slot]]
 
 _COPIED_PER_STEP = 8
@@ -53,13 +56,14 @@ class DataMark:
     """What becomes of the values of variables that read data.
 
     `is_data` judges a variable by its source. `whole` gets the value of one that is a whole text, `within` a text with
-    the pieces that come from such variables; `key` gets what is a whole key, if that is another case than a value.
+    the pieces that come from such variables. `key` gets keys, whole or not, if they are another case than values, and
+    what the policy wrote of them: the key with `x` in place of such pieces.
     """
 
     is_data: Callable[[str], bool]
     whole: Callable[[JSON], JSON]
     within: Callable[[str, Sequence[str]], str]
-    key: Callable[[JSON], JSON] | None = None
+    key: Callable[[JSON, str], JSON] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +259,7 @@ class _Compiler:
         if not slots:
             literal = text.replace("\\{{", "{{")
             return None if literal == text else lambda scope, runtime, deleting, prefix: literal
-        return _join(slots, parsed.parts, self.mark, data)
+        return _join(slots, parsed.parts, self.mark, data, in_key=in_key)
 
     def data(self, occurrences: Sequence[Occurrence]) -> frozenset[int]:
         """Return the numbers of variables that read data, alone or in a variable inside."""
@@ -298,12 +302,19 @@ def _values(slots: list[Slot], scope: Mapping[str, JSON], runtime: Runtime, dele
 
 
 def _marked(render: Render, mark: DataMark, *, in_key: bool) -> Render:
-    whole = mark.key if in_key and mark.key is not None else mark.whole
+    whole, key = mark.whole, mark.key
+    if in_key and key is not None:
+        return lambda scope, runtime, deleting, prefix: key(render(scope, runtime, deleting, prefix), _DATA)
     return lambda scope, runtime, deleting, prefix: whole(render(scope, runtime, deleting, prefix))
 
 
 def _join(
-    slots: list[Slot], parts: tuple[str | int, ...], mark: DataMark | None = None, data: Set[int] = frozenset()
+    slots: list[Slot],
+    parts: tuple[str | int, ...],
+    mark: DataMark | None = None,
+    data: Set[int] = frozenset(),
+    *,
+    in_key: bool = False,
 ) -> Render:
     def render_text(scope: Mapping[str, JSON], runtime: Runtime, deleting: bool, prefix: str) -> JSON:
         values = _values(slots, scope, runtime, deleting, prefix)
@@ -312,6 +323,9 @@ def _join(
         text = "".join(pieces)
         if mark is None or not data:
             return text
+        if in_key and mark.key is not None:
+            own = (_DATA if part in data else piece for part, piece in zip(parts, pieces, strict=True))
+            return mark.key(text, "".join(own))
         return mark.within(text, [piece for part, piece in zip(parts, pieces, strict=True) if part in data])
 
     return render_text
