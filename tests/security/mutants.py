@@ -50,7 +50,7 @@ def missing_edits(guard: Guard) -> list[str]:
 @contextmanager
 def _without(guard: Guard) -> Iterator[Path]:
     """Make a folder with the package as it would be without a guard."""
-    with tempfile.TemporaryDirectory(prefix="pyverno-mutant-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pyverno-mutant-", ignore_cleanup_errors=True) as folder:
         edits: dict[Path, list[Edit]] = {}
         for edit in guard.edits:
             edits.setdefault(Path(edit.module), []).append(edit)
@@ -101,8 +101,17 @@ def _run(folder: Path, tests: Sequence[str]) -> tuple[set[str], set[str], str]:
     outcomes = _Outcomes()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        pytest.main(["-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", *tests], plugins=[outcomes])
+        own = f"--basetemp={folder / 'temporary'}"  # what a program without end writes disturbs no other tests
+        pytest.main(["-q", "--no-header", "--tb=line", "-p", "no:cacheprovider", own, *tests], plugins=[outcomes])
     return outcomes.failed, outcomes.ran, printed.getvalue()
+
+
+def _end_leftovers(folder: Path) -> None:
+    """End the programs that a test started and could not end without the guard: they name the folder."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if os.fsencode(folder) in place.read_bytes() and (number := int(place.parent.name)) != os.getpid():
+                os.kill(number, signal.SIGKILL)
 
 
 def survivors(guard: Guard) -> list[str]:
@@ -135,6 +144,7 @@ def survivors(guard: Guard) -> list[str]:
         with os.fdopen(reading, "rb") as pipe:
             told_by_child = pipe.read().decode()
         _, status = os.waitpid(child, 0)
+        _end_leftovers(folder)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         return [] if guard.may_hang else ["the tests did not end"]
     return told_by_child.splitlines() if not status else [f"the process ended with {status}"]
