@@ -128,13 +128,13 @@ FAILING: Final = (
     guard(
         "I6", "exceptions count where they may live only",
         "exception_namespaces::test_an_exception_of_a_tenant_has_no_effect",
-        ("controllers/state/policystore.py", 'if settings.namespace in ("*", namespace):', "if True:"),
+        ("controllers/state/policystore.py", 'return settings.namespace in ("*", item.written.namespace or "default")', "return True"),
         ("controllers/state/policystore.py", "if not settings.enabled or item.errors or item.written is None:",
          "if item.errors or item.written is None:"),
     ),
     guard(
         "I6", "twin: an exception in the namespace that was named counts",
         "exception_namespaces::test_an_exception_in_the_namespace_of_exceptions_counts",
-        ("controllers/state/policystore.py", 'if settings.namespace in ("*", namespace):', "if False:"),
+        ("controllers/state/policystore.py", 'return settings.namespace in ("*", item.written.namespace or "default")', "return False"),
     ),
 )  # fmt: skip

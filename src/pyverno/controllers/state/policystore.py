@@ -162,11 +162,7 @@ class PolicyStore:
         settings = self._exceptions
         if not settings.enabled or item.errors or item.written is None:
             return False
-        namespace = item.written.namespace
-        if settings.namespace in ("*", namespace):
-            return True
-        # Kyverno: exceptions for CEL policies count everywhere while no namespace is set
-        return not settings.namespace and item.written.api_version.startswith("policies.kyverno.io/")
+        return settings.namespace in ("*", item.written.namespace or "default")
 
 
 def _generates(body: JSONObject) -> bool:
