@@ -6,15 +6,16 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import threading
 import time
+import tracemalloc
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,12 +24,14 @@ from pyverno.errors import UsageError
 from pyverno.offline.git.clone import Credentials, GitSource, cloned
 from pyverno.offline.git.process import LIMITS, GitLimits, run_git
 from pyverno.value import replace
+from tests.support.gitsite import Site, serving
 from tests.support.hostilepeers import FAULTS, hostile_peer
 from tests.support.hostilerepositories import (
     HARMLESS_REPOSITORIES,
     POLICY,
     REPOSITORIES,
     UNSETTLED_REPOSITORIES,
+    HostileRepository,
     make_repository,
 )
 
@@ -118,7 +121,7 @@ def test_what_reaches_a_server_is_kept(machine: Path, monkeypatch: pytest.Monkey
     code, output, _ = run_git(
         ("-c", "alias.x=!env", "x"), folder=machine / "work", environment=_own_environment(), deadline=_soon()
     )
-    assert (0, True) == (code, b"GIT_SSL_CAINFO=/certificates" in output)
+    assert (0, True) == (code, b"GIT_SSL_CAINFO=/certificates" in output.read_bytes())
 
 
 def _own_environment() -> dict[str, str]:
@@ -271,83 +274,13 @@ def test_the_limits_are_those_of_the_guide() -> None:
 # ----------------------------------------------------------------------------------------------------------- servers
 
 
-class _Site(ThreadingHTTPServer):
-    """Serves the repositories of a folder by git's own program; `moved` has redirects, `login` is demanded if given."""
-
-    daemon_threads = True
-
-    def __init__(self, root: Path, moved: dict[str, str] | None = None, login: str = "") -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.root, self.moved, self.login = root, moved or {}, login
-        self.seen: list[tuple[str, str]] = []  # program and login of each request
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-
-class _Answer(BaseHTTPRequestHandler):
-    server: _Site
-
-    def do_GET(self) -> None:
-        given = self.headers.get("Authorization", "")
-        self.server.seen.append((self.headers.get("User-Agent", ""), given))
-        for old, new in self.server.moved.items():
-            if self.path.startswith(old):
-                self._reply(302, {"Location": new + self.path.removeprefix(old)}, b"")
-                return
-        if self.server.login and given != self.server.login:
-            self._reply(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"")
-            return
-        path, _, query = self.path.partition("?")
-        environment = {
-            **os.environ,
-            "GIT_PROJECT_ROOT": str(self.server.root),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "REQUEST_METHOD": self.command,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-        }
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        done = subprocess.run(
-            ["git", "http-backend"], input=body, env=environment, check=True, capture_output=True
-        ).stdout
-        head, _, content = done.partition(b"\r\n\r\n")
-        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-        self._reply(int(fields.pop("Status", "200").split()[0]), fields, content)
-
-    do_POST = do_GET  # noqa: N815 - the name that http.server looks for
-
-    def _reply(self, status: int, fields: dict[str, str], content: bytes) -> None:
-        self.send_response(status)
-        for name, value in {**fields, "Content-Length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def _serving(site: _Site) -> Iterator[_Site]:
-    thread = threading.Thread(target=site.serve_forever)
-    thread.start()
-    try:
-        yield site
-    finally:
-        site.shutdown()
-        thread.join()
-        site.server_close()
-
-
 _LOGIN = "Basic " + b64encode(b"me:hunter2").decode()
 
 
 def test_a_repository_that_moved_on_its_host_is_read(machine: Path) -> None:
     """The twin: sites add `.git` to addresses by a redirect, and ask for the password there."""
     make_repository(machine / "origin" / "owner" / "policies.git", "names of two cases")
-    with _serving(_Site(machine / "origin", {"/owner/policies/": "/owner/policies.git/"}, _LOGIN)) as site:
+    with serving(Site(machine / "origin", {"/owner/policies/": "/owner/policies.git/"}, _LOGIN)) as site:
         source = GitSource(f"{site.url}/owner/policies")
         with cloned(source, Credentials("me", "hunter2")) as folder:
             assert POLICY == (folder / "p.yaml").read_bytes()
@@ -357,8 +290,8 @@ def test_a_password_is_for_the_host_of_its_address(machine: Path) -> None:
     """A repository that moved to another host is read without it; that host never sees it."""
     make_repository(machine / "origin" / "owner" / "policies.git", "names of two cases")
     with (
-        _serving(_Site(machine / "origin", login=_LOGIN)) as other,
-        _serving(_Site(machine, {"/": f"{other.url}/"})) as site,
+        serving(Site(machine / "origin", login=_LOGIN)) as other,
+        serving(Site(machine, {"/": f"{other.url}/"})) as site,
         pytest.raises(UsageError) as caught,
         cloned(GitSource(f"{site.url}/owner/policies.git"), Credentials("me", "hunter2")),
     ):
@@ -373,7 +306,7 @@ def test_a_repository_moves_to_web_sites_alone(machine: Path, address: str) -> N
     """Git itself would go to any address of HTTP; where redirects lead is `test_peers.py`."""
     before = _seen(machine)
     with (
-        _serving(_Site(machine, {"/": address})) as site,
+        serving(Site(machine, {"/": address})) as site,
         pytest.raises(UsageError, match="the connection failed" if "[" in address else "it redirects to"),
         cloned(GitSource(f"{site.url}/owner/policies")),
     ):
@@ -386,11 +319,57 @@ def test_a_page_is_no_repository(machine: Path) -> None:
     """Sites send those who are not logged in to a page."""
     old = "/owner/policies/info/refs?service=git-upload-pack"
     with (
-        _serving(_Site(machine, {old: "/login"})) as site,
+        serving(Site(machine, {old: "/login"})) as site,
         pytest.raises(UsageError, match="redirects to what is no repository"),
         cloned(GitSource(f"{site.url}/owner/policies")),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("later", "why"), [("127.0.0.1", ""), ("169.254.169.254", "metadata-service"), ("", "resolved")]
+)
+def test_git_connects_to_the_addresses_that_were_checked(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, later: str, why: str
+) -> None:
+    """The name of a redirect is known to this process alone: git, which would look it up once more, knows none."""
+    make_repository(machine / "origin" / "owner" / "policies.git", "names of two cases")
+    real, looks = socket.getaddrinfo, 0
+
+    def look_up(host: Any, port: Any, *more: Any, **named: Any) -> Any:
+        nonlocal looks
+        looks += host == "moved.example"
+        if host == "moved.example" and looks > 1 and not later:
+            raise socket.gaierror(socket.EAI_NONAME, "no")
+        place = (later if looks > 1 else "127.0.0.1") if host == "moved.example" else host
+        return real(place, port, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with serving(Site(machine / "origin")) as other:
+        there = f"http://moved.example:{other.server_port}/"
+        with serving(Site(machine, {"/": there})) as site:
+            source = GitSource(f"{site.url}/owner/policies.git")
+            with (
+                pytest.raises(UsageError, match=why.replace("-", " ")) if why else nullcontext(),
+                cloned(source) as folder,
+            ):
+                assert POLICY == (folder / "p.yaml").read_bytes()
+
+
+def test_a_list_of_files_takes_little_memory(machine: Path) -> None:
+    """Six folders list a million files; the list is not kept, and ends early."""
+    repository = HostileRepository(machine / "origin" / "owner" / "policies")
+    tree = repository.files({b"f%d.yaml" % number: POLICY for number in range(10)})
+    for _ in range(5):
+        tree = repository.tree([("40000", b"d%d" % number, tree) for number in range(10)])
+    repository.commit(tree)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UsageError, match=r"more than|larger than"), cloned(_SOURCE, limits=LIMITS):
+            pass
+        assert tracemalloc.get_traced_memory()[1] < 8 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of other programs is bounded on Linux")

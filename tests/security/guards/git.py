@@ -45,7 +45,20 @@ GIT: Final = (
     ),
     guard(
         "I9", "a repository has so many files", f"{_REPOSITORY}[many-files] {_REPOSITORY}[a-file-that-grows]",
-        (_GIT, "if len(entries) > limits.files or size > limits.bytes:", "if False:"),
+        (_GIT, "if number > limits.files or size > limits.bytes:", "if False:"),
+    ),
+    guard(
+        "I9", "a list of files is not kept", "git::test_a_list_of_files_takes_little_memory",
+        (_GIT, "for number, each in enumerate(_entries(listed), start=1):", 'for number, each in enumerate(listed.read_bytes().split(bytes(1))[:-1], start=1):'),
+        (_PROCESS, " or listed > _LISTED_BYTES * limits.files", ""),
+    ),
+    guard(
+        "I3", "git connects where a redirect was checked", "git::test_git_connects_to_the_addresses_that_were_checked[127.0.0.1-]",
+        (_GIT, "self._clone(source, credentials, _pinned(source.url))", "self._clone(source, credentials)"),
+    ),
+    guard(
+        "I3", "a redirect leads to no metadata service", "git::test_git_connects_to_the_addresses_that_were_checked[169.254.169.254-metadata-service]",
+        (_GIT, "if any(leads_to_metadata(ip_address(each)) for each in found):", "if False:"),
     ),
     guard(
         "I9", "a repository is so deep", f"{_REPOSITORY}[a-deep-folder]",
@@ -61,7 +74,7 @@ GIT: Final = (
     ),
     guard(
         "I9", "git has so much room", f"{_STEP}[clone-fills-the-folder]",
-        (_PROCESS, "if size > 2 * limits.bytes or files > 3 * limits.files:", "if False:"),
+        (_PROCESS, "if size > 2 * limits.bytes or files > 3 * limits.files or listed > _LISTED_BYTES * limits.files:", "if False:"),
     ),
     guard(
         "I9", "git has so much memory", "git::test_an_answer_without_end_takes_so_much_memory",

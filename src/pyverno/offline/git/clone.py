@@ -28,6 +28,7 @@ _REFS: Final = "/info/refs?service=git-upload-pack"
 _REDIRECTS: Final = tuple(f"returned error: {status}" for status in (301, 302, 303, 307, 308))
 _REDIRECT_SECONDS: Final = 30.0
 _MOST_REDIRECTS: Final = 3
+_PART_BYTES: Final = 64 * 1024
 _INHERITED: Final = ("GIT_CONFIG_", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_SSL_", "GIT_ASKPASS", "GIT_EXEC_PATH")
 """Prefixes of the variables of git that say how to reach servers."""
 
@@ -201,7 +202,7 @@ class _Clone:
             if urlsplit(moved.url).netloc != urlsplit(source.url).netloc:
                 credentials = None
             source = moved
-            code, _, words = self._clone(source, credentials)
+            code, _, words = self._clone(source, credentials, _pinned(source.url))
         if code != 0:
             raise UsageError(f"failed to clone repository ({_redact(words, credentials)})")
         environment = _environment(source, None)
@@ -212,9 +213,12 @@ class _Clone:
         if code != 0:
             raise UsageError(f"failed to clone repository ({words})")
 
-    def _clone(self, source: GitSource, credentials: Credentials | None) -> tuple[int, bytes, str]:
+    def _clone(
+        self, source: GitSource, credentials: Credentials | None, settings: Sequence[str] = ()
+    ) -> tuple[int, Path, str]:
         words = (
             *_SETTINGS,
+            *settings,
             "clone",
             "--quiet",
             "--no-checkout",
@@ -228,7 +232,7 @@ class _Clone:
         )
         return self._run(words, _environment(source, credentials))
 
-    def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, bytes, str]:
+    def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, Path, str]:
         return run_git(
             words, folder=self._folder, environment=environment, deadline=self._deadline, limits=self._limits
         )
@@ -245,11 +249,35 @@ def _follow(url: str, seconds: float) -> str:
     return found.removesuffix(_REFS)
 
 
-def _check_files(url: str, listed: bytes, limits: GitLimits) -> None:
+def _pinned(url: str) -> tuple[str, ...]:
+    """Return the setting by which git (2.37) connects to addresses that were checked, whatever a name leads to later.
+
+    Behind a proxy the proxy looks up the name.
+    """
+    import socket
+    from ipaddress import ip_address
+    from urllib.request import getproxies, proxy_bypass
+
+    from pyverno.addresses import leads_to_metadata
+
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or {"http": 80, "https": 443}[parts.scheme]
+    if parts.scheme in getproxies() and not proxy_bypass(host):
+        return ()
+    try:
+        places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"failed to clone repository (the name `{host}` cannot be resolved)") from error
+    found = list(dict.fromkeys(str(place[0]).partition("%")[0] for *_, place in places))
+    if any(leads_to_metadata(ip_address(each)) for each in found):
+        raise UsageError(f"failed to clone repository (`{host}` leads to a metadata service)")
+    return () if ":" in host else ("-c", f"http.curloptResolve={host}:{port}:{','.join(found)}")
+
+
+def _check_files(url: str, listed: Path, limits: GitLimits) -> None:
     """Refuse a commit with more files than the limits, or with names that could pass for something else in outputs."""
-    entries = [each for each in listed.split(b"\0") if each]
     size = 0
-    for each in entries:
+    for number, each in enumerate(_entries(listed), start=1):
         head, _, name = each.partition(b"\t")
         length = head.split()[-1]
         size += int(length) if length.isdigit() else 0
@@ -257,10 +285,21 @@ def _check_files(url: str, listed: bytes, limits: GitLimits) -> None:
             raise UsageError(f"failed to clone repository (`{url}` has more than {limits.depth} folders in each other)")
         if has_control(name.decode("utf-8", "replace")):
             raise UsageError(f"failed to clone repository (`{url}` has a file with a control character in its name)")
-    if len(entries) > limits.files or size > limits.bytes:
-        raise UsageError(
-            f"failed to clone repository (`{url}` has more than {limits.files} files, or {limits.bytes} bytes)"
-        )
+        if number > limits.files or size > limits.bytes:
+            raise UsageError(
+                f"failed to clone repository (`{url}` has more than {limits.files} files, or {limits.bytes} bytes)"
+            )
+
+
+def _entries(listed: Path) -> Iterator[bytes]:
+    """Yield the entries of a listing, of which a few stay in memory: a small repository can list millions."""
+    rest = b""
+    with listed.open("rb") as file:
+        while part := file.read(_PART_BYTES):
+            *whole, rest = (rest + part).split(b"\0")
+            yield from filter(None, whole)
+            if len(rest) > _PART_BYTES:
+                raise UsageError("failed to clone repository (a name of a file is too long)")
 
 
 def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[str, str]:

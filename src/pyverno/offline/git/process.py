@@ -28,6 +28,8 @@ MAX_CLONE_DEPTH: Final = 64
 MAX_GIT_MEMORY: Final = 2 * 1024 * 1024 * 1024
 
 _OUTPUT: Final = "output"
+_LISTED_BYTES: Final = 1024
+"""Bytes of the output for each file: git lists a commit with the paths of its files."""
 _WORDS: Final = "words"
 _MOST_WORDS: Final = 4096
 _LOOK_SECONDS: Final = 0.1
@@ -53,8 +55,8 @@ LIMITS: Final = GitLimits()
 
 def run_git(
     words: Sequence[str], *, folder: Path, environment: Mapping[str, str], deadline: float, limits: GitLimits = LIMITS
-) -> tuple[int, bytes, str]:
-    """Run git until it ends; return its exit code, its output, and the last of its words for people as one line.
+) -> tuple[int, Path, str]:
+    """Run git until it ends; return its exit code, the file of its output, and its last words for people as one line.
 
     `deadline` is a time of `time.monotonic`. Raises UsageError when git is not installed, or goes beyond its bounds.
     """
@@ -77,7 +79,7 @@ def run_git(
             _wait(running, folder, deadline, limits)
         finally:
             _end(running)
-    return running.returncode, output.read_bytes(), _last_words(told)
+    return running.returncode, output, _last_words(told)
 
 
 def _limit_memory(running: subprocess.Popen[bytes], most: int) -> None:
@@ -102,12 +104,13 @@ def _wait(running: subprocess.Popen[bytes], folder: Path, deadline: float, limit
 def _check_size(folder: Path, limits: GitLimits) -> None:
     # a clone has about as many files of git's own as of the repository
     size = files = 0
+    listed = (folder / _OUTPUT).stat().st_size
     for parent, _, names in os.walk(folder):
         files += len(names)
         for name in names:
             with suppress(OSError):  # git has just removed it
                 size += os.lstat(f"{parent}{os.sep}{name}").st_size
-    if size > 2 * limits.bytes or files > 3 * limits.files:
+    if size > 2 * limits.bytes or files > 3 * limits.files or listed > _LISTED_BYTES * limits.files:
         raise UsageError(
             f"failed to clone repository (it is larger than {limits.bytes} bytes, or {limits.files} files)"
         )
