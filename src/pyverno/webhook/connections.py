@@ -1,7 +1,8 @@
 """The HTTP server below the webhook and the pages, with limits on connections.
 
 Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. At the
-limit, a new connection replaces the one that has been idle longest. Malformed HTTP is reported once, as a
+limit, a new connection replaces the one that has been idle longest, or one of the client that has the most: one address
+cannot crowd out the others. Malformed HTTP is reported once, as a
 `MalformedRequestError`, and never as a traceback. Bodies are never decompressed.
 """
 
@@ -12,6 +13,7 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 
 import orjson
@@ -62,7 +64,8 @@ class BoundedServer(web.Server):
     """Limits the number of connections and the time to the first complete request head.
 
     At the limit a new connection replaces the one that has been idle longest, if that is at least `reclaim_seconds`:
-    clients that send one request and then nothing cannot keep others out.
+    clients that send one request and then nothing cannot keep others out. Otherwise it replaces the oldest one of the
+    address with the most, unless its own address has as many: clients that go on sending cannot either.
     """
 
     def __init__(
@@ -95,6 +98,8 @@ class BoundedServer(web.Server):
         self._settings = settings
         self._silent: set[object] = set()
         self._open: dict[web.RequestHandler, asyncio.Transport] = {}
+        self._by_address: dict[str, dict[web.RequestHandler, None]] = {}  # the oldest first
+        self._addresses: dict[web.RequestHandler, str] = {}  # a transport that is lost does not tell
         self._all_lost = asyncio.Event()
         self._numbers = itertools.count()
         self._shaking: dict[int, float] = {}
@@ -114,10 +119,13 @@ class BoundedServer(web.Server):
         self._open[handler] = transport
         if isinstance(handler, _Connection):
             self._shaking.pop(handler.number, None)
-        if len(self.connections) > self._max_connections and not self._close_longest_idle():
+        address = _address_of(transport)
+        if len(self.connections) > self._max_connections and not self._make_room(address):
             self.report("one connection too many", transport)
             transport.abort()
             return
+        self._addresses[handler] = address
+        self._by_address.setdefault(address, {})[handler] = None
         self._silent.add(handler)
         self._loop.call_later(self._head_seconds, self._look_at, handler, transport)
 
@@ -125,6 +133,7 @@ class BoundedServer(web.Server):
         """Forget a connection."""
         self._idle.pop(handler, None)
         self._open.pop(handler, None)
+        self._forget_address(handler)
         if not self._open:
             self._all_lost.set()
         super().connection_lost(handler, exc)
@@ -140,17 +149,34 @@ class BoundedServer(web.Server):
             if request.transport is not None:
                 self._idle[connection] = time.monotonic()
 
-    def _close_longest_idle(self) -> bool:
-        """Close the connection that has been idle longest; return whether there was one."""
+    def _make_room(self, address: str) -> bool:
+        """Close a connection for a new one of an address; return whether there was one to close."""
         connection, since = next(iter(self._idle.items()), (None, 0.0))
-        if not isinstance(connection, web.RequestHandler) or time.monotonic() - since < self._reclaim_seconds:
+        if isinstance(connection, web.RequestHandler) and time.monotonic() - since >= self._reclaim_seconds:
+            self._replace(connection, "an idle connection made room for a new one")
+            return True
+        crowd = max(self._by_address.values(), key=len, default={})
+        if len(crowd) <= len(self._by_address.get(address, ())) + 1:
             return False
-        del self._idle[connection]
-        transport = connection.transport
-        self.report("an idle connection made room for a new one", transport)
+        self._replace(next(iter(crowd)), "a connection of the client with the most made room for another client")
+        return True
+
+    def _replace(self, connection: web.RequestHandler, why: str) -> None:
+        self._idle.pop(connection, None)
+        transport = self._open.get(connection)
+        self.report(why, transport)
+        self._forget_address(connection)
         if transport is not None:
             transport.abort()  # no TLS shutdown, which a client could delay
-        return True
+
+    def _forget_address(self, connection: web.RequestHandler) -> None:
+        address = self._addresses.pop(connection, None)
+        if address is None:
+            return  # it was one too many, or has made room already
+        own = self._by_address[address]
+        del own[connection]
+        if not own:
+            del self._by_address[address]
 
     def report(self, what: str, transport: asyncio.BaseTransport | None = None) -> None:
         """Report something malformed, with the address of the client."""
@@ -190,6 +216,17 @@ class BoundedServer(web.Server):
                 return
             del self._shaking[number]
             self.report("a TLS handshake failed")
+
+
+def _address_of(transport: asyncio.BaseTransport) -> str:
+    """Return the address of a client; in IPv6 its network of 64 bits, which one machine has for itself."""
+    peer = transport.get_extra_info("peername")
+    address = str(peer[0]) if isinstance(peer, tuple) else ""
+    if ":" not in address:
+        return address
+    found = ip_address(address.partition("%")[0])
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return str(mapped or ip_network((int(found), 64), strict=False))
 
 
 class _Connection(web.RequestHandler):

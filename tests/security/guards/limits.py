@@ -125,17 +125,29 @@ LIMITS: Final = (
     ),
     guard(
         "I9", "connections are counted", "admission::test_connections_beyond_the_limit_are_closed_and_the_others_served",
-        ("webhook/connections.py", "if len(self.connections) > self._max_connections and not self._close_longest_idle():",
+        ("webhook/connections.py", "if len(self.connections) > self._max_connections and not self._make_room(address):",
          "if False:"),
     ),
     guard(
         "I9", "idle connections make room", "admission::test_idle_connections_make_room_for_new_ones",
-        ("webhook/connections.py", " and not self._close_longest_idle():", ":"),
+        ("webhook/connections.py", "if isinstance(connection, web.RequestHandler) and time", "if False and time"),
+    ),
+    guard(
+        "I9", "one address cannot crowd out the others",
+        "tests/unit/webhook/test_connections.py::test_one_address_cannot_crowd_out_the_others",
+        ("webhook/connections.py", "if len(crowd) <= len(self._by_address.get(address, ())) + 1:", "if True:"),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "a client with half of the places takes no more",
+        "tests/unit/webhook/test_connections.py::test_one_address_cannot_crowd_out_the_others",
+        ("webhook/connections.py", "self._by_address.get(address, ())) + 1:", "self._by_address.get(address, ())) - 1:"),
+        may_hang=True,
     ),
     guard(
         "I9", "connections at work keep their place",
         "admission::test_a_connection_whose_request_is_in_work_is_not_idle",
-        ("webhook/connections.py", " or time.monotonic() - since < self._reclaim_seconds:", ":"),
+        ("webhook/connections.py", " and time.monotonic() - since >= self._reclaim_seconds:", ":"),
     ),
     guard(
         "I9", "the slow decoder reads short texts",

@@ -16,7 +16,7 @@ import pytest
 
 from pyverno.telemetry.logs import AnswerLog
 from pyverno.telemetry.metrics import Metrics
-from pyverno.webhook.connections import MalformedRequestError
+from pyverno.webhook.connections import MalformedRequestError, _address_of
 from pyverno.webhook.server import Limits, WebhookServer
 from tests.support.webhookserver import Recorded, make_certificate, make_server, review_body
 from tests.unit.webhook.test_server import POD, TEAM
@@ -130,6 +130,71 @@ def test_a_handshake_that_fails_is_reported_once(sent: bytes, caplog: pytest.Log
         serve(make_server(CERTIFICATE, TEAM, observer=told, limits=Limits(handshake_seconds=1)), scene)
     assert ["a TLS handshake failed"] == [str(error) for _, error in told.failures]
     assert [] == caplog.records
+
+
+def test_one_address_cannot_crowd_out_the_others() -> None:
+    """Its connections always have a request in work; at the limit each other address gets as many as it has."""
+    made: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def begin(server: WebhookServer, address: str) -> asyncio.StreamReader:
+        found = await asyncio.open_connection(
+            "127.0.0.1",
+            server.port,
+            ssl=CERTIFICATE.client_context(),
+            server_hostname="localhost",
+            local_addr=(address, 0),
+        )
+        made.append(found)
+        with suppress(ConnectionError):  # it may be one too many
+            found[1].write(HEAD + b"Content-Length: 10\r\n\r\n")
+            await found[1].drain()
+        return found[0]
+
+    async def scene(server: WebhookServer) -> None:
+        crowd = [await begin(server, "127.0.0.1") for _ in range(6)]
+        others = [await begin(server, "127.0.0.2") for _ in range(3)]
+        assert [b""] * 3 == [await _rest(reader) for reader in crowd[:3]]
+        for late in ("127.0.0.1", "127.0.0.2"):  # each of them has half of the places
+            assert not await _rest(await begin(server, late))
+        third = await begin(server, "127.0.0.3")
+        assert not await _rest(crowd[3])
+        open_ones = [*crowd[4:], *others, third]
+        assert [False] * 6 == [reader.at_eof() for reader in open_ones]
+        for _, writer in made:
+            writer.transport.abort()
+        while server._http._by_address or server._http._addresses:
+            await asyncio.sleep(0.02)
+
+    async def limited(server: WebhookServer) -> None:
+        async with asyncio.timeout(60):
+            await scene(server)
+
+    limits = Limits(connections=6, head_seconds=600, body_seconds=600)
+    serve(make_server(CERTIFICATE, TEAM, limits=limits), limited)
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        (("192.0.2.1", 1), "192.0.2.1"),
+        (("::ffff:192.0.2.1", 1, 0, 0), "192.0.2.1"),
+        (("2001:db8::5:6", 1, 0, 0), "2001:db8::/64"),
+        (("fe80::1%eth0", 1, 0, 2), "fe80::/64"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_machine_is_one_client(peer: object, address: str) -> None:
+    """In IPv6 it has 2^64 addresses."""
+    transport = asyncio.Transport(extra={"peername": peer})
+    assert address == _address_of(transport)
 
 
 def test_a_flood_of_malformed_requests_is_counted_in_full_and_logged_a_few_times(
