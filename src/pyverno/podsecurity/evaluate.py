@@ -21,9 +21,6 @@ from pyverno.value import dataclass, replace
 
 __all__ = ["PodSecurityCheck", "PodSecurityOutcome", "compile_pod_security", "evaluate", "message"]
 
-MAX_MESSAGE = 32 * 1024
-"""Characters of the violations in a message: values of fields, such as annotations, may be as long as the object."""
-
 _CONTROL_OF = {check.id: control.name for control in CONTROLS for check in control.checks}
 _TEMPLATES = {"Pod": "spec", "CronJob": "spec.jobTemplate.spec.template.spec"}
 
@@ -140,8 +137,6 @@ field error list: [spec.hostPID is forbidden, forbidden values found: true])
     if outcome.allowed:
         return f"Validation rule '{rule}' passed."
     listed = "".join(violation.text for violation in outcome.violations)
-    if len(listed) > MAX_MESSAGE:
-        listed = f"{listed[:MAX_MESSAGE]} (cut off, {len(listed)} characters)"
     return f"Validation rule '{rule}' failed. It violates PodSecurity \"{level}:{version}\": {listed}"
 
 
