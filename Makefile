@@ -11,6 +11,8 @@ AGAIN = $(if $(CI),|| $(BIN)/python -m scripts.alone)
 CORPUS ?= ../shared/conformance
 SEEDS ?= 1-20
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links --no-header
+# without bytecode each process that a test starts would compile the whole package again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help venv demo test smoke distributions e2e check bench docs charts image imagelock snapshots conformance differential nightly lock clean
 
