@@ -14,6 +14,12 @@ if not os.environ.get("PYVERNO_NIGHTLY"):
     settings.load_profile("same inputs")
 
 
+def pytest_collection_finish() -> None:
+    """Exclude modules and collected tests, a million objects, from the garbage collections of all tests."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Collect garbage before a property test.
 

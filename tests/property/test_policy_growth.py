@@ -24,9 +24,9 @@ from tests.property.growth import calls_of
 from tests.property.growth_actions import WHOLES, compiles
 from tests.property.growth_faults import FAULTY
 
-SIZES = (40, 80, 160)
+SIZES = (20, 40, 80)
 RATIO = 2.4
-UNIT = 4000
+UNIT = 1000
 NAME = "{{ request.object.metadata.name }}"
 
 

@@ -142,7 +142,7 @@ def _review_all(engine: Engine, requests: Sequence[Request]) -> None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Exclude existing objects from collections, and run no collection inside the block."""
+    """Exclude existing objects from collections, now and later, and run no collection inside the block."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -150,7 +150,6 @@ def _without_collector() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-        gc.unfreeze()
 
 
 def _retained() -> int:

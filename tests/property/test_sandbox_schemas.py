@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -17,6 +17,7 @@ from kubesandbox.schema.pruning import compile_defaults, compile_pruning
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.schemas import schema_set
 from pyverno.kube.status import StatusError
+from tests.property.profile import examples
 
 SCHEMAS = schema_set("1.35")
 DECODERS = Decoders(SCHEMAS)
@@ -82,6 +83,7 @@ def structs(name: str, depth: int) -> SearchStrategy[JSONObject]:
 
 
 @pytest.mark.parametrize("name", TYPES)
+@settings(max_examples=min(examples(40), 1000))
 @given(data=st.data())
 def test_reading_and_defaulting_are_idempotent(name: str, data: st.DataObject) -> None:
     """Reading an object again changes nothing, defaults fill in once, and the input object stays unchanged."""
