@@ -9,6 +9,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -287,6 +288,46 @@ def test_a_bug_in_one_result_leaves_the_other_results(form: str, sites: Sites) -
             lost[site] = problem
     assert {} == lost
     assert found
+
+
+MIGRATIONS = ("", "--plan", "--diff", "--write new", "--write new --check", "--in-place")
+# what contains the bugs of each conversion, and what writes the report of all
+AROUND = ("pyverno.cli.migrate.run._converted", "pyverno.cli.migrate.output.Bugs.", "pyverno.cli.migrate.report.")
+
+
+@pytest.mark.parametrize("form", MIGRATIONS)
+def test_a_bug_in_one_conversion_leaves_the_other_conversions(form: str, sites: Sites, tmp_path: Path) -> None:
+    """The error names the file, the exit code is that of an error, and the other policy is converted."""
+    text = POLICY.replace("guard", "late")
+
+    def fresh() -> None:
+        Path("two.yaml").write_text(f"{POLICY}---\n{text}")
+        Path("first.yaml").write_text(POLICY)
+
+    fresh()
+    ran("migrate two.yaml --write new --objects 5")
+    counts = []
+    for name in ("first.yaml", "two.yaml"):
+        fresh()
+        counts.append(called(f"migrate {name} {form} --objects 5", sites))
+    usual, both = counts
+    rooms = ("pyverno.cli.migrate.", "pyverno.compiler.migration.", "pyverno.compiler.equivalence.")
+    each = [site for site, times in both.items() if times > usual.get(site, 0) and site.startswith(rooms)]
+    lost = {}
+    for site in sampled((site for site in each if not site.startswith(AROUND)), 12):
+        fresh()
+        sites.arm(site, CanaryError)
+        done = ran(f"migrate two.yaml {form} --objects 5")
+        sites.disarm()
+        problem = problem_of(Done(0, "", ""), done)
+        if not problem and (done.code != 2 or "two.yaml" not in done.err):
+            problem = "the exit code or the error does not say so"
+        if not problem and "1 of 2" not in done.err and "late" not in done.out + Path("two.yaml").read_text():
+            problem = "the other policy is missing"
+        if problem:
+            lost[site] = f"{problem}: {done.err}"
+    assert {} == lost
+    assert each
 
 
 def test_a_bug_in_one_check_leaves_the_other_checks(sites: Sites) -> None:

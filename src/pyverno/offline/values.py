@@ -12,7 +12,7 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass, field
 
-__all__ = ["NamespaceLabels", "PolicyValues", "ResourceValues", "RuleValues", "Subresource", "Values"]
+__all__ = ["NamespaceLabels", "PolicyValues", "ResourceValues", "RuleValues", "Subresource", "Values", "variable_parts"]
 
 _OBJECTS: Final = ("request.object.", "request.oldObject.")
 """Prefixes of variables that are parts of an object of the request."""
@@ -208,7 +208,7 @@ def nested(flat: Mapping[str, JSON]) -> dict[str, JSON]:
     result: dict[str, JSON] = {}
     for name, value in flat.items():
         place = result
-        *parents, last = _parts(name)
+        *parents, last = variable_parts(name)
         for part in parents:
             below = place.get(part)
             if not isinstance(below, dict):
@@ -220,7 +220,12 @@ def nested(flat: Mapping[str, JSON]) -> dict[str, JSON]:
     return result
 
 
-def _parts(name: str) -> list[str]:
+def variable_parts(name: str) -> list[str]:
+    """Return the steps of a variable's name; a part in double quotes may hold dots.
+
+    >>> variable_parts('d."e.f"')
+    ['d', 'e.f']
+    """
     parts, current, quoted = [], "", False
     for character in name:
         if character == '"':

@@ -57,7 +57,12 @@ def run_apply(options: ApplyOptions, cache: DocumentCache | None = None) -> int:
 def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     from pyverno.cli.apply.output import Output
 
-    for text in (*inputs.warnings, *_scope_warnings(session), *_policy_warnings(session)):
+    for text in (
+        *inputs.warnings,
+        *_scope_warnings(session),
+        *_policy_warnings(session),
+        *_name_warnings(options, inputs, session),
+    ):
         report_warning(text)
     lints = _lint(options, inputs, session)
     for diagnostic in lints:
@@ -184,6 +189,22 @@ def _scope_warnings(session: Session) -> Iterator[str]:
         written = item.written
         if written is not None and item.policy is not None and item.policy.info.namespace and not written.namespace:
             yield f"{item.policy.info.kind} `{written.name}` has no namespace, it counts as one of `default`"
+
+
+def _name_warnings(options: ApplyOptions, inputs: Inputs, session: Session) -> Iterator[str]:
+    """Yield the names in values and exceptions that nothing of the run has."""
+    is_given = options.values_file or options.variables or inputs.exceptions
+    if not is_given or options.is_kyverno or not session.policies:
+        return
+    from pyverno.cli.unusednames import unused_exceptions, unused_values  # few runs have values
+
+    for name in (each.partition("=")[0] for each in options.variables):
+        if name.startswith("request.object."):
+            yield f"--set {name} has no effect: a values file can change the object"
+    objects = [*inputs.manifests, *inputs.targets]
+    others = [*inputs.exceptions, *inputs.global_entries]
+    yield from unused_values(inputs.values, options.values_file or "--set", session, objects, others)
+    yield from unused_exceptions(inputs.exceptions, session)
 
 
 def _policy_warnings(session: Session) -> Iterator[str]:

@@ -50,6 +50,8 @@ class Conversion:
     text: str = ""
     certificate: JSONObject | None = field(default=None)
     own_stem: str = ""
+    bug: str = ""
+    """The error that ended the conversion."""
 
     @property
     def source(self) -> JSONObject:

@@ -5,30 +5,65 @@ from __future__ import annotations
 import difflib
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Final, TypeVar
 
 import orjson
 
+from pyverno.cli.errors import bug_text, report_error
 from pyverno.cli.migrate.certificate import digest
 from pyverno.cli.migrate.comments import split_documents
 from pyverno.cli.migrate.conversion import Conversion
 from pyverno.compiler.migration.policy import SOURCE_DIGEST, digest_of
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import encode_indent
-from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
 from pyverno.value import replace
 
-__all__ = ["check_folder", "print_diff", "with_stems", "write_folder", "write_in_place"]
+__all__ = ["Bugs", "check_folder", "print_diff", "with_stems", "write_folder", "write_in_place"]
 
 
-def with_stems(found: Sequence[Conversion]) -> list[Conversion]:
+_UNUSABLE: Final = 2
+
+Made = TypeVar("Made")
+
+
+class Bugs:
+    """Bugs of a run: each is an error with its policy, and the other policies go on."""
+
+    def __init__(self) -> None:
+        self.code = 0
+
+    def report(self, text: str, document: Document) -> None:
+        """Report one bug."""
+        self.code = _UNUSABLE
+        report_error(UsageError(text, location=document.location()))
+
+    def each(self, found: Iterable[Conversion], make: Callable[[Conversion], Made]) -> Iterator[Made]:
+        """Yield what is made of each conversion without a bug in it."""
+        for conversion in found:
+            try:
+                made = make(conversion)
+            except (PyvernoError, OSError):
+                raise
+            except Exception as error:  # a bug in one conversion costs that one
+                self.report(f"the conversion cannot be written: {bug_text(error)}", conversion.document)
+            else:
+                yield made
+
+
+def with_stems(found: Sequence[Conversion], bugs: Bugs) -> list[Conversion]:
     """Return the conversions with names for their files: policies that share a name add kind and namespace to it."""
-    counts = Counter(each.name for each in found)
-    return [each if counts[each.name] == 1 else replace(each, own_stem=_long_stem(each)) for each in found]
+    counts = Counter(bugs.each(found, lambda each: each.name))
+
+    def with_stem(each: Conversion) -> Conversion:
+        return each if counts[each.name] == 1 else replace(each, own_stem=_long_stem(each))
+
+    return [*bugs.each(found, with_stem)]
 
 
 def _long_stem(conversion: Conversion) -> str:
@@ -38,13 +73,17 @@ def _long_stem(conversion: Conversion) -> str:
     return ".".join(parts)
 
 
-def write_folder(found: Sequence[Conversion], folder: Path) -> None:
+def write_folder(found: Sequence[Conversion], folder: Path, bugs: Bugs) -> None:
     """Write each conversion as `NAME.yaml`, and its certificate as `NAME.certificate.json`."""
-    for each in found:
+
+    def write(each: Conversion) -> None:
         if each.text:
             _write(folder / f"{each.stem}.yaml", each.text.encode())
         if each.text and each.certificate is not None:
             _write(folder / f"{each.stem}.certificate.json", (encode_indent(each.certificate) + "\n").encode())
+
+    for _ in bugs.each(found, write):
+        pass
 
 
 def write_in_place(found: Sequence[Conversion]) -> None:
@@ -81,12 +120,12 @@ def print_diff(conversion: Conversion) -> str:
     return "".join(difflib.unified_diff(before, after, name, f"{name} (converted)"))
 
 
-def check_folder(found: Sequence[Conversion], folder: Path) -> int:
+def check_folder(found: Sequence[Conversion], folder: Path, bugs: Bugs) -> int:
     """Check that a folder holds the current conversions and certificates of the policies; return the exit code."""
-    problems = [problem for each in found for problem in _problems(each, folder)]
+    problems = [problem for own in bugs.each(found, lambda each: _problems(each, folder)) for problem in own]
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
-    if not problems:
+    if not problems and not bugs.code:
         what = (
             "1 policy is converted as it is" if len(found) == 1 else f"{len(found)} policies are converted as they are"
         )

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyverno.cli.equivalent.admission import admission_of
-from pyverno.cli.errors import report_error
+from pyverno.cli.errors import bug_text, report_error
 from pyverno.cli.migrate.certificate import Settings
 from pyverno.cli.migrate.conversion import Conversion, convert_document
-from pyverno.cli.migrate.output import check_folder, print_diff, with_stems, write_folder, write_in_place
+from pyverno.cli.migrate.output import Bugs, check_folder, print_diff, with_stems, write_folder, write_in_place
 from pyverno.cli.migrate.plan import plan_steps, print_steps
-from pyverno.cli.migrate.report import render_report
+from pyverno.cli.migrate.report import RuleLine, render_report
 from pyverno.cli.migrate.suitefiles import split_suites
 from pyverno.cli.progress import tracked
 from pyverno.compiler import compile_documents
+from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.schema import SchemaBook
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSONObject
@@ -74,10 +75,14 @@ def run_migrate(options: MigrateOptions) -> int:
             work.examples = suite_examples(suites)
         if options.write:
             _refuse_twins(documents)
-        found = with_stems(_convert(work))
+        bugs = Bugs()
+        found = with_stems(_convert(work), bugs)
+        for each in found:
+            if each.bug:
+                bugs.report(each.bug, each.document)
         if options.check:
-            return check_folder(found, Path(options.write))
-        _write(options, found)
+            return max(check_folder(found, Path(options.write), bugs), bugs.code)
+        _write(options, found, bugs)
         lines = [line for each in found for line in each.lines]
         if suites and (options.write or options.in_place):
             from pyverno.cli.migrate.suites import migrate_suites  # most runs have no suites
@@ -89,7 +94,7 @@ def run_migrate(options: MigrateOptions) -> int:
         report_error(error)
         return _UNUSABLE
     sys.stderr.write(render_report(lines, options.report))
-    return _DONE if all(line.is_good for line in lines) else _LEFT
+    return bugs.code or (_DONE if all(line.is_good for line in lines) else _LEFT)
 
 
 def _all_errors(documents: Sequence[Document]) -> list[PyvernoError]:
@@ -109,7 +114,7 @@ def _convert(work: _Work) -> list[Conversion]:
     """Convert all documents, in several processes where there is work for them."""
     options, documents = work.options, work.documents
     if options.workers == 1 or len(documents) < options.workers * 2:
-        return [work.convert(document) for document in tracked(documents, len(documents), _TRACKED)]
+        return [_converted(work, document) for document in tracked(documents, len(documents), _TRACKED)]
     # imported for runs over many policies only
     import multiprocessing
     import threading
@@ -175,7 +180,20 @@ def _start(work: _Work) -> None:
 
 
 def _convert_one(document: Document) -> Conversion:
-    return _STARTED[0].convert(document)
+    return _converted(_STARTED[0], document)
+
+
+def _converted(work: _Work, document: Document) -> Conversion:
+    """Convert one document; a bug costs this one."""
+    try:
+        return work.convert(document)
+    except PyvernoError:
+        raise
+    except Exception as error:  # a bug in one document costs that one
+        name = str((document.value.get("metadata") or {}).get("name") or "")
+        refused = Refused("bug", "", "a bug ended its conversion", "the error names the place")
+        line = RuleLine(document.file, name, "", "not convertible", refused=refused)
+        return Conversion(document, (line,), bug=f"policy `{name}` cannot be converted: {bug_text(error)}")
 
 
 def _refuse_combinations(options: MigrateOptions) -> None:
@@ -223,15 +241,19 @@ def _objects(sources: Sequence[str]) -> list[JSONObject]:
     return [each.value for each in objects]
 
 
-def _write(options: MigrateOptions, found: Sequence[Conversion]) -> None:
+def _write(options: MigrateOptions, found: Sequence[Conversion], bugs: Bugs) -> None:
     if options.plan:
-        plans = [plan_steps(each.source, each.documents, each.remaining) for each in found if each.documents]
-        sys.stdout.write("---\n".join(print_steps(steps) for steps in plans))
+        plans = bugs.each((each for each in found if each.documents), _plan)
+        sys.stdout.write("---\n".join(plans))
     elif options.diff:
-        sys.stdout.write("".join(print_diff(each) for each in found))
+        sys.stdout.writelines(bugs.each(found, print_diff))
     elif options.write:
-        write_folder(found, Path(options.write))
+        write_folder(found, Path(options.write), bugs)
     elif options.in_place:
         write_in_place(found)
     else:
         sys.stdout.write("---\n".join(each.text for each in found if each.text))
+
+
+def _plan(conversion: Conversion) -> str:
+    return print_steps(plan_steps(conversion.source, conversion.documents, conversion.remaining))

@@ -21,7 +21,7 @@ from pyverno.cli.style import Style, style_for
 from pyverno.cli.test.check import IGNORED, Row, check_rows, missing_files
 from pyverno.cli.test.find import FoundSuite, find_suites
 from pyverno.cli.test.options import SuiteOptions
-from pyverno.cli.test.remarks import invalid_policies, reasons_not_found
+from pyverno.cli.test.remarks import invalid_policies, reasons_not_found, unknown_names, unused_names
 from pyverno.cli.test.report import render, table
 from pyverno.cli.test.strict import vacuous_checks
 from pyverno.cli.test.suite import ReviewedManifest, Suite, load_suite
@@ -310,6 +310,8 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         lines.append("  Checking results ...")
         rows = tuple(check_rows(suite, judged, asked))
         vacuous = tuple(vacuous_checks(suite, judged, rows, asked)) if options.strict else ()
+        # --strict counts the rows among its checks
+        unknown = (*(() if options.strict else unknown_names(suite, judged, rows, asked)), *unused_names(suite))
         coverage = _coverage(suite, judged, rows, asked, found) if options.coverage else ()
     except PyvernoError as error:
         parts = error.parts if isinstance(error, CombinedError) else (error,)
@@ -327,7 +329,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
         unread=tuple(found.without_clone(f"failed to load resources ({error})") for error in errors),
         vacuous=tuple(found.without_clone(text) for text in vacuous),
         problems=tuple(found.problem_of(error) for error in errors),
-        warnings=tuple(found.without_clone(text) for text in invalid_policies(suite)),
+        warnings=tuple(found.without_clone(text) for text in (*invalid_policies(suite), *unknown)),
         notes=tuple(reasons_not_found(suite, judged, rows)),
         coverage=coverage,
         new_rows=_new_rows(suite, judged) if options.write else (),

@@ -16,7 +16,7 @@ from pyverno.errors import PyvernoError
 from pyverno.offline.testfile import ExpectedResult
 from pyverno.policy.kinds import RULE_KINDS
 
-__all__ = ["missing_rule", "vacuous_checks"]
+__all__ = ["missing_rule", "unknown_resources", "vacuous_checks"]
 
 
 def vacuous_checks(
@@ -32,7 +32,7 @@ def vacuous_checks(
         missing = missing_rule(suite, expected)
         for problem in (
             *([missing] if missing else _silent_rows(own)),
-            *_unknown_resources(suite, subjects, expected),
+            *unknown_resources(suite, subjects, expected),
             *made.problems(expected),
         ):
             yield f"{_place(suite, expected, number)}{where}: {problem}"
@@ -61,7 +61,8 @@ def missing_rule(suite: Suite, expected: ExpectedResult) -> str:
     return "" if names.intersection(wanted) else f"the policy has no rule `{expected.rule}`"
 
 
-def _unknown_resources(suite: Suite, subjects: Subjects, expected: ExpectedResult) -> Iterator[str]:
+def unknown_resources(suite: Suite, subjects: Subjects, expected: ExpectedResult) -> Iterator[str]:
+    """Name the resources of a row that the suite does not have."""
     if not subjects.all and suite.manifests:
         return  # no policy ran, which other lines report
     for name in expected.resources:
