@@ -18,10 +18,11 @@ wildcard pattern. The ordering operators read texts as durations, quantities, nu
 order. The `In` family compares texts with wildcards on either side, and a value like `1-10` as a range.
 
 In the negated operators a wildcard excuses, and so it counts only where the policy wrote it: text that a variable
-yields is data. Where both sides are variables, one that reads `request`, `element`, `target`, `images`, or a variable
-that the context took from these, is data and the other one holds patterns; when that tells nothing, the value holds
-them. `request.namespace` and `request.operation` hold no wildcard: the one in `{{ request.namespace }}/*` is the
-policy's.
+yields is data. Where both sides are variables, one whose value comes from `request`, `element`, `target`, `images`, or
+a variable that the context took from these, is data and the other one holds patterns; when that tells nothing, the
+value holds them. What the request only chooses does not come from it: `allowed.data."{{ request.namespace }}"` holds
+patterns of the ConfigMap. `request.namespace` and `request.operation` hold no wildcard: the one in
+`{{ request.namespace }}/*` is the policy's.
 A JSON list in a text is read on either side.
 
 Conditions of exceptions and attestations let an object pass when they hold. There a wildcard excuses in the operators

@@ -44,7 +44,8 @@ TEXT_READERS = (
      "lang.template.location.shown_path",
     "lang.template.patchtext.compile_patch_text", "lang.template.references.find_references",
     "lang.template.slot.byte_length", "lang.template.slot.compile_query", "lang.template.syntax.is_reference",
-    "lang.template.syntax.is_variable", "lang.template.syntax.parse_string", "lang.template.syntax.literal_parts", "lang.template.syntax.split_expression",
+    "lang.template.syntax.is_variable", "lang.template.syntax.parse_string", "lang.template.syntax.literal_parts",
+    "lang.template.syntax.outer_variables", "lang.template.syntax.split_expression",
     "lang.template.syntax.split_variables", "images.info.parse_image", "podsecurity.versions.parse_version",
 )  # fmt: skip
 VALUE_READERS = (

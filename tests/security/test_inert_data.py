@@ -184,13 +184,31 @@ def test_text_of_a_request_is_no_pattern(source: str, place: str, text: str) -> 
         ("{{ request.object.data.want }}Gi", "1-9", "1-9Gi", "5Gi"),
         ("{{ request.namespace }}-*", "", "team-1", "other-1"),
         ("{{ listed }}", "", "ghcr.io/x", "docker.io/x"),
+        ("{{ known.{{ request.object.data.want }} }}", "web", "web-1", "api-1"),
+        ('{{ known."{{ request.object.data.want }}" }}', "*", "star-1", "web-1"),
+        ("{{ known.images }}", "", "ghcr.io/x", "docker.io/x"),
+        ("{{ lookup(known, request.object.data.want) }}", "web", "web-1", "api-1"),
+        ("{{ known | @.web }}", "", "web-1", "api-1"),
+        ("{{ request.object.data.want == 'web' && 'web-*' || 'api-*' }}", "web", "web-1", "api-1"),
+        ("{{ rows[?name == '{{ request.object.data.want }}'].image | [0] }}", "web", "web-1", "api-1"),
+        # what holds a text of the request is data as a whole
+        ("{{ request.object.data.want || '*' }}", "web", "web", "web-1"),
+        ("{{ join('|', ['web-*', request.object.data.want]) }}", "x", "web-*|x", "web-1"),
+        ("{{ [known.web, request.object.data.want][0] }}", "x", "web-*", "web-1"),
+        ("{{ to_lower('{{ request.object.data.want }}') }}", "*", "*", "web-1"),
+        ("{{ @.request.object.data.want }}", "*", "*", "web-1"),
+        ("{{ request.object.data.want && request.object.data.want }}", "*", "*", "web-1"),
+        ("{{ {a: request.object.data.want}.a }}", "*", "*", "web-1"),
+        ("{{ map(&to_upper(@), [request.object.data.want])[0] }}", "*", "*", "web-1"),
     ],
 )
 def test_text_of_a_policy_around_it_is_a_pattern(pattern: str, want: str, fits: str, differs: str) -> None:
     """The twin: operators and wildcards of the policy, or of a ConfigMap that it reads, keep their meaning."""
     rule = (
         "context:\n- name: listed\n  variable:\n    value: 'ghcr.io/* | quay.io/*'\n"
-        f"validate:\n  failureAction: Enforce\n  pattern:\n    data:\n      a: '{pattern}'\n"
+        "- name: known\n  variable:\n    value: {web: 'web-*', '*': 'star-*', any: '*', images: 'ghcr.io/*'}\n"
+        "- name: rows\n  variable:\n    value: [{name: web, image: 'web-*'}]\n"
+        f"validate:\n  failureAction: Enforce\n  pattern:\n    data:\n      a: {json.dumps(pattern)}\n"
     )
 
     def allowed(found: str) -> bool:

@@ -73,6 +73,15 @@ INERT: Final = (
         ("lang/template/template.py", "if mark is None or not data:\n            return text", "return text"),
     ),
     guard(
+        "I10", "what an expression makes of a text of a request is data",
+        "inert_data::test_text_of_a_policy_around_it_is_a_pattern",
+        ("lang/jmespath/origins.py", "return any(self.of(node, current) is not False for node in nodes)", "return False"),
+    ),
+    guard(
+        "I10", "a text with a variable inside is data", "inert_data::test_text_of_a_policy_around_it_is_a_pattern",
+        ("lang/jmespath/origins.py", "return self.filled and ", "return False and "),
+    ),
+    guard(
         "I10", "wildcards of a request select no targets", "inert_data::test_a_requester_does_not_add_targets",
         ("engine/actions/mutate.py", "if self.most_wildcards is not None and count_wildcards(text) > self.most_wildcards:", "if False:"),
     ),

@@ -76,6 +76,18 @@ def test_whose_wildcards_count(
     assert (as_key, as_value, policy_value, policy_key) == found
 
 
+@pytest.mark.parametrize("key", ['found.data."{{ request.object.ns }}"', "lookup(found.data, request.object.ns)"])
+def test_a_list_that_the_request_chooses_holds_patterns(key: str) -> None:
+    """A ConfigMap with a list for each namespace is text of the policy, whichever list it is."""
+    conditions = compile_conditions([{"key": OBJECT, "operator": "AnyNotIn", "value": f"{{{{ {key} }}}}"}])
+    scope: dict[str, JSON] = {"found": {"data": {"team": ["NET_*"], "*": ["X"]}}}
+
+    def met(caps: str, namespace: str) -> bool:
+        return conditions.check({**scope, "request": {"object": {"caps": caps, "ns": namespace}}}, Runtime()).met
+
+    assert (False, True, True) == (met("NET_RAW", "team"), met("CHOWN", "team"), met("NET_RAW", "*"))
+
+
 @pytest.mark.parametrize("name", [name for name, operator in OPERATORS.items() if not operator.is_exact])
 def test_every_operator_with_wildcards_is_in_the_tables(name: str) -> None:
     """An operator that is added gets its row; names that end in Equal are those in Equals."""

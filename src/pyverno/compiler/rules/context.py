@@ -43,4 +43,4 @@ def data_names(entries: Sequence[ContextEntry], known: frozenset[str] = frozense
 def _variables(*documents: JSON) -> Iterator[str]:
     for document in documents:
         if document is not None:
-            yield from (each.text for each in compile_template(document).variables)
+            yield from (each.text for each in compile_template(document).variables if not each.is_inner)

@@ -117,7 +117,7 @@ def _targets(target: Target, parser: Parser) -> Targets:
 
     def name(text: str, key: str) -> TargetName:
         compiled = template(text, key)
-        reads = any(reads_data(variable.text, parser.data) for variable in compiled.variables)
+        reads = any(reads_data(each.text, parser.data) for each in compiled.variables if not each.is_inner)
         return TargetName(compiled, sum(map(count_wildcards, literal_parts(text))) if reads else None)
 
     return Targets(

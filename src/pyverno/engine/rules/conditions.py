@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 
-from pyverno.errors import EvaluationError, SubstitutionError
+from pyverno.errors import EvaluationError, ExpressionError, SubstitutionError
 from pyverno.kube.json import JSON
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.lang.pattern.operators import BOTH_SIDES, Sides, compile_operator, is_negated, operator
 from pyverno.lang.pattern.price import condition_price
 from pyverno.lang.runtime import Runtime
 from pyverno.lang.template import Template, compile_template
+from pyverno.lang.template.syntax import parse_string
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
@@ -31,7 +32,6 @@ __all__ = [
 _EXACT_FLOAT = 2**53
 _REQUEST = regex(r"\b(?:request|element[0-9]*|target|images)\b")
 _WITHOUT_WILDCARDS = frozenset({"request.namespace", "request.operation"})
-_ROOTS = regex(r"(?<![\w.-])[A-Za-z_][\w-]*")
 
 Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
@@ -298,18 +298,42 @@ def has_own_wildcards(document: JSON, variables: Iterable[str]) -> bool:
 
 
 def _reads_request(template: Template, data: Set[str]) -> bool:
-    return any(reads_data(variable.text, data) for variable in template.variables)
+    return any(reads_data(variable.text, data) for variable in template.variables if not variable.is_inner)
 
 
 def reads_data(text: str, data: Set[str]) -> bool:
-    """Return whether an expression reads the request, or a variable that the context took from it.
+    """Return whether the value of a variable can hold text of the request, or of what the context took from it.
 
-    >>> reads_data("request.object.metadata.name", set()), reads_data("allowed.data", {"dropped"})
-    (True, False)
-    >>> reads_data("length(dropped)", {"dropped"}), reads_data("allowed.dropped", {"dropped"})
-    (True, False)
+    >>> reads_data("request.object.metadata.name", set()), reads_data("to_upper(dropped)", {"dropped"})
+    (True, True)
+
+    Text of the policy, or of a ConfigMap that it reads, is none, also where the request decides which one.
+
+    >>> reads_data("request.operation == 'CREATE' && '>1' || '*'", set()), reads_data("allowed.data.images", set())
+    (False, False)
+    >>> reads_data('allowed.data."{{ request.namespace }}"', set()), reads_data("'{{ request.namespace }}'", set())
+    (False, True)
     """
-    return bool(_REQUEST.search(text)) or (bool(data) and not data.isdisjoint(_ROOTS.findall(text)))
+    if not _REQUEST.search(text) and not any(name in text for name in data):
+        return False
+    # few policies mix text of the request with patterns
+    from pyverno.lang.jmespath import compile_expression
+    from pyverno.lang.jmespath.origins import can_hold
+
+    def is_data(name: str) -> bool:
+        return name in data or _REQUEST.fullmatch(name) is not None
+
+    try:
+        parsed = parse_string(f"{{{{ {text} }}}}")
+        if parsed.whole is None:
+            return True
+        found: list[bool] = []  # of each variable inside, and of the whole one at last
+        for each in parsed.occurrences:
+            filled = any(found[number] for number in each.placeholders)
+            found.append(each.constant is None and can_hold(compile_expression(each.text).ast, is_data, filled=filled))
+        return found[parsed.whole]
+    except (ExpressionError, RecursionError):
+        return True
 
 
 def _both_dynamic(key: Template, compare: Callable[[JSON, JSON], bool], value: Template) -> Test:

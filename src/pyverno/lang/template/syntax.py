@@ -21,6 +21,7 @@ __all__ = [
     "is_reference",
     "is_variable",
     "literal_parts",
+    "outer_variables",
     "parse_string",
     "split_expression",
     "split_variables",
@@ -124,6 +125,18 @@ def split_variables(text: str) -> tuple[str, ...]:
     ('b', 'c', 'a.{{b}}')
     """
     return tuple(item.source for item in parse_string(text).occurrences if item.constant is None)
+
+
+def outer_variables(text: str) -> tuple[str, ...]:
+    """Return the source of every variable of a text that is not inside of another one.
+
+    >>> outer_variables("{{ a.{{b}} }} and {{ c }}")
+    ('a.{{b}}', 'c')
+    """
+    parsed = parse_string(text)
+    numbers = parsed.parts if parsed.whole is None else (parsed.whole,)
+    found = (parsed.occurrences[number] for number in numbers if isinstance(number, int))
+    return tuple(each.source for each in found if each.constant is None)
 
 
 def literal_parts(text: str) -> tuple[str, ...]:

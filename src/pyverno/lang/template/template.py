@@ -40,7 +40,7 @@ class Variable:
     """One variable as written: expression text (inner variables in braces), where it is, and what it compiles to.
 
     `expression` is None when the text does not parse; `in_key` means that it is in a map key, whose `path` is that
-    of the map. `number` is its number in its text, inner ones first.
+    of the map. `number` is its number in its text, inner ones first; `is_inner` means that it is in another variable.
     """
 
     text: str
@@ -49,6 +49,7 @@ class Variable:
     is_shallow: bool = False
     in_key: bool = False
     number: int = 0
+    is_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,10 +243,13 @@ class _Compiler:
         slots = [compile_slot(occurrence, path) for occurrence in parsed.occurrences]
         self.slots += slots
         faulty: _Faulty = []
+        inner = {number for occurrence in parsed.occurrences for number in occurrence.placeholders}
         for number, (occurrence, slot) in enumerate(zip(parsed.occurrences, slots, strict=True)):
             if slot.constant is None:
                 expression, is_shallow = slot.query.expression, occurrence.is_shallow
-                self.variables.append(Variable(occurrence.source, slot.path, expression, is_shallow, in_key, number))
+                self.variables.append(
+                    Variable(occurrence.source, slot.path, expression, is_shallow, in_key, number, number in inner)
+                )
                 if expression is None:
                     faulty.append((number, occurrence, slot))
         if faulty:
@@ -262,7 +266,7 @@ class _Compiler:
         return _join(slots, parsed.parts, self.mark, data, in_key=in_key)
 
     def data(self, occurrences: Sequence[Occurrence]) -> frozenset[int]:
-        """Return the numbers of variables that read data, alone or in a variable inside."""
+        """Return the numbers of variables whose values are data."""
         if self.mark is None:
             return frozenset()
         return frozenset(number for number, each in enumerate(occurrences) if self.mark.is_data(each.source))

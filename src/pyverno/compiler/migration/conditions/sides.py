@@ -14,7 +14,7 @@ from pyverno.compiler.migration.schema import Shape
 from pyverno.compiler.migration.text import Cel, CelType, Level, all_of, literal
 from pyverno.engine.rules.conditions import has_own_wildcards, reads_data
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.lang.template.syntax import split_variables
+from pyverno.lang.template.syntax import outer_variables, split_variables
 from pyverno.value import dataclass
 
 __all__ = ["DURATION", "NUMBER", "Operands", "fits_pattern", "is_duration", "is_number", "is_plain_name"]
@@ -87,7 +87,7 @@ def _reads_request(written: JSON, names: Names) -> bool:
     match written:
         case str():
             data = {path[0] for path, value in names.values.items() if len(path) == 1 and value.is_data}
-            return any(reads_data(text, data) for text in split_variables(written))
+            return any(reads_data(text, data) for text in outer_variables(written))
         case list():
             return any(_reads_request(each, names) for each in written)
     return False
