@@ -10,18 +10,20 @@ from pathlib import Path
 import pytest
 
 from kubesandbox.types.resources import builtin_table
-from pyverno.engine.request import Operation
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
+from pyverno.engine.host import NoHost
+from pyverno.engine.phases import ADMISSION
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import Status
 from pyverno.errors import DocumentError
-from pyverno.install.manifests import InstallSettings, manifests
-from pyverno.kube.gvk import GVK
+from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
-from pyverno.kube.yaml.documents import load_documents
+from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import load_files
 from pyverno.offline.library import load_policies, review
-from pyverno.webhook.filters import read_resource_filters
 from pyverno.webhook.server import WebhookServer
 from tests.security.asking import CONFIG_MAP, POD, ask, compiled, only, policy
 from tests.security.test_admission import NEEDS_LABEL, Caller, play
@@ -136,18 +138,56 @@ def test_a_path_is_one_of_the_table_or_nothing(path: str) -> None:
     play(NEEDS_LABEL, scene)
 
 
-def test_reports_of_ours_are_left_alone() -> None:
-    """Kubewarden CVE-2025-24376: the resource filters leave out the reports of our own results, but no ConfigMap."""
-    (config,) = [each for each in manifests(InstallSettings()) if each["metadata"]["name"] == "kyverno"
-                 and each["kind"] == "ConfigMap"]  # fmt: skip
-    filters = read_resource_filters(config["data"]["resourceFilters"])
+REPORTS = {
+    "wgpolicyk8s.io/v1alpha2": ("PolicyReport", "policyreports"),
+    "openreports.io/v1alpha1": ("Report", "reports"),
+    "reports.kyverno.io/v1": ("EphemeralReport", "ephemeralreports"),
+}
 
-    def is_left_out(kind: str, group: str) -> bool:
-        return any(each.matches(GVK(group, "v1", kind), "", "team", "a") for each in filters)
 
-    kinds = ("EphemeralReport", "ClusterEphemeralReport")
-    assert [True, True] == [is_left_out(kind, "reports.kyverno.io") for kind in kinds]
-    assert not is_left_out("ConfigMap", "")
+def _on_everything(kind: str, namespace: str) -> JSONObject:
+    """Return a policy that denies or changes whatever it sees."""
+    metadata = {"name": "guard", **({"namespace": namespace} if namespace else {})}
+    everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["*"]}
+    actions: dict[str, JSONObject] = {
+        "deny": {"validate": {"failureAction": "Enforce", "message": "no", "deny": {}}},
+        "change": {"mutate": {"patchStrategicMerge": {"metadata": {"labels": {"a": "b"}}}}},
+    }
+    if kind in actions:
+        rule = {"name": "check", "match": {"any": [{"resources": {"kinds": ["*"]}}]}, **actions[kind]}
+        spec: JSONObject = {"rules": [rule], "background": False}
+        scope = "Policy" if namespace else "ClusterPolicy"
+        return {"apiVersion": "kyverno.io/v1", "kind": scope, "metadata": metadata, "spec": spec}
+    patch = "[JSONPatch{op: 'add', path: '/results', value: []}]"
+    in_cel: dict[str, JSONObject] = {
+        "ValidatingPolicy": {"validations": [{"expression": "false"}]},
+        "MutatingPolicy": {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]},
+    }
+    spec = {"matchConstraints": {"resourceRules": [everything]}, **in_cel[kind]}
+    name = f"Namespaced{kind}" if namespace else kind
+    return {"apiVersion": "policies.kyverno.io/v1", "kind": name, "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("kind", ["deny", "change", "ValidatingPolicy", "MutatingPolicy"])
+@pytest.mark.parametrize("api_version", REPORTS)
+def test_no_policy_of_a_namespace_sees_reports(api_version: str, kind: str) -> None:
+    """Kubewarden CVE-2025-24376: whose objects a report accuses may not refuse it, nor change what it says.
+
+    The cluster-wide twin sees it, and the policy of the namespace sees every other kind.
+    """
+    group, _, version = api_version.partition("/")
+    name, plural = REPORTS[api_version]
+    report = {"apiVersion": api_version, "kind": name, "metadata": {"name": "a", "namespace": "team"}, "results": [{}]}
+
+    def results(namespace: str, subject: JSONObject, gvr: GVR) -> int:
+        made = compile_documents([Document(_on_everything(kind, namespace), "policy.yaml")])
+        assert () == made.errors, [str(error) for error in made.errors]
+        request = Request.from_manifest(subject, gvr=gvr)
+        return len(Engine(made.policy_set(), NoHost()).review(request, ADMISSION).results)
+
+    of_reports, of_config_maps = GVR(group, version, plural), GVR("", "v1", "configmaps")
+    assert 0 == results("team", report, of_reports)
+    assert (1, 1) == (results("", report, of_reports), results("team", CONFIG_MAP, of_config_maps))
 
 
 # --------------------------------------------------------------------------------------------------------- the engine

@@ -6,7 +6,8 @@ Every cell of the matrix is one library at one position; no call beyond the name
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -20,7 +21,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS, KindTable
 from pyverno.kube.yaml.documents import Document
 from pyverno.lang.cel.host import Decision
-from tests.security.asking import CONFIG_MAP, Spy
+from tests.security.asking import CONFIG_MAP, POD, Spy
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
 
@@ -43,31 +44,95 @@ WITHIN = {
 }
 
 
-def _policy(position: str, expression: str) -> JSONObject:
-    """Put an expression of type bool at a position of a policy of the namespace `team`."""
-    spec: dict[str, Any] = {"matchConstraints": {"resourceRules": RULES}, "validations": [{"expression": "true"}]}
-    match position:
-        case "matchConditions":
-            spec["matchConditions"] = [{"name": "a", "expression": expression}]
-        case "variables":
-            spec["variables"] = [{"name": "a", "expression": expression}]
-            spec["validations"] = [{"expression": "variables.a"}]
-        case "validations":
-            spec["validations"] = [{"expression": expression}]
-        case "messageExpression":
-            spec["validations"] = [{"expression": "false", "messageExpression": f"string({expression})"}]
-        case "auditAnnotations":
-            spec["auditAnnotations"] = [{"key": "a", "valueExpression": f"string({expression})"}]
-        case "mutations":
-            del spec["validations"]
-            patch = f"Object{{metadata: Object.metadata{{labels: {{'a': string({expression})}}}}}}"
-            spec["mutations"] = [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}]
-    kind = "NamespacedMutatingPolicy" if position == "mutations" else "NamespacedValidatingPolicy"
-    metadata = {"name": "guard", "namespace": "team"}
+Place = Callable[[str], JSONObject]
+
+
+def _named(expression: str) -> list[JSON]:
+    return [{"name": "a", "expression": expression}]
+
+
+def _patch(value: str) -> JSONObject:
+    expression = f"[JSONPatch{{op: 'add', path: '/data/b', value: {value}}}]"
+    return {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}]}
+
+
+def _configuration(value: str) -> JSONObject:
+    patch = f"Object{{metadata: Object.metadata{{labels: {{'a': {value}}}}}}}"
+    return {"mutations": [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}]}
+
+
+def _attestor(**cosign: JSON) -> JSONObject:
+    expression = "images.containers.map(i, verifyImageSignatures(i, [attestors.a])).all(x, x > 0)"
+    return {"attestors": [{"name": "a", "cosign": cosign}], "validations": [{"expression": expression}]}
+
+
+_CONDITIONS: dict[str, Place] = {"matchConditions": lambda text: {"matchConditions": _named(text)}}
+_TEXTS: dict[str, Place] = {
+    "messageExpression": lambda text: {
+        "validations": [{"expression": "false", "messageExpression": f"string({text})"}]
+    },
+    "auditAnnotations": lambda text: {"auditAnnotations": [{"key": "a", "valueExpression": f"string({text})"}]},
+}
+_VALIDATIONS: dict[str, Place] = {
+    **_CONDITIONS,
+    "variables": lambda text: {"variables": _named(text), "validations": [{"expression": "variables.a"}]},
+    "validations": lambda text: {"validations": [{"expression": text}]},
+    **_TEXTS,
+}
+_TARGETS: JSONObject = {"targetMatchConstraints": {"resourceRules": cast(JSON, RULES)}}
+_EXISTING: JSONObject = {**_TARGETS, "evaluation": {"mutateExisting": {"enabled": True}}}
+PLACES: dict[str, dict[str, Place]] = {
+    "NamespacedValidatingPolicy": _VALIDATIONS,
+    "NamespacedMutatingPolicy": {
+        **_CONDITIONS,
+        "variables": lambda text: {"variables": _named(text), **_patch("string(variables.a)")},
+        "mutations": lambda text: _configuration(f"string({text})"),
+        "patches": lambda text: _patch(f"string({text})"),
+        "targets": lambda text: {**_EXISTING, "targetMatchConditions": _named(text)},
+        "variables of targets": lambda text: {
+            **_EXISTING, "variables": _named(text), **_patch("string(variables.a)")
+        },
+    },
+    "NamespacedGeneratingPolicy": {
+        **_CONDITIONS,
+        "variables": lambda text: {"variables": _named(text), "generate": [{"expression": "variables.a"}]},
+        "generate": lambda text: {"generate": [{"expression": text}]},
+    },
+    "NamespacedDeletingPolicy": {
+        "variables": lambda text: {
+            "variables": _named(text), "conditions": [{"name": "a", "expression": "variables.a"}]
+        },
+        "conditions": lambda text: {"conditions": _named(text)},
+    },
+    "NamespacedImageValidatingPolicy": {
+        **_VALIDATIONS,
+        "images": lambda text: {"images": [{"name": "x", "expression": f"[string({text})]"}]},
+        "matchImageReferences": lambda text: {"matchImageReferences": [{"expression": text}]},
+        "certificates": lambda text: {
+            **_attestor(), "attestors": [{"name": "a", "notary": {"certs": {"expression": f"string({text})"}}}]
+        },
+    },
+}  # fmt: skip
+_BASES: dict[str, JSONObject] = {
+    "NamespacedValidatingPolicy": {"validations": [{"expression": "true"}]},
+    "NamespacedMutatingPolicy": _patch("'2'"),
+    "NamespacedGeneratingPolicy": {"generate": [{"expression": "true"}]},
+    "NamespacedDeletingPolicy": {"schedule": "* * * * *", "conditions": _named("true")},
+    "NamespacedImageValidatingPolicy": {**_attestor(key={"data": "x"}), "validations": [{"expression": "true"}]},
+}
+_RESOURCE = {"NamespacedImageValidatingPolicy": ("pods", {**POD, "spec": {
+    "containers": [{"name": "app", "image": f"nginx@sha256:{'0' * 64}"}]
+}})}  # fmt: skip
+POSITIONS = tuple((kind, place) for kind, places in PLACES.items() for place in places)
+
+
+def _policy(kind: str, place: str, expression: str) -> JSONObject:
+    """Put an expression of type bool at a place of a policy of the namespace `team`."""
+    resource, _ = _RESOURCE.get(kind, ("configmaps", None))
+    constraints: JSONObject = {"matchConstraints": {"resourceRules": [{**RULES[0], "resources": [resource]}]}}
+    metadata: JSONObject = {"name": "guard", "namespace": "team"}
+    spec: JSONObject = {**constraints, **_BASES[kind], **PLACES[kind][place](expression)}
     return {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
-
-
-POSITIONS = ("matchConditions", "variables", "validations", "messageExpression", "auditAnnotations", "mutations")
 
 
 class AnsweringHost(Spy):
@@ -78,6 +143,13 @@ class AnsweringHost(Spy):
     def http_exchange(self, call: Any) -> tuple[int, bytes]:
         self.asked.append(f"{call.method} {call.url}")
         return 200, b"{}"
+
+    def list_objects(
+        self, api_version: str, kind: str, namespace: str, selector: JSONObject | None
+    ) -> tuple[JSONObject, ...]:
+        """List the target that every policy may have: it is of the namespace."""
+        assert ("ConfigMap", "team") == (kind, namespace)
+        return (CONFIG_MAP,)
 
     def authorize(self, check: Any) -> Decision:
         self.asked.append("authorize")
@@ -90,42 +162,47 @@ def _asked(policy: JSONObject, answer: JSON = None) -> tuple[Review | None, list
     if compilation.errors:
         return None, []
     host = AnsweringHost(answer)
-    request = Request.from_manifest(CONFIG_MAP, gvr=GVR("", "v1", "configmaps"))
-    return Engine(compilation.policy_set(), host).review(request, ADMISSION), host.asked
+    resource, subject = _RESOURCE.get(str(policy["kind"]), ("configmaps", CONFIG_MAP))
+    request = Request.from_manifest(subject, gvr=GVR("", "v1", resource))
+    return Engine(compilation.policy_set(), host).review(request, ADMISSION + DELETING), host.asked
 
 
 @pytest.mark.parametrize("what", BEYOND)
-@pytest.mark.parametrize("position", POSITIONS)
-def test_a_library_reads_nothing_beyond_the_namespace(position: str, what: str) -> None:
+@pytest.mark.parametrize(("kind", "position"), POSITIONS)
+def test_a_library_reads_nothing_beyond_the_namespace(kind: str, position: str, what: str) -> None:
     """The policy does not compile, or its rule errs; either way no call reaches the host.
+
+    A message that cannot be made is that of a validation that fails; an annotation that cannot be made is an error.
 
     Register: CVE-2026-4789, CVE-2026-54523, CVE-2026-100703; Kubewarden CVE-2025-24784, CVE-2026-29773.
     """
-    review, asked = _asked(_policy(position, BEYOND[what]), {"metadata": {"name": "x"}, "items": [], "a": "b"})
+    policy = _policy(kind, position, BEYOND[what])
+    review, asked = _asked(policy, {"metadata": {"name": "x"}, "items": [], "a": "b"})
     assert [] == asked
-    if review is not None and position in ("variables", "validations", "mutations", "matchConditions"):
-        assert [Status.ERROR] == [result.status for result in review.results]
+    if review is not None:
+        expected = Status.FAIL if position == "messageExpression" else Status.ERROR
+        assert expected in [result.status for result in review.results]
 
 
 @pytest.mark.parametrize("expression", OTHER_NAMESPACES)
-@pytest.mark.parametrize("position", POSITIONS)
-def test_other_namespaces_can_not_be_named(position: str, expression: str) -> None:
+@pytest.mark.parametrize(("kind", "position"), POSITIONS)
+def test_other_namespaces_can_not_be_named(kind: str, position: str, expression: str) -> None:
     """The functions that take a namespace do not exist for a policy of a namespace."""
-    review, asked = _asked(_policy(position, expression))
+    review, asked = _asked(_policy(kind, position, expression))
     assert (None, []) == (review, asked)
 
 
 @pytest.mark.parametrize("what", WITHIN)
-@pytest.mark.parametrize("position", ("variables", "validations", "mutations"))
-def test_a_library_answers_for_the_own_namespace(position: str, what: str) -> None:
+@pytest.mark.parametrize(("kind", "position"), POSITIONS)
+def test_a_library_answers_for_the_own_namespace(kind: str, position: str, what: str) -> None:
     """The harmless twins reach the API server by the path of the namespace."""
     expression, path = WITHIN[what]
-    review, asked = _asked(_policy(position, expression), {"metadata": {"name": "settings"}, "kind": "X"})
+    review, asked = _asked(_policy(kind, position, expression), {"metadata": {"name": "settings"}, "kind": "X"})
     assert review is not None
-    assert ([Status.PASS], [f"GET /api/v1/namespaces/team/{path}"]) == (
-        [result.status for result in review.results],
-        asked,
-    )
+    assert {f"GET /api/v1/namespaces/team/{path}"} == set(asked)
+    if position in ("validations", "mutations", "patches", "generate", "conditions", "targets"):
+        statuses = {result.status for result in review.results}  # of images, another one demands signatures
+        assert (True, False) == (Status.PASS in statuses, Status.ERROR in statuses)
 
 
 @pytest.mark.parametrize("target", ["other", ""])
@@ -152,6 +229,28 @@ def test_nothing_is_generated_beyond_the_namespace(target: str) -> None:
     twin, _ = _asked(policy("team"))
     assert twin is not None
     assert ["team"] == [effect.resource["metadata"]["namespace"] for effect in twin.effects]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("target", "owners"), [("team", 0), ("other", 1)])
+@pytest.mark.parametrize("source", ["Get('v1', 'configmaps', 'other', 'a')", "List('v1', 'configmaps', 'other')"])
+def test_copies_in_another_namespace_have_no_owner(source: str, target: str, owners: int) -> None:
+    """abc05c69: the owner of a copy is not in its namespace, so that it would be collected as garbage."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "1"}
+    metadata = {"name": "a", "namespace": "other", "uid": "2", "resourceVersion": "5", "ownerReferences": [owner]}
+    found: JSONObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
+    answer = found if source.startswith("Get") else {"apiVersion": "v1", "kind": "ConfigMapList", "items": [found]}
+    spec = {
+        "matchConstraints": {"resourceRules": RULES},
+        "variables": [{"name": "found", "expression": f"resource.{source}"}],
+        "generate": [{"expression": f"generator.Apply('{target}', [variables.found])"}],
+    }
+    kind = {"apiVersion": "policies.kyverno.io/v1", "kind": "GeneratingPolicy", "metadata": {"name": "guard"}}
+    review, _ = _asked({**kind, "spec": spec}, answer)
+    assert review is not None
+    (effect,) = review.effects
+    made = effect.resource["metadata"]  # type: ignore[union-attr]
+    assert (target, owners) == (made["namespace"], len(made.get("ownerReferences") or ()))
+    assert {"uid", "resourceVersion"}.isdisjoint(made)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,16 @@ from itertools import permutations
 
 import pytest
 
+from pyverno.compiler import compile_documents
+from pyverno.engine.engine import Engine
+from pyverno.engine.phases import ADMISSION
+from pyverno.engine.request import Request
 from pyverno.engine.result import Status
+from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
-from tests.security.asking import POD, ask, compiled, only, policy
+from pyverno.kube.yaml.documents import Document
+from pyverno.offline.host import OfflineHost
+from tests.security.asking import CONFIG_MAP, POD, ask, compiled, only, policy
 
 DENIED = policy("validate:\n  failureAction: Enforce\n  message: denied\n  deny: {}", on="Pod")
 BASELINE = policy(
@@ -71,8 +78,59 @@ def test_pod_security_exceptions_are_never_merged() -> None:
     assert allowed(BASELINE, both, resource=pod)
 
 
+USED = "exceptions.allowedValues.exists(x, x == '1') && exceptions.allowedValues.exists(x, x == '2')"
+ANY_CONFIG_MAP = {"resourceRules": [
+    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+]}  # fmt: skip
+_MADE = "[{'apiVersion': dyn('v1'), 'kind': dyn('ConfigMap'), 'metadata': dyn({'name': 'made'})}]"
+CEL_ACTIONS: dict[str, JSONObject] = {
+    "ValidatingPolicy": {"validations": [{"expression": USED}]},
+    "MutatingPolicy": {
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": f"{USED} ? [] : [JSONPatch{{op: 'add', path: '/data/z', value: 'z'}}]"},
+            }
+        ]
+    },
+    "GeneratingPolicy": {"generate": [{"expression": f"{USED} || generator.Apply('team', {_MADE})"}]},
+}
+
+
+@pytest.mark.parametrize("kind", CEL_ACTIONS)
+def test_exceptions_for_policies_in_cel_are_never_merged(kind: str) -> None:
+    """Values that two exceptions allow are not allowed together, and a full exemption counts beside partial ones.
+
+    Register: GHSA-gg4x, d17df64e.
+    """
+
+    def exempting(name: str, **spec: object) -> JSONObject:
+        return {
+            "apiVersion": "policies.kyverno.io/v1",
+            "kind": "PolicyException",
+            "metadata": {"name": name, "namespace": "team"},
+            "spec": {"policyRefs": [{"name": "guard", "kind": kind}], **spec},
+        }
+
+    def is_free(*exceptions: JSONObject) -> bool:
+        spec = {"matchConstraints": ANY_CONFIG_MAP, **CEL_ACTIONS[kind]}
+        named = {"apiVersion": "policies.kyverno.io/v1", "kind": kind, "metadata": {"name": "guard"}, "spec": spec}
+        made = compile_documents([Document(each, "policy.yaml") for each in (named, *exceptions)])
+        assert () == made.errors, [str(error) for error in made.errors]
+        request = Request.from_manifest(CONFIG_MAP, gvr=GVR("", "v1", "configmaps"))
+        review = Engine(made.policy_set(), OfflineHost()).review(request, ADMISSION)
+        return review.decision.allowed and review.resource == CONFIG_MAP and not review.effects
+
+    one, two = exempting("one", allowedValues=["1"]), exempting("two", allowedValues=["2"])
+    both, full = exempting("both", allowedValues=["1", "2"]), exempting("full")
+    assert [False, False, False, False] == [is_free(), is_free(one), is_free(two), is_free(one, two)]
+    assert {False} == {is_free(*order) for order in permutations((one, two))}
+    assert {True} == {is_free(*order) for order in permutations((one, both, two))}
+    assert {True} == {is_free(*order) for order in permutations((one, full, two))}
+
+
 def test_an_exception_for_one_image_is_not_for_its_neighbour() -> None:
-    """CVE-2026-100704: a pod with an exempt image and another one is still denied."""
+    """A pod with an exempt image and another one is still denied; CVE-2026-100704 for podSecurity."""
     match = "{any: [{resources: {kinds: [Pod]}}]}"
     for_nginx = exception(
         "nginx", match, "  podSecurity:\n  - controlName: Privileged Containers\n    images: ['nginx*']\n"

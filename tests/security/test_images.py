@@ -9,7 +9,7 @@ import pytest
 
 from pyverno.engine.phases import MUTATING
 from pyverno.kube.json import JSONObject
-from tests.support.images import ImageStage, image_stage
+from tests.support.images import ImageStage, image_stage, signed_images
 
 ISSUER: Final = "https://accounts.example.com"
 SUBJECT: Final = "dev@example.com"
@@ -115,6 +115,79 @@ def test_an_image_policy_continues_after_an_image_that_it_does_not_match(stage: 
     other = f"docker.io/library/other:v1@sha256:{'0' * 64}"
     found = [stage.review(policy, other, each).decision.allowed for each in (signed, unsigned)]
     assert [True, False] == found
+
+
+def _exempting(**spec: Any) -> JSONObject:
+    return {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "PolicyException",
+        "metadata": {"name": "own", "namespace": "default"},
+        "spec": {"policyRefs": [{"name": "signed", "kind": "ImageValidatingPolicy"}], **spec},
+    }
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_exception_for_an_image_does_not_admit_another(stage: ImageStage, order: int) -> None:
+    """CVE-2026-100704: an exception with `images` does not exempt a Pod that has an unsigned image beside them."""
+    exempt, unsigned = (f"{stage.image(tag)}@{stage.push(tag)}" for tag in ("exempt", "unsigned"))
+    policy, scope = signed_images(stage.signer.public_pem), {"images": [f"{stage.registry.host}/team/app:exempt*"]}
+    pod = (exempt, unsigned)[::order]
+    other = _exempting(images=[f"{stage.registry.host}/team/app:other*"])
+    other["metadata"]["name"] = "other"
+    for exceptions in ([_exempting(**scope)], [_exempting(**scope), other][::order], [_exempting(allowedValues=["x"])]):
+        assert not stage.review([policy, *exceptions], *pod).decision.allowed
+    assert stage.review([policy, _exempting()], *pod).decision.allowed
+
+
+BROKEN_PATCHES: Final[dict[str, JSONObject]] = {
+    "a rule": {
+        "apiVersion": "kyverno.io/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "a-change"},
+        "spec": {
+            "failurePolicy": "Ignore",
+            "rules": [
+                {
+                    "name": "change",
+                    "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
+                    "mutate": {"patchesJson6902": "- {op: replace, path: /spec/nothing/x, value: y}"},
+                }
+            ],
+        },
+    },
+    "a policy in CEL": {
+        "apiVersion": "policies.kyverno.io/v1",
+        "kind": "MutatingPolicy",
+        "metadata": {"name": "a-change"},
+        "spec": {
+            "failurePolicy": "Ignore",
+            "matchConstraints": {
+                "resourceRules": [
+                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+                ]
+            },
+            "mutations": [
+                {
+                    "patchType": "JSONPatch",
+                    "jsonPatch": {"expression": "[JSONPatch{op: 'remove', path: '/spec/nothing'}]"},
+                }
+            ],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_PATCHES)
+@pytest.mark.parametrize("kind", ["verifyImages", "ImageValidatingPolicy"])
+def test_a_patch_that_fails_hides_no_image(stage: ImageStage, kind: str, broken: str) -> None:
+    """0b4d37bd: after a failed change, signatures are demanded of the images that the Pod has."""
+    digest = stage.push("unsigned")
+    stage.sign(stage.push())
+    policy = stage.policy() if kind == "verifyImages" else signed_images(stage.signer.public_pem)
+    signed, unsigned = stage.image(), f"{stage.image('unsigned')}@{digest}"
+    reviews = [stage.review([BROKEN_PATCHES[broken], policy], image) for image in (signed, unsigned)]
+    assert [True, False] == [review.decision.allowed for review in reviews]
+    assert all("error" in {result.status.value for result in review.results} for review in reviews)
 
 
 CANARY: Final = "CANARY-s3cr3t"

@@ -6,8 +6,10 @@ import asyncio
 import json
 
 import aiohttp
+import pytest
 
 from pyverno.connector import Connector
+from pyverno.errors import HostUnavailableError, PyvernoError
 from pyverno.kube.json import JSONObject
 from tests.security.test_cel_confinement import RULES
 from tests.support.webhookserver import MemoryWorld, make_certificate, make_server, review_body
@@ -56,3 +58,74 @@ def test_conditions_see_the_namespace_of_the_request() -> None:
     said = asyncio.run(run())
     assert (False, True) == (said["production"]["allowed"], said["test"]["allowed"])
     assert "nothing in production" in said["production"]["status"]["message"]
+
+
+RULE: JSONObject = {"name": "check", "validate": {"failureAction": "Enforce", "message": "no", "deny": {}}}
+PRODUCTION: JSONObject = {"matchLabels": {"stage": "production"}}
+UNLABELLED: JSONObject = {"matchExpressions": [{"key": "stage", "operator": "DoesNotExist"}]}
+AUDITED: JSONObject = {**RULE["validate"], "failureAction": "Audit"}
+SELECTING: dict[str, JSONObject] = {
+    "match": {**RULE, "match": {"any": [{"resources": {"kinds": ["ConfigMap"], "namespaceSelector": PRODUCTION}}]}},
+    "exclude": {
+        **RULE,
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "exclude": {"any": [{"resources": {"namespaceSelector": UNLABELLED}}]},
+    },
+    "action": {
+        **RULE,
+        "match": {"any": [{"resources": {"kinds": ["ConfigMap"]}}]},
+        "validate": {
+            **AUDITED,
+            "failureActionOverrides": [{"action": "Enforce", "namespaceSelector": PRODUCTION}],
+        },
+    },
+}
+
+
+class _World(MemoryWorld):
+    """A cluster whose namespaces cannot be read, or are not there yet."""
+
+    problem: PyvernoError | None = None
+
+    def namespace(self, name: str) -> JSONObject | None:
+        """Raise, or know nothing."""
+        if self.problem is not None:
+            raise self.problem
+        return None
+
+
+def _policy_that_selects(how: str) -> JSONObject:
+    if how == "CEL":
+        constraints = {"resourceRules": RULES, "namespaceSelector": PRODUCTION}
+        return {**POLICY, "spec": {"matchConstraints": constraints, "validations": [{"expression": "false"}]}}
+    metadata = {"name": "guard"}
+    spec = {"rules": [SELECTING[how]]}
+    return {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize("how", [*SELECTING, "CEL"])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_namespace_that_cannot_be_read_admits_nothing(how: str, is_known: bool) -> None:
+    """CVE-2025-46342: without its labels no rule with a selector would apply, so the API server has to decide.
+
+    The reply is no review: the failurePolicy of the webhook counts.
+    """
+
+    async def run(cluster: MemoryWorld) -> tuple[int, bool | None]:
+        certificate = make_certificate()
+        server = make_server(certificate, _policy_that_selects(how), cluster=cluster)
+        await server.start("127.0.0.1", 0)
+        try:
+            async with aiohttp.ClientSession(connector=Connector(), trust_env=False) as session:
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "production"}}
+                url = f"https://localhost:{server.port}{'/vpol/guard' if how == 'CEL' else '/validate/fail'}"
+                async with session.post(url, json=review_body(body), ssl=certificate.client_context()) as reply:
+                    said = json.loads(await reply.read())
+                    return reply.status, (said.get("response") or {}).get("allowed")
+        finally:
+            await server.stop()
+
+    world = _World()
+    world.problem = None if is_known else HostUnavailableError("the namespaces of the cluster are not known yet")
+    assert (503, None) == asyncio.run(run(world))
+    assert (200, False) == asyncio.run(run(MemoryWorld(namespaces=NAMESPACES)))

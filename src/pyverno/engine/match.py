@@ -8,7 +8,7 @@ matching is an error of the rule, never "does not match".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyverno.engine.request import Request, User
 from pyverno.kube.gvk import GVK, GVR, KindSelector
@@ -17,7 +17,11 @@ from pyverno.kube.resource import Resource
 from pyverno.kube.wildcard import match as wildcard_match
 from pyverno.value import dataclass
 
-__all__ = ["Filter", "IndexKey", "Matcher", "Subject", "namespace_of"]
+__all__ = ["NO_REPORTS", "REPORT_GROUPS", "Filter", "IndexKey", "Matcher", "Subject", "namespace_of"]
+
+REPORT_GROUPS: Final = frozenset({"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io"})
+NO_REPORTS: Final = "reports are not for policies of a namespace"
+"""The author of a policy of a namespace must not change or refuse what reports say about it."""
 
 TextTest = Callable[[str], bool]
 LabelTest = Callable[[Mapping[str, str]], bool]
@@ -236,6 +240,8 @@ class Matcher:
         """Return, from the index key alone, whether some request with that key could match."""
         if self.policy_namespace and (key.namespace != self.policy_namespace or key.gvk.kind == "Namespace"):
             return False
+        if self.policy_namespace and key.gvk.group in REPORT_GROUPS:
+            return False
         if self.any_of:
             return any(block.may_match(key) for block in self.any_of)
         return all(block.may_match(key) for block in self.all_of)
@@ -262,6 +268,8 @@ class Matcher:
             return "the request holds no object"
         if self.policy_namespace and self.policy_namespace != namespace_of(request, resource):
             return f"the policy is confined to namespace {self.policy_namespace}"
+        if self.policy_namespace and request.gvk.group in REPORT_GROUPS:
+            return NO_REPORTS
         if not self.blocks:
             # an empty match matches nothing: an exception without scope must not exempt everything
             return "the match is empty"

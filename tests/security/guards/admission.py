@@ -12,6 +12,15 @@ __all__ = ["ADMISSION"]
 
 ADMISSION: Final = (
     guard(
+        "I5", "a namespace that cannot be read is no namespace without labels",
+        "namespace_object::test_a_namespace_that_cannot_be_read_admits_nothing",
+        ("webhook/admission.py",
+         "    known = cluster.namespace(admission_request.namespace)\n"
+         '    found = known if known is not None else host.get_object("v1", "Namespace", "", admission_request.namespace)\n',
+         "    try:\n        found = cluster.namespace(admission_request.namespace) or {}\n"
+         "    except HostError:\n        found = {}\n"),
+    ),
+    guard(
         "I5", "conditions see the namespace", "namespace_object::test_conditions_see_the_namespace_of_the_request",
         ("engine/cel/session.py", '"namespaceObject": _namespace_object(request),', '"namespaceObject": None,'),
     ),

@@ -36,8 +36,10 @@ ADVISORIES: Final = (
          "return Route(WebhookType.VALIDATE, _LEGACY_KINDS)"),
     ),
     guard(
-        "1D", "reports are filtered", "advisories::test_reports_of_ours_are_left_alone",
-        ("install/manifests.py", 'filters += ["[EphemeralReport,*,*]", "[ClusterEphemeralReport,*,*]"]', "filters += []"),
+        "1D", "reports are not for policies of a namespace", "advisories::test_no_policy_of_a_namespace_sees_reports",
+        ("engine/match.py", "if self.policy_namespace and key.gvk.group in REPORT_GROUPS:", "if False:"),
+        ("engine/match.py", "if self.policy_namespace and request.gvk.group in REPORT_GROUPS:", "if False:"),
+        ("engine/cel/constraints.py", "return NO_REPORTS if gvr.group in REPORT_GROUPS else None", "return None"),
     ),
     guard(
         "1F", "a review touches nothing outside", "advisories::test_nothing_is_made_of_an_object",

@@ -92,6 +92,11 @@ CONFINEMENT: Final = (
         ("engine/actions/generate.py", 'metadata.pop("ownerReferences", None)', "pass"),
     ),
     guard(
+        "I1", "owners of copies in CEL do not cross namespaces",
+        "cel_confinement::test_copies_in_another_namespace_have_no_owner",
+        ("engine/actions/cel/generate.py", 'if is_copy and ref.namespace != metadata.get("namespace", ""):', "if False:"),
+    ),
+    guard(
         "I1", "the global context is closed to namespaced policies",
         "confinement::test_no_read_of_a_namespaced_policy_leaves_its_namespace"
         " confinement::test_no_context_entry_of_a_namespaced_policy_reads_elsewhere"

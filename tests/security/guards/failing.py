@@ -63,7 +63,8 @@ FAILING: Final = (
          "ABSORBED: Final = (EvaluationError,)"),
     ),
     guard(
-        "I5", "a failed patch leaves the object", "failing_closed::test_a_failed_patch_leaves_the_object_as_it_was",
+        "I5", "a failed patch leaves the object",
+        "failing_closed::test_a_failed_patch_leaves_the_object_as_it_was images::test_a_patch_that_fails_hides_no_image",
         ("engine/actions/mutate.py", "return (Verdict(Status.ERROR, error.message),)",
          "return (Verdict(Status.ERROR, error.message, patched={}),)"),
     ),
@@ -120,6 +121,13 @@ FAILING: Final = (
     guard(
         "I1", "an exception reads its own namespace", "cel_confinement::test_an_exception_reads_its_own_namespace_only",
         ("engine/cel/exceptions.py", "own = replace(run, broker=replace(run.broker, namespace=self.namespace or run.broker.namespace))", "own = run"),
+    ),
+    guard(
+        "I6", "an exception for images or values is not for the whole policy",
+        "exceptions::test_exceptions_for_policies_in_cel_are_never_merged"
+        " images::test_an_exception_for_an_image_does_not_admit_another",
+        ("engine/actions/cel/validate.py", "full = [exemption for exemption in exemptions if exemption.is_full]",
+         "full = list(exemptions)"),
     ),
     guard(
         "I6", "an empty match exempts nothing", "exceptions::test_an_exception_with_an_empty_match_exempts_nothing",

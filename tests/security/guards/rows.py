@@ -60,9 +60,6 @@ ROWS: Final = (
     guard(
         "1B", "0b8c53a4: a rejected request generates nothing",
         f"{_RULE_TESTS}::test_a_rejected_request_generates_nothing",
-        ("controllers/background/generating/generator.py",
-         "    if context.operation == Operation.DELETE.value:\n        return True\n",
-         "    if context.operation == Operation.DELETE.value:\n        return False\n"),
         ("controllers/background/generating/triggers.py", "if trigger.uid and uid_of(found) != trigger.uid:", "if False:"),
     ),
     guard(

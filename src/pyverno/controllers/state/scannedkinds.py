@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from pyverno.engine.match import IndexKey
+from pyverno.engine.match import REPORT_GROUPS, IndexKey
 from pyverno.engine.rule import CompiledPolicy, CompiledRule, Family, Stage
 from pyverno.kube.gvk import GVR
 from pyverno.kube.kinds import KindInfo, KindTable
@@ -14,7 +14,6 @@ from pyverno.kube.kinds import KindInfo, KindTable
 __all__ = ["CREATE", "DISABLED_LABEL", "index_key", "is_scannable", "is_scanned_rule", "matched_kinds", "scanned_rules"]
 
 DISABLED_LABEL: Final = "reports.kyverno.io/disabled"
-_REPORT_GROUPS: Final = frozenset({"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io"})
 _EVENT_GROUPS: Final = ("", "events.k8s.io")
 CREATE: Final = "CREATE"
 _SCANNED: Final = (
@@ -73,7 +72,7 @@ def _reportable(kinds: KindTable) -> tuple[KindInfo, ...]:
     return tuple(
         info
         for info in kinds
-        if info.group not in _REPORT_GROUPS and not (info.kind == "Event" and info.group in _EVENT_GROUPS)
+        if info.group not in REPORT_GROUPS and not (info.kind == "Event" and info.group in _EVENT_GROUPS)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-from pyverno.engine.match import Filter, IndexKey
+from pyverno.engine.match import NO_REPORTS, REPORT_GROUPS, Filter, IndexKey
 from pyverno.engine.request import Request
 from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.json import JSON
@@ -232,7 +232,7 @@ class ConstraintMatcher:
         is_cluster_wide = gvr == _NAMESPACE_RESOURCE or seen.is_namespaced is False
         if is_cluster_wide or namespace != self.policy_namespace:
             return f"the policy is confined to namespace {self.policy_namespace}"
-        return None
+        return NO_REPORTS if gvr.group in REPORT_GROUPS else None
 
     def _namespace_selected(self, request: Request, gvr: GVR) -> bool:
         if self.namespace_selector is None or not _has_namespace(gvr, request.namespace):

@@ -377,7 +377,7 @@ def test_conditions_with_variables_are_left_to_the_engine() -> None:
 
 
 def test_conditions_about_namespaces_alone_still_make_a_webhook_of_its_own() -> None:
-    """That webhook has no conditions."""
+    """That webhook has no conditions: an API server gives webhooks no namespace (2be74f07)."""
     [(name, hook)] = hooks(conditioned("namespaceObject.metadata.name == 'x'")).items()
     assert ("vpol.validate.kyverno.svc-fail-finegrained-a", []) == (name, conditions(hook))
 

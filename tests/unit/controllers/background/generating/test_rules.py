@@ -193,18 +193,15 @@ def test_an_object_that_is_being_deleted_triggers_as_before() -> None:
     in_cluster(act)
 
 
-def test_a_rejected_request_generates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_a_rejected_request_generates_nothing(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The UpdateRequest of a request that was never stored is no trigger, nor is another object (0b8c53a4)."""
     monkeypatch.setattr("pyverno.controllers.background.generating.handlers._WAIT_SECONDS", 2.0)
+    labels = {"matchLabels": {"x": "wanted"}} if operation == "UPDATE" else {"matchLabels": {"x": "stored"}}
     rule: JSONObject = {
         "name": "rule-0",
-        "match": {"any": [{"resources": {"kinds": ["Secret"], "operations": ["CREATE", "UPDATE", "DELETE"]}}]},
-        "generate": {
-            **MADE,
-            "name": "of-{{to_lower(request.operation)}}-{{request.object.metadata.labels.x || 'none'}}",
-            "namespace": "team",
-            "synchronize": False,
-        },
+        "match": {"any": [{"resources": {"kinds": ["Secret"], "selector": labels, "operations": [operation]}}]},
+        "generate": {**MADE, "namespace": "team", "synchronize": False},
     }
 
     def asked(operation: str, uid: str, **sides: JSONObject | None) -> JSONObject:
@@ -239,19 +236,22 @@ def test_a_rejected_request_generates_nothing(monkeypatch: pytest.MonkeyPatch) -
         stored = await world.client.create(SECRETS, secret(namespace="team", x="stored"), "team")
         await world.apply(POLICIES, {**policy(), "spec": {"rules": [rule]}})
         uid = stored["metadata"]["uid"]
-        rejected = {**stored, "metadata": {**stored["metadata"], "labels": {"x": "rejected"}}}
-        other = {**rejected, "metadata": {**rejected["metadata"], "uid": "other"}}
-        for request in (
-            asked("CREATE", "other", object=other),
-            asked("UPDATE", uid, object=rejected, oldObject=stored),
-            asked("DELETE", uid, oldObject=stored),
-        ):
-            await world.client.create(UPDATE_REQUESTS, request, "kyverno")
-        await world.client.patch(SECRETS, "pull", {"metadata": {"labels": {"x": "twin"}}}, "team")
-        await world.appears(CONFIG_MAPS, "of-update-twin", "team")
+        wanted = {**stored, "metadata": {**stored["metadata"], "labels": {"x": "wanted"}}}
+        request = {
+            "CREATE": asked("CREATE", "other", object={**stored, "metadata": {**stored["metadata"], "uid": "other"}}),
+            "UPDATE": asked("UPDATE", uid, object=wanted, oldObject=stored),
+            "DELETE": asked("DELETE", uid, oldObject=stored),
+        }[operation]
+        await world.client.create(UPDATE_REQUESTS, request, "kyverno")
         await world.rest()
-        made = {each["metadata"]["name"] for each in (await world.client.list(CONFIG_MAPS, "team"))["items"]}
-        assert [] == [name for name in made if "rejected" in name or "delete" in name]
+        assert await world.get(CONFIG_MAPS, "zones", "team") is None
+        if operation == "CREATE":
+            await world.client.create(SECRETS, secret("twin", "team", x="stored"), "team")
+        elif operation == "UPDATE":
+            await world.client.patch(SECRETS, "pull", {"metadata": {"labels": {"x": "wanted"}}}, "team")
+        else:
+            await world.client.delete(SECRETS, "pull", "team")
+        await world.appears(CONFIG_MAPS, "zones", "team")
 
     in_cluster(act)
 
