@@ -2,8 +2,9 @@
 
 Closes connections that exceed the limit, stall in the TLS handshake, or send no complete request head in time. At the
 limit, a new connection replaces the one that has been idle longest, or one of the client that has the most: one address
-cannot crowd out the others. Malformed HTTP is reported once, as a
-`MalformedRequestError`, and never as a traceback. Bodies are never decompressed.
+cannot crowd out the others. A new handshake replaces the oldest. What waits in a connection to be read takes some
+kilobytes. Malformed HTTP is reported once, as a `MalformedRequestError`, and never as a traceback. Bodies are never
+decompressed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -28,10 +30,19 @@ __all__ = ["BoundedServer", "BoundedSite", "MalformedRequestError"]
 _LINGERING_SECONDS: Final = 1.0
 """How long the rest of a rejected body is read, so that the client sees the response."""
 _HANDSHAKE_SECONDS: Final = 10.0
-_FAREWELL_SECONDS: Final = 1.0
-"""How long clients have to agree to the end of TLS when the server stops."""
+_LAST_LINGERING_SECONDS: Final = 0.1
+"""The same while the server stops."""
+_FAREWELL_SECONDS: Final = (0.2, 1.0)
+"""How long clients have to agree to the end of TLS when the server stops: with and without everything sent to them."""
 _RECLAIM_SECONDS: Final = 1.0
 """How long a connection must have been idle to be replaced: its last response has been sent by then."""
+
+_MOST_HANDSHAKES: Final = 1000
+"""Handshakes in progress, each of which takes about 50 KiB: with one more, the oldest is ended."""
+_TLS_BYTES: Final = 16 * 1024
+"""The buffer of each TLS connection, and what OpenSSL keeps of it: 256 KiB by default, whatever the client sends."""
+_UNREAD_BYTES: Final = 16 * 1024
+"""Of a body that nobody reads yet, up to twice as much is kept decrypted, and once as much encrypted."""
 
 _FAULTS: Final = (
     (LineTooLong, "the head of a request is too large"),
@@ -85,7 +96,13 @@ class BoundedServer(web.Server):
 
         `refuse` makes the response to malformed HTTP, `request_factory` the requests of the handler.
         """
-        settings = {"access_log": None, "auto_decompress": False, "lingering_time": _LINGERING_SECONDS, **options}
+        settings = {
+            "access_log": None,
+            "auto_decompress": False,
+            "lingering_time": _LINGERING_SECONDS,
+            "read_bufsize": _UNREAD_BYTES,
+            **options,
+        }
         super().__init__(self._serve, request_factory=request_factory, **settings)
         self._answer = answer
         self.refuse = refuse
@@ -102,13 +119,16 @@ class BoundedServer(web.Server):
         self._addresses: dict[web.RequestHandler, str] = {}  # a transport that is lost does not tell
         self._all_lost = asyncio.Event()
         self._numbers = itertools.count()
-        self._shaking: dict[int, float] = {}
+        self._shaking: dict[int, tuple[float, asyncio.Task[Any] | None]] = {}  # since when and in which task
         self._sweep: asyncio.TimerHandle | None = None
 
     def __call__(self) -> web.RequestHandler:
         """Create a connection; it counts as a failed handshake unless it is established in time."""
+        if len(self._shaking) >= _MOST_HANDSHAKES:
+            self._end_oldest_handshake()
         number = next(self._numbers)
-        self._shaking[number] = time.monotonic()
+        # asyncio calls this in the task that accepts the connection, and ends the handshake with that task
+        self._shaking[number] = time.monotonic(), asyncio.current_task()
         if self._sweep is None:
             self._sweep = self._loop.call_later(self._handshake_seconds, self._sweep_handshakes)
         return _Connection(self, number, loop=self._loop, **self._settings)
@@ -117,6 +137,9 @@ class BoundedServer(web.Server):
         """Start waiting for a request, or close the connection if there are too many."""
         super().connection_made(handler, transport)
         self._open[handler] = transport
+        limit_unread = getattr(transport, "set_read_buffer_limits", None)  # only those of TLS have such a buffer
+        if limit_unread is not None:
+            limit_unread(_UNREAD_BYTES)
         if isinstance(handler, _Connection):
             self._shaking.pop(handler.number, None)
         address = _address_of(transport)
@@ -183,19 +206,31 @@ class BoundedServer(web.Server):
         peer = None if transport is None else transport.get_extra_info("peername")
         self._complain(MalformedRequestError(f"{what} (from {peer[0]})" if isinstance(peer, tuple) else what))
 
+    def hasten(self) -> None:
+        """From now on read the rest of a rejected body for a moment only: the server stops."""
+        self._settings["lingering_time"] = _LAST_LINGERING_SECONDS
+        for connection in self._open:
+            if isinstance(connection, _Connection):
+                connection.hasten()
+
     async def shutdown(self, timeout: float | None = None) -> None:
         """Close all connections; those whose clients do not agree to the end of TLS in time are aborted."""
         if self._sweep is not None:
             self._sweep.cancel()
+        self.hasten()
         await super().shutdown(timeout)
-        if not self._open:
-            return
-        self._all_lost.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._all_lost.wait(), _FAREWELL_SECONDS)
-        for transport in tuple(self._open.values()):
-            transport.abort()
-        await asyncio.sleep(0)
+        waited = 0.0
+        for until in _FAREWELL_SECONDS:
+            if not self._open:
+                return
+            self._all_lost.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._all_lost.wait(), until - waited)
+            waited = until
+            for transport in tuple(self._open.values()):
+                if until == _FAREWELL_SECONDS[-1] or not transport.get_write_buffer_size():
+                    transport.abort()
+            await asyncio.sleep(0)
 
     def _look_at(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         if handler in self._silent:
@@ -204,12 +239,19 @@ class BoundedServer(web.Server):
                 self.report("no complete request head in time", transport)
             transport.abort()
 
+    def _end_oldest_handshake(self) -> None:
+        """Make room for a new handshake."""
+        _, task = self._shaking.pop(next(iter(self._shaking)))
+        self.report("a TLS handshake made room for a new one")
+        if task is not None:
+            task.cancel()
+
     def _sweep_handshakes(self) -> None:
         """Report failed handshakes: the event loop does not report them."""
         self._sweep = None
         before = time.monotonic() - self._handshake_seconds
         while self._shaking:
-            number, began = next(iter(self._shaking.items()))
+            number, (began, _) = next(iter(self._shaking.items()))
             if began > before:
                 wait = began - before + 0.001
                 self._sweep = self._loop.call_later(wait, self._sweep_handshakes)
@@ -235,6 +277,10 @@ class _Connection(web.RequestHandler):
     def __init__(self, server: BoundedServer, number: int, **options: Any) -> None:
         super().__init__(server, **options)
         self.number = number
+
+    def hasten(self) -> None:
+        """Read the rest of a rejected body for a moment only."""
+        self._lingering_time = _LAST_LINGERING_SECONDS
 
     def force_close(self) -> None:
         """Close the connection once: asyncio cannot abort a TLS connection that was closed twice."""
@@ -281,6 +327,8 @@ class BoundedSite(web.TCPSite):
 
     async def start(self) -> None:
         """Listen; raises OSError if the port cannot be opened."""
+        if self._ssl_context is not None:
+            sslproto.SSLProtocol.max_size = _TLS_BYTES  # there is no argument for it: it holds for the whole process
         # as in aiohttp, which has no argument for the limits: the default is a minute
         await web.BaseSite.start(self)
         server = self._runner.server

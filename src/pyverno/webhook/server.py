@@ -40,7 +40,7 @@ _SPARE_SECONDS = 0.25
 """Margin between the end of a review and the timeout of the API server."""
 
 _QUIET_SECONDS = 0.5
-"""How long no request may have arrived before the remaining connections are closed."""
+"""How long no complete request may have arrived before the remaining connections are closed."""
 
 _LAST_BODY_SECONDS = 0.5
 """How long a body may still take to arrive after the linger period: live callers have sent theirs."""
@@ -133,7 +133,8 @@ class WebhookServer:
         self._defers = defers
         self._bodies = Bodies(self._limits.body_bytes, self._limits.bytes_in_work, self._limits.body_seconds)
         self._in_work = 0
-        self._asked = 0
+        self._judging = 0
+        self._heard = 0.0
         self._idle = asyncio.Event()
         self._idle.set()
         self._is_draining = False
@@ -169,7 +170,7 @@ class WebhookServer:
             address or None,
             port,
             ssl_context=self._tls.listening,
-            backlog=1024,
+            backlog=256,
             reuse_port=shares_port or None,
             handshake_seconds=self._limits.handshake_seconds,
         )
@@ -183,34 +184,37 @@ class WebhookServer:
     async def stop(self) -> None:
         """Shut down gracefully: become unready, linger, finish the work in progress, then close.
 
-        A request whose body has not arrived by then is rejected. Every response from now on closes its connection, so
-        that the next request goes to another replica.
+        A request whose body has not arrived by then is rejected, and delays the end as little as one that has just been
+        answered. Every response from now on closes its connection, so that the next request goes to another replica.
         """
         self._is_draining = True
         await asyncio.sleep(self._limits.linger_seconds)
         self._bodies.hurry(_LAST_BODY_SECONDS)
+        self._http.hasten()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._limits.drain_seconds):
                 await self._be_quiet()
+        self._bodies.hurry(0)
         if self._runner is not None:
             await self._runner.cleanup()
         self._workers.stop()
 
     async def _be_quiet(self) -> None:
-        """Wait until no work is left and the remaining connections are quiet."""
-        before = -1
-        while before != self._asked:
-            before = self._asked
+        """Wait until no work is left and the remaining connections are quiet; incomplete requests are no work."""
+        quiet = _QUIET_SECONDS if self._limits.linger_seconds else 0
+        until = time.monotonic() + (_LAST_BODY_SECONDS if self._in_work > self._judging else quiet)
+        while True:
             await self._idle.wait()
-            await asyncio.sleep(_QUIET_SECONDS if self._limits.linger_seconds else 0)
+            rest = max(until, self._heard + quiet) - time.monotonic()
+            if rest <= 0:
+                return
+            await asyncio.sleep(rest)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
         if request.method == "GET" and path.startswith("/health/"):
             return self._answer_health(path)
         self._in_work += 1
-        self._asked += 1
-        self._idle.clear()
         settled: list[web.StreamResponse] = []
         try:
             if request.version < HttpVersion10:
@@ -236,8 +240,17 @@ class WebhookServer:
             return _refusal(StatusError(500, "InternalError", "an internal error occurred; see the log"))
         finally:
             self._in_work -= 1
-            if not self._in_work:
-                self._idle.set()
+
+    def _begin(self) -> None:
+        """Count a complete request."""
+        self._judging += 1
+        self._heard = time.monotonic()
+        self._idle.clear()
+
+    def _end(self) -> None:
+        self._judging -= 1
+        if not self._judging:
+            self._idle.set()
 
     def _closing(self, response: web.StreamResponse) -> web.StreamResponse:
         """Return a response, which closes its connection while the server shuts down."""
@@ -262,6 +275,7 @@ class WebhookServer:
         deadline = time.monotonic() + _time_limit(request.raw_path.partition("?")[2], self._limits.review_seconds)
         held = _BodyReservation(self._bodies, await self._bodies.read(request))
         content_type = request.headers.get("Content-Type", "")
+        self._begin()
         try:
             began = time.perf_counter()
             if len(held.body) < _LARGE_BYTES and self._turns.is_open:
@@ -285,6 +299,7 @@ class WebhookServer:
             settled.append(web.Response(body=written, content_type="application/json"))
         finally:
             held.release()
+            self._end()
         self._observer.answered(admission_request, path, outcome, time.perf_counter() - began)
 
     def _read_and_review(

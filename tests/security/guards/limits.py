@@ -13,6 +13,7 @@ _BUDGET: Final = "lang/runtime.py"
 _SERVER: Final = "webhook/server.py"
 _QUESTION: Final = "kube/admissionreview.py"
 _BODIES: Final = "webhook/bodies.py"
+_CONNECTIONS: Final = "webhook/connections.py"
 
 LIMITS: Final = (
     guard(
@@ -118,6 +119,43 @@ LIMITS: Final = (
         "::test_requests_whose_body_never_arrives_do_not_hold_up_the_end",
         (_SERVER, "        self._bodies.hurry(_LAST_BODY_SECONDS)\n", ""),
         may_hang=True,
+    ),
+    guard(
+        "I9", "an incomplete request is no work",
+        "tests/unit/webhook/test_connections.py::test_incomplete_requests_are_no_work_that_the_end_waits_for",
+        (_SERVER, "        deadline = time.monotonic() + _time_limit(", "        self._begin()\n        deadline = time.monotonic() + _time_limit("),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "the end waits for no rest of a rejected body",
+        "tests/unit/webhook/test_connections.py::test_incomplete_requests_are_no_work_that_the_end_waits_for",
+        (_CONNECTIONS, "        self._lingering_time = _LAST_LINGERING_SECONDS\n", "        self.number += 0\n"),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "the end waits for no client that has everything",
+        "tests/unit/webhook/test_connections.py::test_clients_that_never_agree_to_the_end_of_tls_are_closed_at_the_end",
+        (_CONNECTIONS, " or not transport.get_write_buffer_size():", ":"),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "handshakes are counted",
+        "tests/unit/webhook/test_connections.py::test_a_handshake_too_many_ends_the_oldest",
+        (_CONNECTIONS, "        if len(self._shaking) >= _MOST_HANDSHAKES:\n", "        if False:\n"),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "the buffers of TLS are small",
+        "connection_memory::test_a_connection_takes_little_memory_beside_the_bodies_that_count[_say_nothing-0] "
+        "connection_memory::test_a_connection_takes_little_memory_beside_the_bodies_that_count[_stay_after_an_answer-0]",
+        (_CONNECTIONS, "            sslproto.SSLProtocol.max_size = _TLS_BYTES", "            pass"),
+    ),
+    guard(
+        "I9", "what waits to be read is little",
+        "connection_memory::test_a_connection_takes_little_memory_beside_the_bodies_that_count"
+        "[_send_more_while_a_review_is_in_work-0]",
+        (_CONNECTIONS, "            limit_unread(_UNREAD_BYTES)\n", "            pass\n"),
+        (_CONNECTIONS, '            "read_bufsize": _UNREAD_BYTES,\n', ""),
     ),
     guard(
         "I9", "a connection has to ask something", "admission::test_a_connection_without_a_question_is_closed",

@@ -9,6 +9,8 @@ import json
 import logging
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 
@@ -16,6 +18,8 @@ import pytest
 
 from pyverno.telemetry.logs import AnswerLog
 from pyverno.telemetry.metrics import Metrics
+from pyverno.webhook import connections
+from pyverno.webhook import server as server_module
 from pyverno.webhook.connections import MalformedRequestError, _address_of
 from pyverno.webhook.server import Limits, WebhookServer
 from tests.support.webhookserver import Recorded, make_certificate, make_server, review_body
@@ -302,26 +306,88 @@ def test_requests_whose_body_never_arrives_do_not_hold_up_the_end() -> None:
     asyncio.run(run())
 
 
-def test_clients_that_never_agree_to_the_end_of_tls_are_closed_at_the_end() -> None:
+def test_incomplete_requests_are_no_work_that_the_end_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New ones come until the end, and the rest of a rejected body never does."""
+    endless = 600.0
+    monkeypatch.setattr(connections, "_LINGERING_SECONDS", endless)
+    monkeypatch.setattr(server_module, "_LAST_SECONDS", endless)
+    limits = Limits(
+        head_seconds=endless,
+        body_seconds=endless,
+        handshake_seconds=endless,
+        drain_seconds=endless,
+        linger_seconds=0.2,
+    )
+    server = make_server(CERTIFICATE, TEAM, limits=limits)
+
+    async def run() -> None:
+        await server.start("127.0.0.1", 0)
+        context, port = CERTIFICATE.client_context(), server.port
+        is_over = threading.Event()
+
+        def stay_mute() -> None:
+            with ExitStack() as held, suppress(OSError):
+                while not is_over.is_set():
+                    raw = socket.create_connection(("127.0.0.1", port), timeout=endless)
+                    connection = held.enter_context(context.wrap_socket(raw, server_hostname="localhost"))
+                    connection.sendall(HEAD + b"Content-Length: 5000000\r\n\r\n{")
+                    time.sleep(0.05)
+                is_over.wait()
+
+        mute = asyncio.create_task(asyncio.to_thread(stay_mute))
+        while server._in_work < 5:
+            await asyncio.sleep(0.01)
+        try:
+            async with asyncio.timeout(60):
+                await server.stop()
+        finally:
+            is_over.set()
+            await mute
+
+    asyncio.run(run())
+
+
+def test_a_handshake_too_many_ends_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that connect and say nothing keep nobody out, and cannot be more than the limit."""
+    monkeypatch.setattr(connections, "_MOST_HANDSHAKES", 5)
+    told = Recorded()
+
+    async def scene(server: WebhookServer) -> None:
+        silent = [await asyncio.open_connection("localhost", server.port) for _ in range(20)]
+        assert await is_denied(server)
+        async with asyncio.timeout(60):
+            assert [b""] * 15 == [await reader.read() for reader, _ in silent[:15]]
+        assert 0 < len(server._http._shaking) <= 5
+        for _, writer in silent:
+            writer.transport.abort()
+
+    serve(make_server(CERTIFICATE, TEAM, observer=told, limits=Limits(handshake_seconds=600)), scene)
+    assert {"a TLS handshake made room for a new one"} == {str(error) for _, error in told.failures}
+
+
+def test_clients_that_never_agree_to_the_end_of_tls_are_closed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """They read one answer and nothing more; a connection that stayed open would be a warning."""
-    server = make_server(CERTIFICATE, TEAM)
+    endless = 600.0
+    monkeypatch.setattr(connections, "_FAREWELL_SECONDS", (0.2, endless))
+    server = make_server(CERTIFICATE, TEAM, limits=Limits(handshake_seconds=endless))
 
     def ask(connection: ssl.SSLSocket) -> None:
         connection.sendall(HEAD + f"Content-Length: {len(REVIEW)}\r\n\r\n".encode() + REVIEW)
         assert b"HTTP/1.1 200 OK" == connection.recv(15)
 
-    async def run(connections: ExitStack) -> None:
+    async def run(held: ExitStack) -> None:
         await server.start("127.0.0.1", 0)
         context = CERTIFICATE.client_context()
 
         def connect() -> ssl.SSLSocket:
             raw = socket.create_connection(("127.0.0.1", server.port), timeout=300)
-            return connections.enter_context(context.wrap_socket(raw, server_hostname="localhost"))
+            return held.enter_context(context.wrap_socket(raw, server_hostname="localhost"))
 
         for _ in range(3):
             await asyncio.to_thread(lambda: ask(connect()))
-        await server.stop()
+        async with asyncio.timeout(60):
+            await server.stop()
 
-    with ExitStack() as connections:
-        asyncio.run(run(connections))
+    with ExitStack() as held:
+        asyncio.run(run(held))
         gc.collect()
