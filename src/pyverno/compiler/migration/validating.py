@@ -36,6 +36,7 @@ from pyverno.compiler.migration.text import (
     ternary,
 )
 from pyverno.compiler.migration.variables import variables_of
+from pyverno.compiler.rules.validating import excuses_updates
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy, FailurePolicy
@@ -326,7 +327,8 @@ class _Converter:
         """Whether an update can be excused; an error, of the old object or the new one, then is no failure."""
         validate, scope = self.validate, self.frame.scope
         action = validate.failure_action or self.policy.spec.failure_action
-        if not validate.allow_existing_violations or action is not FailureAction.ENFORCE:
+        excuses = excuses_updates(self.rule, background=self.policy.spec.background)
+        if not excuses or action is not FailureAction.ENFORCE:
             return False
         return {"CREATE", "UPDATE"} <= {*scope.operations} and not scope.reads_users
 

@@ -12,7 +12,7 @@ from pyverno.compiler.autogen.patterns import expand
 from pyverno.compiler.parser import Parser, lower_preconditions
 from pyverno.compiler.rules.context import data_names, lower_context
 from pyverno.compiler.rules.matching import lower_matcher
-from pyverno.compiler.rules.validating import lower_validate
+from pyverno.compiler.rules.validating import excuses_updates, lower_validate
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.result import FailureAction, RuleType, Verdict
 from pyverno.engine.rule import (
@@ -149,8 +149,7 @@ def _lower_rule(
         guards=() if preconditions is None or broken else (preconditions,),
         failure_action=failure_action,
         overrides=overrides,
-        # Kyverno: rules in CEL are not evaluated again on the old object
-        checks_existing=validate is not None and validate.cel is None and validate.allow_existing_violations,
+        checks_existing=excuses_updates(rule, background=policy.spec.background),
         mutates_existing=stage is Stage.MUTATE_EXISTING,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,

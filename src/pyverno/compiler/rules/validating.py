@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyverno.compiler.parser import Parser
 from pyverno.compiler.rules.checks import lower_check
 from pyverno.engine.actions.unavailable import Unavailable
 from pyverno.engine.rule import Action
 from pyverno.errors import PyvernoError
+from pyverno.kube.json import JSON
+from pyverno.lang.template.syntax import VARIABLE
+from pyverno.lazyregex import regex
 from pyverno.policy.rule import Rule
 from pyverno.policy.validate import Validate
 
-__all__ = ["lower_validate"]
+__all__ = ["excuses_updates", "lower_validate"]
+
+_EXPRESSIONS = ("jmesPath", "list")
+"""Fields whose text is an expression as a whole."""
+
+# the whole request contains the user; `.serviceAccountName` is a field of an object
+_USER = regex(
+    r"userInfo|(?:^|[^.\w\"])serviceAccountName|\brequest\b(?!\s*\.\s*[\w\"])|\brequest\s*\.\s*\"?(?:roles|clusterRoles|options|dryRun)\b"
+)
 
 
 class NothingToCheck:
@@ -58,3 +71,34 @@ def _pod_security(rule: Rule, validate: Validate, parser: Parser) -> Action:
         text = f"failed to parse pod security api version: {error.message}"
         parser.report(text, (*validate.path, "podSecurity"), code="pod-security")
         return Unavailable(text)
+
+
+def excuses_updates(rule: Rule, *, background: bool) -> bool:
+    """Return whether an update may pass because the object failed the rule before.
+
+    A rule that fails because of who asks fails for the old object as well: that is no violation that existed, and
+    would excuse every update of what only some users may change. Only rules without `background` know the user.
+    """
+    validate = rule.action
+    if not isinstance(validate, Validate) or not validate.allow_existing_violations:
+        return False
+    # Kyverno: rules in CEL and those of signed manifests are not evaluated again on the old object
+    if validate.cel is not None or validate.manifests is not None:
+        return False
+    return background or not any(_USER.search(text) for text in _expressions([rule.raw.get("context"), validate.raw]))
+
+
+def _expressions(value: JSON) -> Iterator[str]:
+    """Yield the texts of variables and expressions of a document, except those of messages; does not recurse."""
+    pending: list[tuple[str, JSON]] = [("", value)]
+    while pending:
+        key, current = pending.pop()
+        if isinstance(current, dict):
+            for name, member in current.items():
+                pending += (("", name), (name, member))
+        elif isinstance(current, list):
+            pending.extend((key, each) for each in current)
+        elif isinstance(current, str) and key in _EXPRESSIONS:
+            yield current
+        elif isinstance(current, str) and key != "message" and "{{" in current:
+            yield from (found.group(2) for found in VARIABLE.finditer(current))

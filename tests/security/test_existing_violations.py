@@ -1,0 +1,100 @@
+"""I5, issue D: `allowExistingViolations` excuses what an object was before, never who asks or how."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from pyverno.engine.request import Operation, User
+from pyverno.engine.result import Status
+from pyverno.kube.json import JSONObject
+from tests.security.asking import CONFIG_MAP, POD, ask, policy
+from tests.support.webhookserver import make_certificate
+
+_NEW: JSONObject = {**CONFIG_MAP, "data": {"a": "2"}}
+_ALICE = User("system:serviceaccount:team:alice", ("devs",), cluster_roles=("edit",))
+_CHECK = "validate:\n  failureAction: Enforce\n  message: refused\n"
+_DENY = _CHECK + "  deny:\n    conditions:\n      all:\n"
+_ASKED = {
+    "user": "{{ request.userInfo.username }}",
+    "groups": "{{ request.userInfo.groups[0] }}",
+    "default": "{{ request.userInfo.username || '' }}",
+    "quoted": '{{ request."userInfo".username }}',
+    "pipe": "{{ request | @.userInfo.username }}",
+    "whole": "{{ request | to_string(@) }}",
+    "values": "{{ request.* | to_string(@) }}",
+    "service-account": "{{ serviceAccountName }}",
+    "its-namespace": "{{ to_upper(serviceAccountNamespace) }}",
+    "roles": "{{ request.clusterRoles[0] }}",
+    "nested": "{{ request.object.data.\"{{ request.userInfo.username }}\" || 'none' }}",
+    "options": "{{ request.options.fieldManager || 'none' }}",
+    "dry-run": "{{ to_string(request.dryRun) }}",
+}
+_FORMS = {
+    "deny": _DENY + "      - {key: 'ASKED', operator: NotEquals, value: admin}",
+    "value": _DENY + "      - {key: admin, operator: NotEquals, value: 'ASKED'}",
+    "pattern": _CHECK + "  pattern:\n    data:\n      who: 'ASKED'",
+    "anyPattern": _CHECK + "  anyPattern:\n  - data:\n      who: 'ASKED'",
+    "foreach": _CHECK + "  foreach:\n  - list: request.object.data.keys(@)\n"
+    "    deny:\n      conditions:\n        all:\n        - {key: 'ASKED', operator: NotEquals, value: admin}",
+    "context": "context:\n- name: who\n  variable:\n    value: 'ASKED'\n"
+    + _DENY
+    + "      - {key: '{{ who }}', operator: NotEquals, value: admin}",
+}
+
+
+def _update(rule: str, *, old: JSONObject = CONFIG_MAP, new: JSONObject = _NEW, on: str = "ConfigMap") -> Status:
+    review = ask(policy(rule, on=on, spec="background: false"), new, operation=Operation.UPDATE, old=old, user=_ALICE)
+    (result,) = review.results
+    return result.status
+
+
+@pytest.mark.parametrize("form", _FORMS.values(), ids=_FORMS)
+@pytest.mark.parametrize("asked", _ASKED.values(), ids=_ASKED)
+def test_who_asks_is_no_violation_that_existed(form: str, asked: str) -> None:
+    """A rule that fails for this user fails for the old object, too: everyone could change what only some may."""
+    assert _update(form.replace("ASKED", asked.replace("'", "''"))) in (Status.FAIL, Status.ERROR)
+
+
+def test_who_asks_is_no_violation_of_a_pod_template() -> None:
+    """The copies that autogen makes of a rule for Pods ask for the user as well."""
+    template: JSONObject = {"metadata": {}, "spec": POD["spec"]}
+    metadata: JSONObject = {"name": "web", "namespace": "team"}
+    old: JSONObject = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"template": template},
+    }
+    new: JSONObject = {**old, "spec": {"template": template, "replicas": 2}}
+    assert Status.FAIL is _update(_FORMS["deny"].replace("ASKED", _ASKED["user"]), old=old, new=new, on="Pod")
+
+
+def test_an_object_without_a_signature_excuses_no_change_of_it() -> None:
+    """As in Kyverno, rules of signed manifests are not evaluated again on the old object."""
+    certificate = x509.load_pem_x509_certificate(make_certificate().certificate)
+    pem = certificate.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    rule = (
+        "validate:\n  failureAction: Enforce\n  manifests:\n    attestors:\n    - entries:\n      - keys:\n"
+        "          publicKeys: |\n" + "".join(f"            {line}\n" for line in pem.splitlines())
+    )
+    assert Status.FAIL is _update(rule)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "preconditions:\n  all:\n  - {key: '{{ request.userInfo.username }}', operator: NotEquals, value: admin}\n"
+        + _FORMS["pattern"].replace("ASKED", "x"),
+        _FORMS["pattern"].replace("ASKED", "x").replace("refused", "'{{ request.userInfo.username }}: refused'"),
+        _FORMS["deny"].replace("ASKED", "{{ request.object.spec.serviceAccountName || `1` }}"),
+        _FORMS["deny"].replace("ASKED", "{{ request.object.data.roles || `1` }}"),
+        _FORMS["foreach"].replace("ASKED", "{{ element }}"),
+        _FORMS["deny"].replace("ASKED", "{{ request.name }}"),
+    ],
+    ids=["precondition", "message", "field", "roles", "element", "name"],
+)
+def test_what_the_object_was_before_is_excused(rule: str) -> None:
+    """The twin: these rules fail because of the object, whoever asks."""
+    assert Status.SKIP is _update(rule)
