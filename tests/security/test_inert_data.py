@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from pyverno.engine.effects import CreateEffect
 from pyverno.engine.engine import Engine, Review
-from pyverno.engine.phases import MUTATING_EXISTING
+from pyverno.engine.phases import GENERATING, MUTATING_EXISTING
 from pyverno.engine.request import Operation, Request, User
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSON, JSONObject
@@ -357,3 +358,27 @@ def test_an_object_without_namespace_is_found_by_its_name() -> None:
     engine = Engine(compiled(policy(rule)).policy_set(), OfflineHost(objects=ObjectStore(stored)))
     review = engine.review(Request.from_manifest({**CONFIG_MAP, "data": {"target": ""}}), MUTATING_EXISTING)
     assert [Status.PASS] == [each.status for each in review.results]
+
+
+@pytest.mark.parametrize(
+    ("kind", "namespace", "copied"),
+    [
+        ("v1/Secret", "team", ["own"]),
+        ("v1/Secret", "", None),
+        ("v1/Unknown", "", None),
+    ],
+)
+def test_an_empty_text_of_a_request_clones_nothing(kind: str, namespace: str, copied: list[str] | None) -> None:
+    """I10: Secrets of all namespaces are not copied to who leaves the name of one empty."""
+    rule = (
+        "generate:\n  namespace: copies\n  cloneList:\n"
+        f"    namespace: '{{{{ request.object.data.from }}}}'\n    kinds: [{kind}]\n"
+    )
+    stored = [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "own", "namespace": "team"}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "foreign", "namespace": "kube-system"}},
+    ]
+    engine = Engine(compiled(policy(rule)).policy_set(), OfflineHost(objects=ObjectStore(stored)))
+    (result,) = engine.review(Request.from_manifest({**CONFIG_MAP, "data": {"from": namespace}}), GENERATING).results
+    made = [each.resource["metadata"]["name"] for each in result.effects if isinstance(each, CreateEffect)]
+    assert (Status.ERROR if copied is None else Status.PASS, copied or []) == (result.status, made)

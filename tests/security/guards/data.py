@@ -91,6 +91,10 @@ INERT: Final = (
         ("engine/actions/mutate.py", "return not text and self.most_wildcards is not None", "return False"),
     ),
     guard(
+        "I10", "a text of a request that is empty clones nothing", "inert_data::test_an_empty_text_of_a_request_clones_nothing",
+        ("engine/actions/generate.py", 'if not namespace and self.document.document["cloneList"]["namespace"]:', "if False:"),
+    ),
+    guard(
         "I10", "twin: kinds outside of namespaces have none", "inert_data::test_an_object_without_namespace_is_found_by_its_name",
         ("engine/actions/mutate.py", "self.namespace.selects_all(namespace) and not is_in_no_namespace", "self.namespace.selects_all(namespace)"),
     ),

@@ -74,6 +74,8 @@ class CloneListSource:
         namespace = clone.get("namespace") or ""
         if namespace == (target.get("namespace") or ""):
             return ()
+        if not namespace and self.document.document["cloneList"]["namespace"]:  # it would select all namespaces
+            raise EvaluationError("the variables in `cloneList.namespace` yield an empty text")
         found: list[CreateEffect] = []
         for written in clone.get("kinds") or ():
             api_version, _, kind = str(written).rpartition("/")
