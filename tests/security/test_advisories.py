@@ -6,12 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 from kubesandbox.types.resources import builtin_table
 from pyverno.compiler import compile_documents
-from pyverno.engine.engine import Engine
+from pyverno.engine.engine import Engine, Review
 from pyverno.engine.host import NoHost
 from pyverno.engine.phases import ADMISSION
 from pyverno.engine.request import Operation, Request
@@ -25,7 +26,7 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import load_files
 from pyverno.offline.library import load_policies, review
 from pyverno.webhook.server import WebhookServer
-from tests.security.asking import CONFIG_MAP, POD, ask, compiled, only, policy
+from tests.security.asking import CONFIG_MAP, POD, Spy, ask, compiled, only, policy
 from tests.security.test_admission import NEEDS_LABEL, Caller, play
 
 ROOT = Path(__file__).parents[2]
@@ -307,6 +308,33 @@ def test_a_policy_of_a_namespace_generates_nothing_outside_of_one(kind: str) -> 
         assert () != compiled(policy(rule, kind="Policy")).errors
     own = "generate:\n  apiVersion: v1\n  kind: ConfigMap\n  name: a\n  namespace: team\n  data:\n    data: {}\n"
     assert () == compiled(policy(own, kind="Policy")).errors
+
+
+CHOSEN = "apiVersion: '{{ request.object.data.version }}'\n  kind: '{{ request.object.data.kind }}'\n  name: made\n"
+CHOOSING = {
+    "data": f"generate:\n  {CHOSEN}  namespace: team\n  data: {{metadata: {{}}}}\n",
+    "foreach": "generate:\n  foreach:\n  - list: '[`1`]'\n"
+    f"{indent(CHOSEN.replace(chr(10) + '  ', chr(10)), '    ')}    namespace: team\n    data: {{metadata: {{}}}}\n",
+    "clone": f"generate:\n  {CHOSEN}  namespace: team\n  clone: {{namespace: team, name: source}}\n",
+}
+
+
+@pytest.mark.parametrize("how", CHOOSING)
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("rbac.authorization.k8s.io/v1", "ClusterRole"), ("v1", "Namespace"), ("v1", "Node")],
+)
+def test_a_kind_that_a_variable_names_stays_in_the_namespace(version: str, kind: str, how: str) -> None:
+    """Capsule CVE-2026-65835, CVE-2026-54523: the namespace that was checked is no limit for a kind without one."""
+    spy = Spy({"apiVersion": version, "kind": kind, "metadata": {"name": "source"}})
+
+    def made(version: str, kind: str) -> Review:
+        resource = {**CONFIG_MAP, "data": {"version": version, "kind": kind}}
+        return ask(policy(CHOOSING[how], kind="Policy"), resource, host=spy)
+
+    review = made(version, kind)
+    assert ((), [Status.ERROR]) == (review.effects, [result.status for result in review.results])
+    assert [Status.PASS] == [result.status for result in made("v1", "Secret").results]
 
 
 def test_every_kind_is_requested_by_its_plural() -> None:

@@ -224,6 +224,7 @@ class EffectApplier:
             metadata["namespace"] = metadata.get("namespace") or "default"
         else:
             metadata.pop("namespace", None)
+        _confine(cause, target, metadata.get("namespace") or "")
         return info.gvr, {**resource, "metadata": metadata}
 
     # ---------------------------------------------------------------------------------------------- patch and deletion
@@ -235,6 +236,7 @@ class EffectApplier:
         if before == after:
             return Applied(effect, Change.UNCHANGED, target, before)
         info = self._info(target)
+        _confine(cause, target, target.namespace if info.namespaced else "")
         version = before["metadata"].get("resourceVersion")
         body = {**after, "metadata": {**after["metadata"], "resourceVersion": version}}
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
@@ -362,6 +364,13 @@ def _digest(body: JSONObject) -> bytes:
 def _may_change(effect: CreateEffect, current: JSONObject) -> bool:
     """Return whether an existing object is one that the rule may take over."""
     return effect.adopts or (current["metadata"].get("labels") or {}).get(MANAGED_BY) == KYVERNO
+
+
+def _confine(cause: Cause, target: ResourceRef, namespace: str) -> None:
+    """Raise unless a policy of a namespace writes in it: the engine refuses the same, with the kinds that it knows."""
+    own = cause.policy.namespace
+    if own and namespace != own:
+        raise HostError(f"a policy of namespace `{own}` may not write {target}")
 
 
 def _merge(current: JSONObject, wanted: JSONObject) -> JSONObject:

@@ -71,6 +71,18 @@ ADVISORIES: Final = (
          'if False:\n        findings.error("generate-scope", (*path, "namespace"), f"target'),
     ),
     guard(
+        "1D", "a policy of a namespace generates what has a namespace",
+        "advisories::test_a_kind_that_a_variable_names_stays_in_the_namespace",
+        ("engine/actions/generate.py", "    _confine(placed, run)\n", "    pass\n"),
+        ("engine/broker.py", "        self._confine_kind(api_version, kind)\n        self.budget.charge_call()\n        return self.host.get_object(",
+         "        self.budget.charge_call()\n        return self.host.get_object("),
+    ),
+    guard(
+        "1D", "what is written for a policy of a namespace is in it",
+        "tests/unit/controllers/test_applier.py::test_a_policy_of_a_namespace_writes_in_it",
+        ("controllers/applier.py", "    if own and namespace != own:\n", "    if False:\n"),
+    ),
+    guard(
         "1D", "kinds are asked for by their plural", "advisories::test_every_kind_is_requested_by_its_plural",
         ("kube/kinds.py", "return GVR(self.group, self.version, self.plural)",
          "return GVR(self.group, self.version, self.kind.lower())"),

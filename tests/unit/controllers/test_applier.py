@@ -102,6 +102,24 @@ def test_an_object_is_created_with_one_request_and_has_its_reason() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("kind", ["Namespace", "ConfigMap"])
+def test_a_policy_of_a_namespace_writes_in_it(kind: str) -> None:
+    """Whatever the engine says: no cluster-scoped object is created, and nothing is changed elsewhere."""
+    own = replace(CAUSE, policy=ResourceRef("kyverno.io/v1", "Policy", "team", "copy"))
+
+    async def scenario(stage: Stage) -> None:
+        body: JSONObject = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "made", "namespace": "default"}}
+        before = {**body, "metadata": {**body["metadata"], "resourceVersion": "1"}}
+        target = ResourceRef.of(body)
+        after = {**before, "data": {"a": "b"}}
+        for effect in (CreateEffect(body), PatchEffect(target, before, after)):
+            with pytest.raises(HostError, match="a policy of namespace `team` may not write"):
+                await stage.applier.apply(effect, own)
+        assert [] == stage.requests
+
+    run(scenario)
+
+
 def test_an_unchanged_object_is_not_written() -> None:
     """The creator of the object and the new reason do not matter."""
 

@@ -12,6 +12,7 @@ from pyverno.engine.redaction import redact_errors, redact_values
 from pyverno.engine.result import ResourceRef, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import BudgetExceededError, EvaluationError, ExpressionError, HostError, PyvernoError
+from pyverno.kube.gvk import GVK, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.lang.template import Template
 from pyverno.value import dataclass, replace
@@ -182,7 +183,20 @@ def _place(data: JSONObject, target: JSONObject, run: Run) -> JSONObject:
     }
     placed = {**data, "apiVersion": target.get("apiVersion") or "", "kind": target.get("kind") or ""}
     placed["metadata"] = metadata
+    _confine(placed, run)
     return placed
+
+
+def _confine(placed: JSONObject, run: Run) -> None:
+    """Raise unless a policy of a namespace generates in it; variables may have chosen the kind of the object."""
+    own = run.rule.info.policy.namespace
+    if not own:
+        return
+    if placed["metadata"].get("namespace") != own:
+        raise EvaluationError(f"a policy of namespace `{own}` may not generate in another namespace")
+    ref = ResourceRef.of(placed)
+    if run.broker.host.kinds.is_namespaced(GVK(*parse_api_version(ref.api_version), ref.kind)) is False:
+        raise EvaluationError(f"a policy of namespace `{own}` may not generate cluster-scoped objects")
 
 
 def _clone(source: JSONObject, target: JSONObject, run: Run) -> CreateEffect:
