@@ -7,6 +7,8 @@ unreadable or malformed file is one error; the others are still read.
 from __future__ import annotations
 
 import glob
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,11 +23,14 @@ if TYPE_CHECKING:
     from pyverno.offline.links import FollowedLinks
 
 __all__ = [
+    "SPECIAL",
     "STDIN",
     "DocumentCache",
     "Loaded",
     "check_local",
+    "check_regular",
     "find_yaml",
+    "is_special",
     "load_files",
     "read_file",
     "read_stdin",
@@ -34,6 +39,9 @@ __all__ = [
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
 MAX_FILE_BYTES = 512 * 1024 * 1024
+
+SPECIAL = "a pipe, a socket or a device"
+"""What is not read when it is found in a folder."""
 
 
 @dataclass(slots=True)
@@ -49,13 +57,38 @@ def read_file(path: Path) -> bytes:
     """Return the bytes of a file; raises UsageError with the reason when it cannot be read."""
     check_local(str(path))
     try:
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise DocumentError(f"file is larger than {MAX_FILE_BYTES} bytes", location=Location(str(path)))
-        return path.read_bytes()
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            is_large = found.st_size > MAX_FILE_BYTES
+            if not is_large:
+                # a pipe or a device has no size, and may have no end
+                content = file.read() if stat.S_ISREG(found.st_mode) else file.read(MAX_FILE_BYTES + 1)
+                is_large = len(content) > MAX_FILE_BYTES
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot read `{path}`: {reason}", file=str(path)) from error
+    if is_large:
+        raise DocumentError(f"file is larger than {MAX_FILE_BYTES} bytes", location=Location(str(path)))
+    return content
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path is a pipe, a socket or a device, also through a link.
+
+    One that a folder of others holds is never read: it may have no end, or wait for ever.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False  # reading says why
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def check_regular(path: Path) -> Path:
+    """Return the path of a file that was found in a folder; raises UsageError for a pipe, a socket or a device."""
+    if is_special(path):
+        raise UsageError(f"cannot read `{path}`: it is {SPECIAL}", file=str(path))
+    return path
 
 
 def check_local(path: str) -> None:
@@ -87,7 +120,7 @@ def _find_yaml(root: Path, folder: Path, recursive: bool, links: FollowedLinks) 
                 yield from _find_yaml(root, entry, recursive, links)
         elif entry.suffix in SUFFIXES:
             check_name(entry)
-            yield entry
+            yield check_regular(entry)
 
 
 def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
@@ -103,7 +136,7 @@ def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
             found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - patterns may be absolute
             if not found:
                 raise UsageError(f"no file matches `{text}`")
-            yield from expand(found, recursive=recursive)
+            yield from expand([str(check_regular(Path(each))) for each in found], recursive=recursive)
         else:
             raise UsageError(f"`{text}` does not exist", file=text)
 

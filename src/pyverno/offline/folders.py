@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
+from pyverno.offline.files import SPECIAL, is_special
 from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped, check_name, list_folder
 from pyverno.offline.links import FollowedLinks
 from pyverno.value import dataclass
@@ -85,6 +86,7 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
                 yield from _files(search, entry, ignored)
         elif _has_suffix(entry, rules) and (not rules.include or any(fits_glob(path, glob) for glob in rules.include)):
             reason = _NOT_MANIFESTS.get(entry.name.lower(), "") if rules.skips_foreign else ""
+            reason = reason or (SPECIAL if is_special(entry) else "")
             if reason:
                 search.skipped.append(Skipped(str(entry), reason))
             else:

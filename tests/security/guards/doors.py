@@ -57,6 +57,15 @@ DOORS: Final = (
         ("report/rendered.py", "        except Exception as error:  # a bug in one result", "        except ZeroDivisionError as error:  # a bug in one result"),
     ),
     guard(
+        "I9", "what has no end is not read in folders", "file_names::test_no_file_without_an_end_is_read",
+        ("offline/files.py", "    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)\n", "    return False\n"),
+        may_hang=True,
+    ),
+    guard(
+        "I9", "a pipe that a command line names is read", "file_names::test_a_pipe_that_a_command_line_names_is_read",
+        ("offline/files.py", "else file.read(MAX_FILE_BYTES + 1)\n", 'else b""\n'),
+    ),
+    guard(
         "I11", "a bug in a conversion leaves the others", "command_line_faults::test_a_bug_in_one_conversion_leaves_the_other_conversions",
         ("cli/migrate/run.py", "    except Exception as error:  # a bug in one document", "    except ZeroDivisionError as error:  # a bug in one document"),
     ),

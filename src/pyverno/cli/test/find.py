@@ -13,7 +13,7 @@ from pathlib import Path
 from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.clifiles import is_deprecated
-from pyverno.offline.files import read_file
+from pyverno.offline.files import check_regular, read_file
 from pyverno.offline.folderrules import check_depth, check_name
 from pyverno.offline.git.clone import cloned, is_git_url, parse_git_url
 from pyverno.offline.testfile import TestFile, read_test_file
@@ -92,7 +92,7 @@ def _files(folder: Path, file_name: str) -> Iterator[Path]:
 
 def _suites_of(path: Path, clone: str) -> Iterator[FoundSuite]:
     try:
-        documents = load_documents(read_file(path), file=str(path))
+        documents = load_documents(read_file(check_regular(path)), file=str(path))
     except PyvernoError as error:
         yield _unreadable(path, error, clone)
         return

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from pyverno.errors import UsageError
+from pyverno.offline.files import check_regular
 from pyverno.value import dataclass
 
 __all__ = ["SuiteFolder"]
@@ -20,7 +21,7 @@ class SuiteFolder:
     root: Path | None = None
 
     def __truediv__(self, name: str) -> Path:
-        """Return the file or folder of a name; raises UsageError for one outside of the root.
+        """Return the file or folder of a name; raises UsageError for one outside of the root, and for a device.
 
         >>> str(SuiteFolder(Path("a"), Path("a")) / "b.yaml").replace(os.sep, "/")
         'a/b.yaml'
@@ -30,4 +31,4 @@ class SuiteFolder:
             climbs = ".." in found.parts and glob.has_magic(name)
             if climbs or not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(self.root)):
                 raise UsageError(f"`{name}` is outside of the repository of the test")
-        return found
+        return check_regular(found)
