@@ -38,7 +38,7 @@ from pyverno.report.formats.gitlab import gitlab
 from pyverno.report.formats.htmlpage import page
 from pyverno.report.formats.jobsummary import job_summary
 from pyverno.report.formats.junit import Case, junit, write_case
-from pyverno.report.formats.listing import indented, json_list
+from pyverno.report.formats.listing import indented, json_document, json_list, yaml_document
 from pyverno.report.formats.mergedreports import merged_reports
 from pyverno.report.formats.sarif import sarif
 from pyverno.report.formats.spreadsheet import spreadsheet
@@ -76,7 +76,11 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
         "rendered.rendered", "formats.junit.write_case", "formats.listing.indented",
     ),
     "writes one result, as part of a function that has a row",
-) | {"ephemeral.background_report": "writes what `admission_report` writes, with other labels"}  # fmt: skip
+) | {
+    "ephemeral.background_report": "writes what `admission_report` writes, with other labels",
+    "formats.listing.yaml_document": "is beside `json_document` in its row",
+    "csvtext.csv_lines": "writes what `csv_text` joins",
+}  # fmt: skip
 
 
 def _object(size: int, *, changes: bool = False) -> JSONObject:
@@ -283,6 +287,11 @@ REPORT_ROWS: Final[Mapping[str, Mapping[str, Shape]]] = {
     ),
     "packed.packed": _both(
         lambda texts: [*packed(texts)], lambda size: [row[1] for row in _cells(size)], lambda text: [text]
+    ),
+    "formats.listing.json_document": _both(
+        lambda items: [*json_document({"a": iter(items)}), *yaml_document({"a": iter(items)})],
+        _items,
+        lambda text: [_item(0, text)],
     ),
     "formats.listing.json_list": _both(
         lambda texts: [*json_list(map(indented, texts))],

@@ -63,27 +63,34 @@ def read_report(body: JSONObject) -> Iterator[Collected]:
     """Yield the results of a report; parts of a wrong type count as missing."""
     scope = _object(body.get("scope"))
     own = _object(body.get("metadata"))
+    same: dict[JSON, JSON] = {}  # results are alike: what is equal is kept once
     for item in _objects(body.get("results")):
         resources = _objects(item.get("resources")) or _objects(item.get("subjects")) or ([scope] if scope else [{}])
         for resource in resources:
-            yield _collect(item, _reference(resource, own), _read_text(body, "source"))
+            reference = _reference(resource, own)
+            yield _collect(item, same.setdefault(reference, reference), _read_text(body, "source"), same)
 
 
-def _collect(item: JSONObject, resource: ResourceRef, source: str) -> Collected:
+def _collect(item: JSONObject, resource: ResourceRef, source: str, same: dict[JSON, JSON]) -> Collected:
+    def read(key: str) -> str:
+        text = _read_text(item, key)
+        found: str = same.setdefault(text, text)
+        return found
+
     status = _read_text(item, "result") or _read_text(item, "status")
     properties = {key: value for key, value in _object(item.get("properties")).items() if isinstance(value, str)}
     finding = Finding(
-        policy=_read_text(item, "policy"),
-        rule=_read_text(item, "rule"),
+        policy=read("policy"),
+        rule=read("rule"),
         resource=resource,
         status=status if status in STATUSES else "error",
-        message=_read_text(item, "message") or _read_text(item, "description"),
+        message=read("message") or read("description"),
         severity=_read_text(item, "severity") if _read_text(item, "severity") in SEVERITIES else "",
-        category=_read_text(item, "category"),
+        category=read("category"),
         exceptions=tuple(filter(None, properties.get("exceptions", "").split(","))),
-        properties=properties,
+        properties=same.setdefault(tuple(sorted(properties.items())), properties),
     )
-    return Collected(finding, _read_text(item, "source") or source, _seconds(item.get("timestamp")))
+    return Collected(finding, read("source") or source, _seconds(item.get("timestamp")))
 
 
 def worst_first(results: Iterable[Collected]) -> Sequence[Collected]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyverno.report.collected import Collected
 
-__all__ = ["csv_row", "csv_rows", "csv_text"]
+__all__ = ["csv_lines", "csv_row", "csv_rows", "csv_text"]
 
 _HEADERS: Final = (
     *(
@@ -38,7 +38,13 @@ def csv_text(results: Iterable[Collected]) -> str:
     >>> csv_text([]).splitlines()[0][:24]
     'status,severity,category'
     """
-    return csv_rows(_HEADERS, _rows(results))
+    return "".join(csv_lines(results))
+
+
+def csv_lines(results: Iterable[Collected]) -> Iterator[str]:
+    """Yield the rows of `csv_text`."""
+    yield csv_row(_HEADERS)
+    yield from map(csv_row, _rows(results))
 
 
 def _rows(results: Iterable[Collected]) -> Iterator[Sequence[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from pyverno.kube.json import JSONObject
@@ -77,15 +77,19 @@ class Overview:
 
     def to_json(self) -> JSONObject:
         """Return the overview as an object."""
+        return {key: [*value] if isinstance(value, Iterator) else value for key, value in self.fields().items()}
+
+    def fields(self) -> JSONObject:
+        """Return the fields of the object, with the results one by one: there may be very many."""
         found: JSONObject = {
             "summary": dict(self.counts),
             "groupedBy": self.grouping,
             "groups": [each.to_json() for each in self.groups],
-            "results": [each.to_json() for each in self.results],
+            "results": (each.to_json() for each in self.results),
         }
         if self.has_baseline:
-            found["new"] = [each.to_json() for each in self.new]
-            found["resolved"] = [each.to_json() for each in self.resolved]
+            found["new"] = (each.to_json() for each in self.new)
+            found["resolved"] = (each.to_json() for each in self.resolved)
         if self.problems:
             found["errors"] = list(self.problems)
         return found

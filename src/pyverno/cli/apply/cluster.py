@@ -33,6 +33,7 @@ from pyverno.kube.yaml.documents import Document
 from pyverno.loopthread import LoopThread
 from pyverno.offline.session import Session
 from pyverno.policy.kinds import WATCHED_EXCEPTIONS
+from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["cluster_session"]
@@ -91,6 +92,9 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
             found.resources.append(Document(body, _FILE, index))
             found.manifests.append(body)
         found.errors = [*inputs.errors, *live.problems]
+        if options.namespace and live.namespaces and options.namespace not in live.namespaces:
+            known = did_you_mean(options.namespace, live.namespaces)
+            found.warnings = [*inputs.warnings, f"the cluster has no namespace `{options.namespace}`{known}"]
         yield found, loop.run(_session(found, compilation, hosts, kinds, live))
     finally:
         if hosts is not None:

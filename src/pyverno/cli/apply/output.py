@@ -63,6 +63,11 @@ class Output:
         return len(self._refused)
 
     @property
+    def has_objects(self) -> bool:
+        """Whether some policy changes or creates objects."""
+        return self._has_objects
+
+    @property
     def rules(self) -> int:
         """Number of rules; a policy in CEL counts as one."""
         return sum(len(each.rules) if each.info.kind in RULE_KINDS else 1 for each in self._session.policies)

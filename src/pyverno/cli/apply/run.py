@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["exit_code", "run_apply"]
 
+_NO_OBJECTS = "no policy changes or creates objects, so that"
 _QUOTE = (
     "give resources with -r. A pattern needs quotes (-r '*.yaml'): the shell writes one word for each file, and -r "
     "takes the first of them only"
@@ -69,6 +70,8 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
         report_warning(str(diagnostic))
     output = Output(options, session, sys.stdout)
     if not options.is_kyverno:
+        if options.output and session.policies and not output.has_objects:
+            report_warning(f"{_NO_OBJECTS} `{options.output}` stays empty: results are on stdout")
         _report_skipped(options, inputs.skipped)
         if not options.allow_empty and not session.errors:
             check_not_empty(inputs, output.rules)

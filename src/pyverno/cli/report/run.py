@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +12,11 @@ from pyverno.cli.report.replacements import Replacement, compare_replacement, re
 from pyverno.cli.report.sources import Source, read_cluster, read_files
 from pyverno.cli.style import Style, style_for
 from pyverno.errors import UsageError
-from pyverno.kube.json import encode_indent
 from pyverno.kube.wildcard import match
-from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.collected import SEVERITIES, STATUSES, Collected
-from pyverno.report.csvtext import csv_text
-from pyverno.report.formats.registry import FORMATTERS
+from pyverno.report.csvtext import csv_lines
+from pyverno.report.formats.listing import json_document, yaml_document
+from pyverno.report.formats.registry import WRITERS
 from pyverno.report.html import html_page
 from pyverno.report.markdown import markdown_table
 from pyverno.report.overview import Overview, overview_of
@@ -66,11 +65,11 @@ def run_report(options: ReportOptions) -> None:
         return
     baseline = _filter(read_files(options.since).results, options) if options.since else None
     overview = overview_of(results, options.grouping, baseline, source.problems)
-    text = _WRITERS[options.form](overview, options, source)
+    pieces = _WRITERS[options.form](overview, options, source)
     if options.output:
-        _write(options.output, text)
+        _write(options.output, pieces)
     elif source.results or not source.problems or options.form != "table":
-        sys.stdout.write(text)
+        sys.stdout.writelines(pieces)
     for problem in source.problems:
         report_error(problem)
     if source.results and not results:
@@ -127,9 +126,10 @@ def _filter(results: Iterable[Collected], options: ReportOptions) -> Sequence[Co
     return tuple(each for each in results if all(test(each) for test in tests))
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, pieces: Iterable[str]) -> None:
     try:
-        Path(path).write_bytes(text.encode())
+        with Path(path).open("wb") as file:
+            file.writelines(piece.encode() for piece in pieces)
     except OSError as error:
         raise UsageError(f"cannot write `{path}`: {(error.strerror or str(error)).lower()}") from None
 
@@ -137,7 +137,7 @@ def _write(path: str, text: str) -> None:
 # ---------------------------------------------------------------------------------------------------------- writing
 
 
-def _table(overview: Overview, options: ReportOptions, source: Source) -> str:
+def _table(overview: Overview, options: ReportOptions, source: Source) -> Iterator[str]:
     style = style_for(sys.stdout, remove_color=options.remove_color or bool(options.output))
     total = sum(overview.counts.values())
     parts = [f"{total} results in {source.name}: " + ", ".join(f"{overview.counts[each]} {each}" for each in STATUSES)]
@@ -151,7 +151,7 @@ def _table(overview: Overview, options: ReportOptions, source: Source) -> str:
     if shown and not options.summary_only:
         rows = [_row(each) for each in shown]
         parts.append(draw_table(_HEADERS, rows, paint_header=style.header, paint_cell=_painter(style)))
-    return "\n\n".join(parts) + "\n"
+    yield "\n\n".join(parts) + "\n"
 
 
 def _painter(style: Style) -> Callable[[int, str], str]:
@@ -173,7 +173,7 @@ def _row(each: Collected) -> tuple[str, ...]:
     return (found.status, found.severity, found.policy, found.rule, ref.namespace, resource, message)
 
 
-def _markdown(overview: Overview, options: ReportOptions, _source: Source) -> str:
+def _markdown(overview: Overview, options: ReportOptions, _source: Source) -> Iterator[str]:
     heads = (overview.grouping.title(), "Severity", *(each.title() for each in STATUSES))
     rows = [(group.label, group.severity, *(str(group.counts[each]) for each in STATUSES)) for group in overview.groups]
     parts = ["# Policy report\n", markdown_table(heads, rows)]
@@ -185,20 +185,21 @@ def _markdown(overview: Overview, options: ReportOptions, _source: Source) -> st
     problems = [each for each in overview.results if each.finding.is_problem]
     if not options.summary_only:
         parts += [f"## Problems ({len(problems)})\n", markdown_table(_HEADERS, [_row(each) for each in problems])]
-    return "\n".join(parts)
+    yield "\n".join(parts)
 
 
-def _json(overview: Overview, _options: ReportOptions, _source: Source) -> str:
-    return encode_indent(overview.to_json(), escape_html=False) + "\n"
+def _json(overview: Overview, _options: ReportOptions, _source: Source) -> Iterator[str]:
+    yield from json_document(overview.fields())
+    yield "\n"
 
 
-def _yaml(overview: Overview, _options: ReportOptions, _source: Source) -> str:
-    return dump_yaml(overview.to_json())
+def _yaml(overview: Overview, _options: ReportOptions, _source: Source) -> Iterator[str]:
+    return yaml_document(overview.fields())
 
 
-def _html(overview: Overview, _options: ReportOptions, source: Source) -> str:
+def _html(overview: Overview, _options: ReportOptions, source: Source) -> Iterator[str]:
     newest = max((each.seconds for each in overview.results), default=0)
-    return html_page(overview, made=f"From {source.name}{_since(newest)}.")
+    yield html_page(overview, made=f"From {source.name}{_since(newest)}.")
 
 
 def _since(seconds: int) -> str:
@@ -209,17 +210,17 @@ def _since(seconds: int) -> str:
     return f", newest result of {datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _csv(overview: Overview, _options: ReportOptions, _source: Source) -> str:
-    return csv_text(overview.results)
+def _csv(overview: Overview, _options: ReportOptions, _source: Source) -> Iterator[str]:
+    return csv_lines(overview.results)
 
 
-def _findings(name: str) -> Callable[[Overview, ReportOptions, Source], str]:
-    return lambda overview, _options, _source: FORMATTERS[name](
+def _findings(name: str) -> Callable[[Overview, ReportOptions, Source], Iterator[str]]:
+    return lambda overview, _options, _source: WRITERS[name](
         (each.finding for each in overview.results), [Problem(text) for text in overview.problems]
     )
 
 
-_WRITERS: Final[Mapping[str, Callable[[Overview, ReportOptions, Source], str]]] = {
+_WRITERS: Final[Mapping[str, Callable[[Overview, ReportOptions, Source], Iterator[str]]]] = {
     "table": _table,
     "json": _json,
     "yaml": _yaml,

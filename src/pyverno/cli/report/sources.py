@@ -47,8 +47,10 @@ def read_files(paths: Sequence[str]) -> Source:
     loaded = load_files(tuple(paths), stdin=stdin)
     found: list[Collected] = []
     reports = 0
-    for document in expand_lists(loaded.documents):
-        body = document.value
+    waiting = [*expand_lists(loaded.documents)][::-1]
+    loaded.documents.clear()
+    while waiting:
+        body = waiting.pop().value  # what is read is not kept beside its results
         if is_report(body):
             reports += 1
             found.extend(read_report(body))

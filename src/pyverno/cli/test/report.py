@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pyverno.cli.style import Style
 from pyverno.cli.test.check import Row
 from pyverno.engine.result import ResourceRef
-from pyverno.kube.json import JSONObject, encode_indent
-from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.kube.json import JSONObject
 from pyverno.report.finding import Finding
 from pyverno.report.formats.junit import Case, junit, write_case
+from pyverno.report.formats.listing import json_document, yaml_document
 from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
@@ -57,24 +57,30 @@ def render(
     return _FORMS[form](rows, problems, detailed)
 
 
-def _listing(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> JSONObject:
-    objects: list[JSONObject] = []
+def _objects(rows: Sequence[Row], *, detailed: bool) -> Iterator[JSONObject]:
     for number, row in enumerate(rows, 1):
         item: JSONObject = dict(zip(_HEADERS, _cells(number, row, detailed=False), strict=True))
         item["ID"] = number
         if detailed:
             item["Message"] = row.message
-        objects.append(item)
+        yield item
+
+
+def _listing(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> JSONObject:
     failed = sum(row.counts_as_failed for row in rows)
     return {
-        "results": objects,
+        "results": _objects(rows, detailed=detailed),
         "errors": [problem.to_json() for problem in problems],
         "summary": {"pass": len(rows) - failed, "fail": failed, "error": len(problems)},
     }
 
 
 def _json(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
-    return encode_indent(_listing(rows, problems, detailed))
+    return _json_text(_listing(rows, problems, detailed))
+
+
+def _json_text(listing: JSONObject) -> str:
+    return "".join(json_document(listing, escape_html=True))
 
 
 def _yaml(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
@@ -82,7 +88,7 @@ def _yaml(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> s
 
 
 def _yaml_text(listing: JSONObject) -> str:
-    return dump_yaml(listing).rstrip("\n")
+    return "".join(yaml_document(listing)).rstrip("\n")
 
 
 def _markdown(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:
@@ -132,7 +138,7 @@ def _format(name: str) -> Callable[[Sequence[Row], Sequence[Problem], bool], str
     return lambda rows, problems, _detailed: FORMATTERS[name](_findings(rows), problems).rstrip("\n")
 
 
-_LISTINGS: Mapping[str, Callable[[JSONObject], str]] = {"json": encode_indent, "yaml": _yaml_text}
+_LISTINGS: Mapping[str, Callable[[JSONObject], str]] = {"json": _json_text, "yaml": _yaml_text}
 _FORMS: Mapping[str, Callable[[Sequence[Row], Sequence[Problem], bool], str]] = {
     "json": _json,
     "yaml": _yaml,

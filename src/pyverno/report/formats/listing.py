@@ -1,24 +1,26 @@
-"""Lists in JSON and YAML whose items are texts already, in the layout of a document that is written at once."""
+"""Documents and lists in JSON and YAML that are written item by item, in the layout of one that is written at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
-from pyverno.kube.json import JSON, encode_indent
+from pyverno.kube.json import JSON, encode, encode_indent
+from pyverno.kube.yaml.writer import dump_yaml
 
-__all__ = ["indented", "json_list"]
+__all__ = ["indented", "json_document", "json_list", "yaml_document"]
 
 _STEP: Final = "  "
 
 
-def indented(value: JSON, depth: int = 1) -> str:
+def indented(value: JSON, depth: int = 1, *, escape_html: bool = False) -> str:
     r"""Return a value as JSON for a place at a depth.
 
     >>> indented({"a": "<"})
     '{\n    "a": "<"\n  }'
     """
-    return encode_indent(value, escape_html=False).replace("\n", "\n" + _STEP * depth)
+    return encode_indent(value, escape_html=escape_html).replace("\n", "\n" + _STEP * depth)
 
 
 def json_list(items: Iterable[str], depth: int = 0) -> Iterator[str]:
@@ -32,3 +34,35 @@ def json_list(items: Iterable[str], depth: int = 0) -> Iterator[str]:
         yield start + item
         start = f",\n{_STEP * (depth + 1)}"
     yield "[]" if start.startswith("[") else f"\n{_STEP * depth}]"
+
+
+def json_document(fields: Mapping[str, JSON], *, escape_html: bool = False) -> Iterator[str]:
+    r"""Yield an object with its keys sorted; a field that is an iterator is a list whose items come one by one.
+
+    >>> "".join(json_document({"b": iter([1]), "a": 2}))
+    '{\n  "a": 2,\n  "b": [\n    1\n  ]\n}'
+    """
+    start = "{\n"
+    for key, value in sorted(fields.items()):
+        yield f"{start}{_STEP}{encode(key)}: "
+        if isinstance(value, Iterator):
+            yield from json_list((indented(item, 2, escape_html=escape_html) for item in value), 1)
+        else:
+            yield indented(value, escape_html=escape_html)
+        start = ",\n"
+    yield "\n}"
+
+
+def yaml_document(fields: Mapping[str, JSON]) -> Iterator[str]:
+    r"""Yield the same as YAML.
+
+    >>> "".join(yaml_document({"b": iter([1]), "a": iter([])}))
+    'a: []\nb:\n- 1\n'
+    """
+    for key, value in sorted(fields.items()):
+        first = next(value, value) if isinstance(value, Iterator) else value
+        if first is value:
+            yield dump_yaml({key: [] if isinstance(value, Iterator) else value})
+        else:
+            yield f"{key}:\n"
+            yield from (dump_yaml([item]) for item in chain([first], value))

@@ -137,6 +137,20 @@ def test_a_namespace_can_be_chosen(kubeconfig: str, tmp_path: Path, capsys: pyte
     assert {"two"} == {place.partition("/")[0] for place in found}
 
 
+def test_a_namespace_that_the_cluster_does_not_have_is_a_warning(
+    kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cluster-scoped objects alone would be a green run."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(yaml.safe_dump(policy("teams", "Namespace", validate={"pattern": {"metadata": {"name": "?*"}}})))
+    for namespace, is_said in (("tow", True), ("two", False)):
+        words = ["-n", namespace, "--cluster-wide-resources"]
+        assert 0 == run(["apply", str(path), "--cluster", "--kubeconfig", kubeconfig, *words])
+        assert is_said == (
+            "warning: the cluster has no namespace `tow`: did you mean `two`?" in capsys.readouterr().err
+        )
+
+
 def test_a_namespace_leaves_out_cluster_scoped_objects_unless_requested(
     kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

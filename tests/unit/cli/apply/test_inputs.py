@@ -248,3 +248,13 @@ def test_definitions_must_be_definitions(cli: Run, folder: Path) -> None:
     write(folder, odd_dot_yaml="apiVersion: v1\nkind: [Pod]\n")
     ran = cli("apply", "latest.yaml", "-r", "good.yaml", "--target-resource", "odd.yaml")
     assert (1, "Error: odd.yaml:2:7: `kind` must be a string, found a list\n") == (ran.code, ran.err)
+
+
+@pytest.mark.parametrize("flags", [["--format", "json", "-o", "out.json"], ["-p", "-o", "report.yaml"], ["-o", "out"]])
+def test_an_output_for_objects_that_no_policy_makes_is_a_warning(cli: Run, flags: list[str]) -> None:
+    """It takes changed and generated objects; readers expect the results there."""
+    expected = (
+        f"warning: no policy changes or creates objects, so that `{flags[-1]}` stays empty: results are on stdout"
+    )
+    assert expected in cli("apply", "latest.yaml", "-r", "good.yaml", *flags).err
+    assert "warning" not in cli("apply", "latest.yaml", "-r", "good.yaml", *flags, "--compat", "kyverno").err
