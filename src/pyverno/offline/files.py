@@ -16,21 +16,18 @@ from typing import TYPE_CHECKING
 
 from pyverno.errors import DocumentError, Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
-from pyverno.offline.folderrules import FolderRules, Skipped, check_name, list_folder
+from pyverno.offline.folderrules import FolderRules, Skipped, check_name, check_regular, list_folder
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.offline.links import FollowedLinks
 
 __all__ = [
-    "SPECIAL",
     "STDIN",
     "DocumentCache",
     "Loaded",
     "check_local",
-    "check_regular",
     "find_yaml",
-    "is_special",
     "load_files",
     "read_file",
     "read_stdin",
@@ -39,9 +36,6 @@ __all__ = [
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
 MAX_FILE_BYTES = 512 * 1024 * 1024
-
-SPECIAL = "a pipe, a socket or a device"
-"""What is not read when it is found in a folder."""
 
 
 @dataclass(slots=True)
@@ -70,25 +64,6 @@ def read_file(path: Path) -> bytes:
     if is_large:
         raise DocumentError(f"file is larger than {MAX_FILE_BYTES} bytes", location=Location(str(path)))
     return content
-
-
-def is_special(path: Path) -> bool:
-    """Return whether a path is a pipe, a socket or a device, also through a link.
-
-    One that a folder of others holds is never read: it may have no end, or wait for ever.
-    """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return False  # reading says why
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def check_regular(path: Path) -> Path:
-    """Return the path of a file that was found in a folder; raises UsageError for a pipe, a socket or a device."""
-    if is_special(path):
-        raise UsageError(f"cannot read `{path}`: it is {SPECIAL}", file=str(path))
-    return path
 
 
 def check_local(path: str) -> None:

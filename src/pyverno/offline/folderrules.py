@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -12,11 +13,14 @@ __all__ = [
     "COMMAND_FILE",
     "HELM_TEMPLATES",
     "MAX_FOLDER_DEPTH",
+    "SPECIAL",
     "FolderRules",
     "Skipped",
     "check_depth",
     "check_name",
+    "check_regular",
     "has_control",
+    "is_special",
     "list_folder",
 ]
 
@@ -27,6 +31,9 @@ COMMAND_FILE = "a file of the command line"
 """The note for test suites, values files and other files that belong beside policies."""
 
 MAX_FOLDER_DEPTH: Final = 100
+
+SPECIAL = "a pipe, a socket or a device"
+"""What is not read when it is found in a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +93,22 @@ def check_name(path: Path) -> None:
     if has_control(path.name):
         name = path.name.encode("unicode_escape").decode()
         raise UsageError(f"`{path.parent}` has a name with a control character: `{name}`", file=str(path.parent))
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path is a pipe, a socket or a device, also through a link.
+
+    One that a folder of others holds is never read: it may have no end, or wait for ever.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False  # reading says why
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def check_regular(path: Path) -> Path:
+    """Return the path of a file that was found in a folder; raises UsageError for a pipe, a socket or a device."""
+    if is_special(path):
+        raise UsageError(f"cannot read `{path}`: it is {SPECIAL}", file=str(path))
+    return path

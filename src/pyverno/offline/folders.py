@@ -11,8 +11,16 @@ from pathlib import Path, PurePath
 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSON
-from pyverno.offline.files import SPECIAL, is_special
-from pyverno.offline.folderrules import COMMAND_FILE, HELM_TEMPLATES, FolderRules, Skipped, check_name, list_folder
+from pyverno.offline.folderrules import (
+    COMMAND_FILE,
+    HELM_TEMPLATES,
+    SPECIAL,
+    FolderRules,
+    Skipped,
+    check_name,
+    is_special,
+    list_folder,
+)
 from pyverno.offline.links import FollowedLinks
 from pyverno.value import dataclass
 

@@ -58,7 +58,7 @@ DOORS: Final = (
     ),
     guard(
         "I9", "what has no end is not read in folders", "file_names::test_no_file_without_an_end_is_read",
-        ("offline/files.py", "    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)\n", "    return False\n"),
+        ("offline/folderrules.py", "    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)\n", "    return False\n"),
         may_hang=True,
     ),
     guard(

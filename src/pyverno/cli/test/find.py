@@ -13,8 +13,8 @@ from pathlib import Path
 from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.clifiles import is_deprecated
-from pyverno.offline.files import check_regular, read_file
-from pyverno.offline.folderrules import check_depth, check_name
+from pyverno.offline.files import read_file
+from pyverno.offline.folderrules import check_depth, check_name, check_regular
 from pyverno.offline.git.clone import cloned, is_git_url, parse_git_url
 from pyverno.offline.testfile import TestFile, read_test_file
 from pyverno.report.problem import Problem, problem_of

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from pyverno.errors import UsageError
-from pyverno.offline.files import check_regular
+from pyverno.offline.folderrules import check_regular
 from pyverno.value import dataclass
 
 __all__ = ["SuiteFolder"]
