@@ -21,8 +21,8 @@ In the negated operators a wildcard excuses, and so it counts only where the pol
 yields is data. Where both sides are variables, one whose value comes from `request`, `element`, `target`, `images`, or
 a variable that the context took from these, is data and the other one holds patterns; when that tells nothing, the
 value holds them. What the request only chooses does not come from it: `allowed.data."{{ request.namespace }}"` holds
-patterns of the ConfigMap. `request.namespace` and `request.operation` hold no wildcard: the one in
-`{{ request.namespace }}/*` is the policy's.
+patterns of the ConfigMap. `request.namespace`, `request.object.metadata.namespace` and `request.operation`
+hold no wildcard: the one in `{{ request.namespace }}/*` is the policy's.
 A JSON list in a text is read on either side.
 
 Conditions of exceptions and attestations let an object pass when they hold. There a wildcard excuses in the operators

@@ -115,6 +115,8 @@ def test_items_that_the_policy_writes_are_patterns(operator: str) -> None:
     ("value", "holds_for_own", "holds_for_other"),
     [
         ("{{ request.namespace }}/*", False, True),
+        ("{{ request.object.metadata.namespace }}/*", False, True),
+        ("{{ request.oldObject.metadata.namespace }}/{{ request.object.metadata.namespace || 'x' }}*", True, True),
         ("{{ request.namespace }}/{{ request.object.caps }}", True, True),
         ("{{ request.object.caps }}/*", True, True),
     ],
@@ -124,7 +126,9 @@ def test_a_wildcard_beside_the_namespace_is_the_policys(value: str, holds_for_ow
     conditions = compile_conditions({"all": [{"key": "{{ element.name }}", "operator": "NotEquals", "value": value}]})
 
     def holds_for(name: str) -> bool:
-        scope: dict[str, JSON] = {"request": {"namespace": "a", "object": {"caps": "*"}}, "element": {"name": name}}
+        stored = {"caps": "*", "metadata": {"namespace": "a"}}
+        request: JSON = {"namespace": "a", "object": stored, "oldObject": stored}
+        scope: dict[str, JSON] = {"request": request, "element": {"name": name}}
         return conditions.check(scope, Runtime()).met
 
     assert (holds_for_own, holds_for_other) == (holds_for("a/policy"), holds_for("b/policy"))

@@ -31,7 +31,16 @@ __all__ = [
 
 _EXACT_FLOAT = 2**53
 _REQUEST = regex(r"\b(?:request|element[0-9]*|target|images)\b")
-_WITHOUT_WILDCARDS = frozenset({"request.namespace", "request.operation"})
+_WITHOUT_WILDCARDS = frozenset(
+    {
+        "request.namespace",
+        "request.object.metadata.namespace",
+        "request.oldObject.metadata.namespace",
+        "request.operation",
+    }
+)
+"""Variables that an API server fills in, or holds against what it filled in."""
+
 
 Test = Callable[[Mapping[str, JSON], Runtime, bool], bool]
 
