@@ -166,6 +166,20 @@ def test_existing_objects_grow_no_further_than_the_object_of_the_request() -> No
     assert (0, 1) == (len(large.effects), len(small.effects))
 
 
+def test_a_large_target_is_changed_by_a_small_patch() -> None:
+    """The twin: a target counts for what it gains, and not for all that the request's object has not."""
+    rule = (
+        "mutate:\n  targets: [{apiVersion: v1, kind: ConfigMap, name: large, namespace: team}]\n"
+        "  patchStrategicMerge: {data: {changed: 'yes'}}"
+    )
+    metadata = {"name": "large", "namespace": "team"}
+    large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": "x" * 3_000_000}}
+    host = OfflineHost(objects=ObjectStore([large], KNOWN_KINDS))
+    policies = compiled(policy(rule, on="Pod")).policy_set()
+    found = Engine(policies, host).review(Request.from_manifest(pod("a", 1)))
+    assert ([Status.PASS], 1) == ([each.status for each in found.results], len(found.effects))
+
+
 @pytest.mark.parametrize("rule", SPOKEN)
 def test_the_texts_of_results_and_denials_are_bounded(rule: str) -> None:
     """Thirty rules that quote a text of 200 kB: no result holds it, and the denial is not thirty times as long."""

@@ -71,6 +71,10 @@ PATTERNS: Final = (
 
 ANSWERS: Final = (
     guard(
+        "I9", "twin: a target counts for what it gains", "answer_sizes::test_a_large_target_is_changed_by_a_small_patch",
+        ("engine/engine.py", "if verdict.patched is not None and verdict.target is None:", "if verdict.patched is not None:"),
+    ),
+    guard(
         "I9", "an object grows no further than a produced value",
         "answer_sizes::test_a_patch_that_repeats_a_text_for_each_container_ends_as_an_error"
         " answer_sizes::test_existing_objects_grow_no_further_than_the_object_of_the_request",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers, text
 
-from pyverno.engine.redaction import redact_values
+from pyverno.engine.redaction import redact_texts, redact_values
 from pyverno.kube.json import encode
 from pyverno.lang.template import compile_template
 
@@ -43,3 +43,13 @@ def test_nothing_of_a_value_stays(value: str, cut: int) -> None:
     for form in (value, quote(value), quote(value, safe=""), encode(value)[1:-1]):
         message = f"<{form[:cut]}>"
         assert redact_values(message, compile_template("{{ x }}"), value) == "<{{ x }}>"
+
+
+def test_what_would_take_long_to_look_through_is_not_shown() -> None:
+    """Values with many texts, and long messages, are left out whole."""
+    texts = [f"s3cret-{number}" for number in range(64)]
+    assert redact_texts("no s3cret-9 here", texts, "x") == "no (8 characters) here"
+    hidden = "an error of 16 characters that shows values"
+    assert redact_texts("no s3cret-9 here", [*texts, "one more"], "x") == hidden
+    assert redact_texts("x" * 8192, ["s3cret"], "x") == "x" * 8192
+    assert redact_texts("x" * 8193, ["s3cret"], "x") == "an error of 8193 characters that shows values"

@@ -147,6 +147,29 @@ def test_a_mutation_comes_back_as_a_json_patch() -> None:
     serve(make_server(CERTIFICATE, ADD), test)
 
 
+def test_an_answer_that_cannot_be_written_keeps_its_verdict_and_loses_no_mutation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A denial stays one, and what passed passes; a change that cannot be written is a failed call."""
+
+    def broken(self: AdmissionResponse, admission_request: AdmissionRequest) -> bytes:
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(AdmissionResponse, "to_bytes", broken)
+
+    async def test(client: Client) -> None:
+        labelled = {**POD, "metadata": {**POD["metadata"], "labels": {"team": "a"}}}
+        denied = await client.ask("/validate/fail", review_body(POD))
+        assert (False, "Failure") == (denied["allowed"], denied["status"]["status"])
+        assert "canary" not in denied["status"]["message"]
+        assert (await client.ask("/validate/fail", review_body(labelled)))["allowed"]
+        assert (await client.ask("/mutate/fail", review_body(labelled)))["allowed"]
+        status, body = await client.status("POST", "/mutate/fail", json=review_body(POD))
+        assert (500, False) == (status, b"canary" in body)
+
+    serve(make_server(CERTIFICATE, TEAM, ADD), test)
+
+
 class Hung(NoHost):
     """A Host that never answers until it is released."""
 
