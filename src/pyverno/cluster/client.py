@@ -343,7 +343,13 @@ class Client:
                 if reply.status != 200:
                     decode_answer("GET", path, reply.status, await read_body(reply, MAX_ANSWER_BYTES, f"GET {path}"))
                 opened()
-                async for line in read_lines(reply.content):
+                lines = read_lines(reply.content)
+                while True:
+                    # bytes that never become a line say nothing: a proxy in between may send them for ever
+                    async with asyncio.timeout(idle_seconds):
+                        line = await anext(lines, None)
+                    if line is None:
+                        return
                     yield decode(line)
         except DocumentError as error:
             raise HostError(f"the watch of `{path}` sent something that is no JSON: {error.message}") from None

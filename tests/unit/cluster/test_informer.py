@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import tracemalloc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -280,6 +281,31 @@ def test_a_silent_server_makes_the_cache_stale() -> None:
         assert informer.stale_seconds >= 0.4
 
     play(arrange, scene, bound=0.4)
+
+
+@pytest.mark.parametrize("trickle", [b"\n", b" ", b"\r\n", b"{", b'{"type"'], ids=repr)
+def test_bytes_that_are_no_events_keep_no_cache_fresh(trickle: bytes) -> None:
+    """I14: a proxy that keeps the connection open with a few bytes has seen nothing of the cluster."""
+
+    async def keep_open(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(trickle)
+                await asyncio.sleep(0.05)
+        return response
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3")), status(503, "ServiceUnavailable"))
+        script.on(WATCH, keep_open)
+
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
+        await informer.synced.wait()
+        await _until(lambda: informer.is_stale)
+        assert "have not been refreshed" in informer.problem()
+
+    play(arrange, scene, bound=0.6)
 
 
 def test_an_api_server_that_is_not_there_is_tried_until_it_is() -> None:
