@@ -113,7 +113,7 @@ class LoginRoutes:
 
     async def _end(self, request: web.Request) -> web.StreamResponse:
         state, code = request.query.get("state", ""), request.query.get("code", "")
-        if not state or not hmac.compare_digest(request.cookies.get(_STATE, "").encode(), state.encode()):
+        if not state or not hmac.compare_digest(self._sessions.read_cookie(request, _STATE).encode(), state.encode()):
             raise web.HTTPForbidden(text="this login was begun in another browser: log in again")
         if not code:
             reason = request.query.get("error", "")[:100]

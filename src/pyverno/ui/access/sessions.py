@@ -14,6 +14,7 @@ from pyverno.ui.access.identity import Identity
 
 __all__ = ["Sessions"]
 
+_NAME: Final = "pyverno_session"
 _MOST: Final = 10_000
 _SECONDS: Final = 8 * 3600.0
 _IDLE_SECONDS: Final = 3600.0
@@ -26,7 +27,8 @@ class Sessions:
         """Take the path of the cookie, and whether the server's public address is HTTPS."""
         self._path = path or "/"
         self._is_secure = is_secure
-        self._name = "pyverno_session"
+        # browsers take such names from this server alone, over HTTPS: no other host of the domain can set them
+        self._prefix = "" if not is_secure else "__Host-" if self._path == "/" else "__Secure-"
         self._now = now
         self._sessions: OrderedDict[str, tuple[Identity, float, float]] = OrderedDict()
 
@@ -34,7 +36,7 @@ class Sessions:
         """Return the user of a request; None without a session."""
         if not self.is_known(request):
             return None
-        key = request.cookies[self._name]
+        key = self.read_cookie(request, _NAME)
         identity, begun, _ = self._sessions[key]
         self._sessions[key] = (identity, begun, self._now())
         self._sessions.move_to_end(key)
@@ -42,7 +44,7 @@ class Sessions:
 
     def is_known(self, request: web.Request) -> bool:
         """Return whether the session of a request has not ended, without prolonging it."""
-        key = request.cookies.get(self._name, "")
+        key = self.read_cookie(request, _NAME)
         found = self._sessions.get(key)
         if found is None:
             return False
@@ -59,17 +61,21 @@ class Sessions:
             self._sessions.popitem(last=False)
         key, now = secrets.token_urlsafe(32), self._now()
         self._sessions[key] = (identity, now, now)
-        self.set_cookie(response, self._name, key, round(_SECONDS))
+        self.set_cookie(response, _NAME, key, round(_SECONDS))
 
     def close(self, request: web.Request, response: web.StreamResponse) -> None:
         """End the session of a request."""
-        self._sessions.pop(request.cookies.get(self._name, ""), None)
-        response.del_cookie(self._name, path=self._path)
+        self._sessions.pop(self.read_cookie(request, _NAME), None)
+        self.set_cookie(response, _NAME, "", 0)
+
+    def read_cookie(self, request: web.Request, name: str) -> str:
+        """Return the text of a cookie that `set_cookie` has set, empty without one."""
+        return request.cookies.get(f"{self._prefix}{name}", "")
 
     def set_cookie(self, response: web.StreamResponse, name: str, text: str, seconds: int) -> None:
         """Set a cookie that scripts cannot read (HttpOnly) and other sites cannot send with changes (SameSite)."""
         response.set_cookie(
-            name,
+            f"{self._prefix}{name}",
             text,
             max_age=seconds,
             path=self._path,

@@ -21,6 +21,9 @@ _LIST_SECONDS: Final = 5.0
 _MOST: Final = 10_000
 _NOT_FOUND: Final = 404
 
+_Listed = Sequence[tuple[str, Mapping[str, str]]]
+"""The names and labels of all namespaces of a cluster."""
+
 
 class NamespaceLabels:
     """Reads labels from the clusters; those of a deleted namespace stay what they were."""
@@ -29,24 +32,36 @@ class NamespaceLabels:
         """Take the client of each cluster by its name."""
         self._clients = clients
         self._now = now
-        self._lists: dict[str, tuple[float, Sequence[tuple[str, Mapping[str, str]]]]] = {}
-        self._turn = asyncio.Lock()
+        self._lists: dict[str, tuple[float, _Listed]] = {}
+        self._asked: dict[str, asyncio.Task[_Listed]] = {}
         self._known: OrderedDict[tuple[str, str], tuple[float, Mapping[str, str]]] = OrderedDict()
 
     async def matching(self, labels: Mapping[str, str]) -> list[str]:
         """Return the names of the namespaces of all clusters with these labels; raises HostError."""
         found: list[str] = []
         for cluster, client in self._clients.items():
-            async with self._turn:
-                listed = await self._list(cluster, client)
+            listed = await self._listed(cluster, client)
             found += [name for name, own in listed if labels.items() <= own.items()]
         return found
 
-    async def _list(self, cluster: str, client: Client) -> Sequence[tuple[str, Mapping[str, str]]]:
+    async def _listed(self, cluster: str, client: Client) -> _Listed:
         """Return the names and labels of all namespaces, read once for the views of a page and all who ask."""
         known = self._lists.get(cluster)
         if known is not None and self._now() - known[0] < _LIST_SECONDS:
             return known[1]
+        running = self._asked.get(cluster)
+        if running is None:
+            # those who come while a cluster does not answer share its error, and do not wait for it one by one
+            running = self._asked[cluster] = asyncio.ensure_future(self._list(cluster, client))
+            running.add_done_callback(lambda task: self._forget(cluster, task))
+        return await asyncio.shield(running)
+
+    def _forget(self, cluster: str, task: asyncio.Task[_Listed]) -> None:
+        self._asked.pop(cluster, None)
+        if not task.cancelled():
+            task.exception()  # the requests that wait for it raise it
+
+    async def _list(self, cluster: str, client: Client) -> _Listed:
         try:
             items = (await client.list(_NAMESPACES))["items"]
         except StatusError as error:

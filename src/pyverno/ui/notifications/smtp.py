@@ -47,12 +47,18 @@ class SmtpServer:
 
 
 async def post(server: SmtpServer, message: EmailMessage, sender: str, recipients: Sequence[str]) -> None:
-    """Send a message; raises DeliveryError, which is final for a reply that no repetition changes."""
+    """Send a message; raises DeliveryError, which is final for a reply that no repetition changes.
+
+    It is final, too, when the server takes the message for some recipients: these would get it again.
+    """
     conversation = _Conversation(server)
     ending = asyncio.get_running_loop().call_later(_SECONDS, conversation.end)
     threads = ThreadPoolExecutor(1, thread_name_prefix="smtp")
     try:
-        await in_pool(threads, conversation.send, message, sender, recipients)
+        refused = await in_pool(threads, conversation.send, message, sender, recipients)
+        if refused:
+            text = f"`{server.host}` refuses {refused} of {len(recipients)} recipients"
+            raise DeliveryError(text, is_final=True)
     except DeliveryError:
         raise
     except HostError as error:
@@ -98,8 +104,8 @@ class _Conversation:
         """Whether `end` was called."""
         return self._ended.is_set()
 
-    def send(self, message: EmailMessage, sender: str, recipients: Sequence[str]) -> None:
-        """Send a message; what the server answers to a goodbye does not matter."""
+    def send(self, message: EmailMessage, sender: str, recipients: Sequence[str]) -> int:
+        """Send a message and return how many of its recipients are refused; what follows a goodbye does not matter."""
         try:
             client = _Connection(self._server, self._dial)
             try:
@@ -107,11 +113,12 @@ class _Conversation:
                     client.starttls(context=self._server.tls)
                 if self._server.user:
                     client.login(self._server.user, self._server.password)
-                client.send_message(message, sender, recipients)
+                refused = client.send_message(message, sender, recipients)
                 with suppress(smtplib.SMTPException, OSError):
                     if client.sock is not None:
                         client.sock.settimeout(_QUIT_SECONDS)
                     client.quit()
+                return len(refused)
             finally:
                 client.close()
         finally:

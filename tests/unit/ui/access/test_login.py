@@ -359,3 +359,24 @@ def test_an_issuer_without_https_is_refused(url: str, tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="https://"):
         asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("path", "is_secure", "prefix"), [("", True, "__Host-"), ("/policy", True, "__Secure-"), ("", False, "")]
+)
+def test_no_other_host_can_set_the_cookie_of_a_session(path: str, is_secure: bool, prefix: str) -> None:
+    """Browsers refuse a name with such a prefix from other hosts of the domain and without HTTPS."""
+    sessions, opened, closed = Sessions(path=path, is_secure=is_secure), web.Response(), web.Response()
+    sessions.open(opened, Identity("me"))
+    name = f"{prefix}pyverno_session"
+    cookie = opened.cookies[name]
+    assert (path or "/", is_secure, "") == (cookie["path"], bool(cookie["secure"]), cookie["domain"])
+    request = make_mocked_request("GET", "/", {"Cookie": f"{name}={cookie.value}"})
+    other = make_mocked_request("GET", "/", {"Cookie": f"x{name}={cookie.value}"})
+    assert (True, False) == (sessions.is_known(request), sessions.is_known(other))
+    sessions.close(request, closed)
+    assert (False, "0", bool(prefix)) == (
+        sessions.is_known(request),
+        closed.cookies[name]["max-age"],
+        bool(closed.cookies[name]["secure"]),
+    )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from kubesandbox import Sandbox
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.ui.notifications.namespaces import NamespaceLabels
 from pyverno.ui.server.errors import errors_as_json
@@ -73,6 +75,31 @@ def test_many_views_read_the_namespaces_once() -> None:
         assert [["shop"]] * 500 == found
         first, seconds = listed, 106.0
         await selector.matching({"team": "a"})
+        return first, listed
+
+    assert (1, 2) == asyncio.run(play())
+
+
+def test_requests_share_the_error_of_a_cluster_that_does_not_answer() -> None:
+    """They do not wait for it one after the other: the last of a hundred would wait an hour."""
+    listed = 0
+
+    class Away:
+        """A client that fails when the time of the API server is over."""
+
+        async def list(self, _: GVR) -> dict[str, object]:
+            nonlocal listed
+            listed += 1
+            await asyncio.sleep(0.05)
+            raise HostError("the API server did not answer")
+
+    async def play() -> tuple[int, int]:
+        selector = NamespaceLabels({"c": Away()})  # type: ignore[dict-item]
+        found = await asyncio.gather(*(selector.matching({}) for _ in range(100)), return_exceptions=True)
+        assert {HostError} == {type(each) for each in found}
+        first = listed
+        with pytest.raises(HostError):
+            await selector.matching({})
         return first, listed
 
     assert (1, 2) == asyncio.run(play())

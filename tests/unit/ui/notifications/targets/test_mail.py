@@ -28,6 +28,15 @@ class Inbox:
     def __init__(self) -> None:
         self.messages: list[tuple[list[str], EmailMessage]] = []
         self.refusal = ""
+        self.refused: dict[str, str] = {}
+
+    async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
+        if address in self.refused:
+            return self.refused[address]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802 - aiosmtpd's name
         if self.refusal:
@@ -156,3 +165,15 @@ def test_the_guard_judges_what_a_name_resolves_to(tmp_path: Path) -> None:
     with pytest.raises(DeliveryError, match="is blocked"):
         send(inbox, tmp_path, notice(), change=local, rules=EgressRules.read())
     assert [] == inbox.messages
+
+
+@pytest.mark.parametrize("answer", ["550 no such user", "451 later"])
+def test_a_recipient_that_is_refused_is_noticed(tmp_path: Path, answer: str) -> None:
+    """The others have the message: it is not sent again, and the target shows the error."""
+    inbox = Inbox()
+    inbox.refused = {"two@example.org": answer}
+    with pytest.raises(DeliveryError) as caught:
+        send(inbox, tmp_path, notice())
+    assert ("`127.0.0.1` refuses 1 of 2 recipients", True) == (caught.value.message, caught.value.is_final)
+    ((recipients, _),) = inbox.messages
+    assert ["team@example.org"] == recipients
