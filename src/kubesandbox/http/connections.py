@@ -23,6 +23,8 @@ __all__ = ["Connections", "unmet", "unreadable"]
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _log = logging.getLogger(__name__)
+_HEAD_SECONDS = 32.0
+"""Time to the first complete request head, as in Kubernetes (`ReadHeaderTimeout`)."""
 _MAX_HEADER = 1 << 20
 _MAX_HEADERS = 10_000
 _REQUEST_LINE = regex(r"b'[!-~]+ [!-~]+ HTTP/1\.[01]'")
@@ -32,11 +34,17 @@ _NOT_RAISED_HERE = (BadHttpMessage, web.RequestPayloadError, ClientConnectionRes
 
 
 class Connections(web.Server):
-    """The factory of connections; after `refuse` it drops those whose TLS handshake ends while the server stops."""
+    """The factory of connections; those that send no complete request head in time are dropped.
 
-    def __init__(self, answer: Answer, **options: Any) -> None:
-        """Take the request handler and the options of `aiohttp.web.Server`."""
-        super().__init__(answer, **options)
+    After `refuse` it drops those whose TLS handshake ends while the server stops.
+    """
+
+    def __init__(self, answer: Answer, *, head_seconds: float = _HEAD_SECONDS, **options: Any) -> None:
+        """Take the request handler, the time to the first head, and the options of `aiohttp.web.Server`."""
+        super().__init__(self._take, **options)
+        self._answer = answer
+        self._head_seconds = head_seconds
+        self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
         self._is_refusing = False
         self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
 
@@ -53,13 +61,24 @@ class Connections(web.Server):
         """Take a connection that is ready for requests."""
         super().connection_made(handler, transport)
         self._transports[handler] = transport
+        self._silent[handler] = self._loop.call_later(self._head_seconds, transport.abort)
         if self._is_refusing:
             transport.abort()
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Forget a connection."""
         self._transports.pop(handler, None)
+        self._note_head(handler)
         super().connection_lost(handler, exc)
+
+    async def _take(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._note_head(request.protocol)
+        return await self._answer(request)
+
+    def _note_head(self, handler: asyncio.BaseProtocol) -> None:
+        timer = self._silent.pop(handler, None)
+        if timer is not None:
+            timer.cancel()
 
     def __call__(self) -> web.RequestHandler:
         """Make a connection."""

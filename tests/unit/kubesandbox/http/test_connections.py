@@ -62,12 +62,12 @@ class Served:
 Talk = Callable[[Served, int], Awaitable[None]]
 
 
-def served(talk: Talk, context: ssl.SSLContext | None = None) -> None:
+def served(talk: Talk, context: ssl.SSLContext | None = None, **options: float) -> None:
     """Run a server for a client function, and stop it."""
 
     async def run() -> None:
         seen = Served()
-        connections = Connections(seen.answer, handler_cancellation=True)
+        connections = Connections(seen.answer, handler_cancellation=True, **options)
         runner = web.ServerRunner(connections, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
@@ -118,6 +118,22 @@ def test_slow_readers_wait_for_themselves() -> None:
             assert ENOUGH == seen.written
 
     served(talk)
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nX: "], ids=["nothing", "half-a-head"])
+def test_a_connection_without_a_request_is_closed(begun: bytes) -> None:
+    """One whose request is in work stays, and so does an idle one between two requests."""
+
+    async def talk(seen: Served, port: int) -> None:
+        stays = get("/").replace(b"Connection: close\r\n", b"")
+        async with connection(port, get("/wait")), connection(port, stays) as (reader, writer):
+            await reader.readuntil(b"GET 0")
+            assert b"" == await told(port, begun)
+            assert not seen.ended.is_set()
+            writer.write(stays)
+            await reader.readuntil(b"GET 0")
+
+    served(talk, head_seconds=0.5)
 
 
 @pytest.mark.parametrize("path", ["/stream", "/wait"])
