@@ -349,7 +349,10 @@ class ClusterState:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
             self._unsynced = tuple(each for each in self._unsynced if each is not informer)
-            for body in tuple(informer.all()):
+            bodies = tuple(informer.all())
+            fields = {"resource": str(gvr), "objects": len(bodies)}
+            log.warning("a definition is deleted, and its objects hold no longer", extra={"fields": fields})
+            for body in bodies:
                 take(Notice.DELETED, body)
 
     def _watch(

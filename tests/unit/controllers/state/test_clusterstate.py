@@ -144,8 +144,8 @@ def test_a_kind_that_has_just_been_defined_stops_everything_until_it_is_known(mo
     play(scene)
 
 
-def test_a_kind_whose_definition_is_deleted_is_no_longer_watched() -> None:
-    """Otherwise its watch would stay stale, and the replica would never be ready again."""
+def test_a_kind_whose_definition_is_deleted_is_no_longer_watched(caplog: pytest.LogCaptureFixture) -> None:
+    """Otherwise its watch would stay stale, and the replica would never be ready again; the log says what ended."""
 
     async def scene(client: Client) -> None:
         await client.create(POLICIES, POLICY)
@@ -154,10 +154,13 @@ def test_a_kind_whose_definition_is_deleted_is_no_longer_watched() -> None:
             following = asyncio.create_task(world.follow_definitions())
             await client.delete(DEFINITIONS, "validatingpolicies.policies.kyverno.io")
             await until(lambda: not world.watches(POLICIES))
+            await until(lambda: any(each.msg.startswith("a definition is deleted") for each in caplog.records))
             assert ([], "") == ([*world.policies.all.policies], world.problem())
             following.cancel()
 
     play(scene)
+    [line] = [each for each in caplog.records if each.msg.startswith("a definition is deleted")]
+    assert str(POLICIES) == line.__dict__["fields"]["resource"]
 
 
 def test_a_new_leader_waits_for_existing_objects(monkeypatch: pytest.MonkeyPatch) -> None:
