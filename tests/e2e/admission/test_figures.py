@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
+from pyverno.cluster.leases import LEASES
 from pyverno.kube.status import StatusError
 from tests.e2e.admission.apiserver import ApiServer
 from tests.e2e.admission.deployment import CONFIG_MAPS, POLICIES, SECRETS, Deployment, install, trusted, until
@@ -164,6 +165,38 @@ def test_no_handshake_fails_while_certificates_are_rotated(tmp_path: Path) -> No
         assert [] == load.wrong, deployment.complaints(load.wrong)
 
     play(scene, tmp_path, replicas=2)
+
+
+def test_no_handshake_fails_when_the_authority_is_lost_while_no_replica_leads(tmp_path: Path) -> None:
+    """The replicas that run serve what the API server trusts; one that starts has to wait for the next leader."""
+
+    async def scene(client: Client, deployment: Deployment) -> None:
+        await apply(client, REQUIRE)
+        reviews = itertools.cycle(pool(team_labels(REQUIRE), 2))
+        lease = await client.get(LEASES, "kyverno", "kyverno")
+        holder = lease["spec"]["holderIdentity"]
+        [leader] = [each for each in deployment.replicas if each.log.stem in holder]
+        leader.process.kill()
+        await deployment.forget(leader)
+        served = {await _serial(replica.port) for replica in deployment.replicas}
+        async with Load(deployment.balancer.port, await trusted(client), reviews, fresh=4, staying=0, pause=0) as load:
+            for name in (_CA, _LEAF):
+                await client.delete(SECRETS, name, "kyverno")
+            await deployment.start()
+
+            async def is_settled() -> bool:
+                load.context = await trusted(client)
+                if not all(deployment.balancer.is_ready(replica.port) for replica in deployment.replicas):
+                    return False
+                now = [await _serial(replica.port) for replica in deployment.replicas]
+                return not served & {*now} and len({*now}) == 1
+
+            await until("all replicas serve a leaf of the new authority", is_settled)
+        assert load.handshakes > 0
+        assert [] == load.wrong, deployment.complaints(load.wrong)
+
+    # the lease of a leader that is gone holds for 24 seconds, in which the new replica starts
+    play(scene, tmp_path, replicas=3, arguments=("--leaderElectionRetryPeriod", "4s"))
 
 
 async def _serial(port: int) -> bytes:
