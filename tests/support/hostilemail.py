@@ -90,7 +90,10 @@ async def hostile_mail(
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task: Any = asyncio.current_task()
         server._open[task] = writer
-        with suppress(OSError, asyncio.IncompleteReadError, ValueError):
+        if not listening.is_serving():  # it was accepted just before
+            writer.transport.abort()
+            return
+        with suppress(OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError):
             goes_on = await server.answer(reader, writer, pieces("greeting"))
             while goes_on and (line := await reader.readline()):
                 server.commands.append(line)

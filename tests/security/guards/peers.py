@@ -90,6 +90,12 @@ PEERS: Final = (
     guard(
         "I9", "a mail that was taken is not sent again", f"{_MAIL}[none-QUIT-nothing]",
         (_SMTP, "with suppress(smtplib.SMTPException, OSError):", "with suppress(KeyError):"),
+        (_SMTP, 'client.putcmd("quit")', "client.quit()"),
+    ),
+    guard(
+        "I9", "a recipient that is refused is noticed",
+        "tests/unit/ui/notifications/targets/test_mail.py::test_a_recipient_that_is_refused_is_noticed",
+        (_SMTP, "        if refused:\n", "        if not recipients:\n"),
     ),
     guard(
         "I9", "mail servers hold up no other target", "mail_peers::test_silent_mail_servers_hold_up_nothing_else",

@@ -28,7 +28,6 @@ from pyverno.value import dataclass, field
 __all__ = ["SmtpServer", "post"]
 
 _SECONDS: Final = 30.0
-_QUIT_SECONDS: Final = 2.0
 _MOST_BYTES: Final = 64 * 1024
 """Bytes of all replies of one conversation."""
 
@@ -105,7 +104,7 @@ class _Conversation:
         return self._ended.is_set()
 
     def send(self, message: EmailMessage, sender: str, recipients: Sequence[str]) -> int:
-        """Send a message and return how many of its recipients are refused; what follows a goodbye does not matter."""
+        """Send a message and return how many of its recipients are refused."""
         try:
             client = _Connection(self._server, self._dial)
             try:
@@ -115,9 +114,7 @@ class _Conversation:
                     client.login(self._server.user, self._server.password)
                 refused = client.send_message(message, sender, recipients)
                 with suppress(smtplib.SMTPException, OSError):
-                    if client.sock is not None:
-                        client.sock.settimeout(_QUIT_SECONDS)
-                    client.quit()
+                    client.putcmd("quit")  # the answer would change nothing, and may never come
                 return len(refused)
             finally:
                 client.close()
