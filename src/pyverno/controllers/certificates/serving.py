@@ -27,6 +27,7 @@ from pyverno.controllers.certificates.secrets import (
     read_pair,
 )
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopSettings
+from pyverno.controllers.runtime.recurring import RecurringFault
 from pyverno.controllers.runtime.workqueue import Backoff
 from pyverno.errors import HostError
 from pyverno.kube.status import StatusError
@@ -175,6 +176,9 @@ class ServingCertificates:
         self.controller.add(_KEY)
 
     async def _adopt_for_ever(self) -> None:
+        fault = RecurringFault(
+            log, "what the API server trusts cannot be read", "what the API server trusts can be read again"
+        )
         self._changed.set()
         is_done = False
         while True:
@@ -184,9 +188,10 @@ class ServingCertificates:
             self._changed.clear()
             try:
                 is_done = await self._adopt()
+                fault.succeeded()
             except (HostError, StatusError) as error:
                 is_done = False
-                log.warning("certificates cannot be compared", extra={"fields": {"error": error.message}})
+                fault.failed(error.message)
             except Exception:  # the next certificates must be adopted all the same
                 is_done = False
                 log.exception("certificates could not be adopted")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from cryptography import x509
 
 from kubesandbox import Sandbox
@@ -16,6 +18,7 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.certificates.secrets import SECRETS, CertificateSettings, make_leaf
 from pyverno.controllers.certificates.serving import ServingCertificates
+from pyverno.errors import HostError
 from tests.support.certificatereplicas import ApiServer, Replica
 
 SETTINGS = CertificateSettings(namespace="default")
@@ -122,6 +125,41 @@ def test_a_new_authority_is_published_before_it_is_served() -> None:
         assert [] == follower.history
 
     play(scene)
+
+
+def test_a_replica_that_cannot_ask_what_is_trusted_is_not_ready_and_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A bug in the question ends no replica either; it is ready when there is an answer."""
+    errors: list[Exception] = [
+        HostError("away"),
+        HostError("away"),
+        HostError("away"),
+        KeyError("x"),
+        HostError("away"),
+    ]
+
+    async def scene(client: Client, leader: Replica, _: Replica) -> None:
+        late = Replica(client, SETTINGS, leader._server)
+        answer = late.published
+
+        async def fail() -> Sequence[bytes]:
+            assert late.certificates.problem()
+            if errors:
+                raise errors.pop()
+            return await answer()
+
+        late.published = fail  # type: ignore[method-assign]
+        await late.certificates.start()
+        following = asyncio.create_task(late.certificates.follow())
+        await _until(lambda: not late.certificates.problem())
+        following.cancel()
+
+    with caplog.at_level(logging.INFO):
+        play(scene)
+    lines = [each.msg for each in caplog.records if each.name == "pyverno.certificates"]
+    assert 1 == sum("cannot be read" in each for each in lines)
+    assert 1 == sum("can be read again" in each for each in lines)
 
 
 def test_the_expiry_of_certificates_is_a_metric() -> None:
