@@ -32,6 +32,7 @@ OBSERVED = {
     "pyverno/testing.py:_run_controller": "waits for it, and raises its error",
     "pyverno/testing.py:_run_further": "waits for them, and raises their errors",
     "pyverno/ui/access/rights.py:scope": "all who ask await it",
+    "pyverno/ui/notifications/namespaces.py:_listed": "all who ask await it",
     "pyverno/ui/playground/workers.py:_prepare": "a process that does not start is started by the next request",
     "pyverno/ui/store/pool.py:ask": "is awaited; the callback gives the reader back",
 }
