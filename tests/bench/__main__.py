@@ -81,7 +81,9 @@ BENCHMARKS = (
     Benchmark("B9", "p99 at a quarter of the load of one core / p50 of one connection", server.latency_ratio),
     Benchmark("B9.p99", "milliseconds at 50 connections that never pause", server.latency_milliseconds),
     Benchmark("B9.second", "reviews a second of one process at 50 connections", server.throughput),
-    Benchmark("B9.pause", "longest pause for garbage collection in ms, 1,000 policies", server.longest_pause, 2),
+    Benchmark(
+        "B9.pause", "CPU ms of the longest garbage collection under load, 1,000 policies", server.longest_pause, 2
+    ),
     Benchmark("B13.policy", "KB of memory for each of 1,000 policies", server.policy_kilobytes, 24),
     Benchmark("B13", "MB of memory of the webhook with 17 policies", server.webhook_megabytes, 80),
     Benchmark("B10", "apply on 10,000 pods as YAML / CSafeLoader", commands.yaml_ratio, 0.8),

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -40,6 +41,7 @@ _ROUNDS = 7
 _REQUESTS = 2000
 _FEW = 400
 _MANY = 5_000
+_PAUSE_SECONDS = 11.0
 
 
 class Child:
@@ -158,10 +160,15 @@ def latency_ratio() -> float:
 
 
 def longest_pause() -> float:
-    """B9: the longest pause of the server for garbage collection while fifty connections never pause, in ms."""
-    with start_server("full", "--policies", "1000") as server, start_client(server) as client:
-        server.ask()
-        client.ask(f"{_MANY} 0")
+    """B9: the longest collection of garbage while fifty connections never pause, in ms of the processor.
+
+    The load lasts for two rounds of `gctuning`, the one after the first use of all policies included. The full
+    collection, which follows such a growth within five minutes, is not among them.
+    """
+    with start_server("full", "--policies", "1000", "--pauses") as server, start_client(server) as client:
+        end = time.monotonic() + _PAUSE_SECONDS
+        while time.monotonic() < end:
+            client.ask(f"{_FEW} 0")
         return float(server.ask()["pause"] * 1000)
 
 

@@ -5,7 +5,8 @@ review as JSON and always allows, `echo` sends the body back; all three on the s
 With `--api` the server also writes events, and with `--reports` reports, to the API server at that address; `constant`
 then writes the same report after each of its answers.
 Prints its port and certificate as JSON; then each line on stdin is answered by the processor time, the resident memory
-and the longest pause for garbage collection since the line before. This module must never judge these figures.
+and, with `--pauses`, the longest pause for garbage collection, in seconds of the processor, since the line before. This
+module must never judge these figures.
 """
 
 from __future__ import annotations
@@ -261,7 +262,10 @@ async def _run(options: argparse.Namespace) -> None:
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     pauses = _Pauses()
-    gc.callbacks.append(pauses)
+    if options.pauses:
+        # a switch of threads inside of the callback, which is Python code, would make the next collection larger
+        sys.setswitchinterval(1.0)
+        gc.callbacks.append(pauses)
     while await reader.readline():
         # os.times() counts in steps of 10 ms: a tenth of what the constant answers of one round take
         told = {"seconds": time.process_time(), "bytes": _resident(), "pause": pauses.longest}
@@ -271,7 +275,11 @@ async def _run(options: argparse.Namespace) -> None:
 
 
 class _Pauses:
-    """Notes the longest collection of garbage, in seconds."""
+    """Notes the longest collection of garbage, in seconds of the processor.
+
+    It is how long no other thread runs. Elapsed time would count the time without the core, and that of the threads
+    that run before the callback ends.
+    """
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -279,9 +287,9 @@ class _Pauses:
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            self._began = time.perf_counter()
+            self._began = time.thread_time()
         else:
-            self.longest = max(self.longest, time.perf_counter() - self._began)
+            self.longest = max(self.longest, time.thread_time() - self._began)
 
 
 def _resident() -> int:
@@ -298,6 +306,7 @@ if __name__ == "__main__":
     parser.add_argument("--policies", type=int, default=0, help="so many generated ones instead of the library's")
     parser.add_argument("--api", default="", help="address of an API server, whose certificate is in API_CERTIFICATE")
     parser.add_argument("--reports", action="store_true", help="also write reports")
+    parser.add_argument("--pauses", action="store_true", help="note the longest pause for garbage collection")
     parser.add_argument("--cel", action="store_true", help="ValidatingPolicies instead of ClusterPolicies")
     parser.add_argument("--enforce", action="store_true", help="policies that deny what fails")
     options = parser.parse_args()
