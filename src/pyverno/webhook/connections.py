@@ -113,7 +113,7 @@ class BoundedServer(web.Server):
         self._handshake_seconds = handshake_seconds
         self._complain = complain
         self._settings = settings
-        self._silent: set[object] = set()
+        self._silent: dict[object, asyncio.TimerHandle] = {}
         self._open: dict[web.RequestHandler, asyncio.Transport] = {}
         self._by_address: dict[str, dict[web.RequestHandler, None]] = {}  # the oldest first
         self._addresses: dict[web.RequestHandler, str] = {}  # a transport that is lost does not tell
@@ -149,11 +149,11 @@ class BoundedServer(web.Server):
             return
         self._addresses[handler] = address
         self._by_address.setdefault(address, {})[handler] = None
-        self._silent.add(handler)
-        self._loop.call_later(self._head_seconds, self._look_at, handler, transport)
+        self._silent[handler] = self._loop.call_later(self._head_seconds, self._look_at, handler, transport)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """Forget a connection."""
+        """Forget a connection; its timer would keep its buffers."""
+        self._hear(handler)
         self._idle.pop(handler, None)
         self._open.pop(handler, None)
         self._forget_address(handler)
@@ -164,7 +164,7 @@ class BoundedServer(web.Server):
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request whose head has arrived; the connection is idle before and afterwards."""
         connection = request.protocol
-        self._silent.discard(connection)
+        self._hear(connection)
         self._idle.pop(connection, None)
         try:
             return await self._answer(request)
@@ -232,12 +232,17 @@ class BoundedServer(web.Server):
                     transport.abort()
             await asyncio.sleep(0)
 
+    def _hear(self, connection: object) -> None:
+        """Wait no longer for the first request of a connection."""
+        timer = self._silent.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+
     def _look_at(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        if handler in self._silent:
-            self._silent.discard(handler)
-            if not transport.is_closing():
-                self.report("no complete request head in time", transport)
-            transport.abort()
+        del self._silent[handler]
+        if not transport.is_closing():
+            self.report("no complete request head in time", transport)
+        transport.abort()
 
     def _end_oldest_handshake(self) -> None:
         """Make room for a new handshake."""

@@ -222,6 +222,10 @@ LIMITS: Final = (
         ("webhook/connections.py", "ssl_handshake_timeout=limit,", "ssl_handshake_timeout=limit and 300.0,"),
     ),
     guard(
+        "I9", "a closed connection is forgotten", "connections::test_a_connection_that_is_gone_keeps_no_memory",
+        ("webhook/connections.py", "            timer.cancel()\n", "            pass\n"),
+    ),
+    guard(
         "I9", "aliases of YAML have a size",
         "bad_input::test_a_bad_resource_is_one_error_and_the_others_are_judged[alias-bomb]",
         ("kube/yaml/events.py", "if self.spent > self.limit:", "if False:"),

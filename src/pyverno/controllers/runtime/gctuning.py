@@ -25,7 +25,7 @@ _ROUND_SECONDS: Final = 5.0
 _ROUNDS: Final = 60
 """From a freeze to the full collection at the latest: five minutes."""
 
-_FEW: Final = 3
+_FEW: Final = 1
 """Collections of the middle generation, which leave at most 4,200 old objects each: a round collects these."""
 
 _MANY: Final = 80_000
