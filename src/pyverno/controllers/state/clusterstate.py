@@ -321,7 +321,7 @@ class ClusterState:
     def _watch_policies(self) -> None:
         for gvr in (*self._settings.policy_resources, *self._settings.exception_resources):
             if gvr not in self._informers and self._exists(gvr):
-                self._unsynced = (*self._unsynced, self._watch(gvr, self._take_policy))
+                self._unsynced = (*self._unsynced, self._watch(gvr, self._take_policy, prepare=self.store.prepare))
         entries = self._hosts.entry_resource()
         if entries is not None and not any(_same_objects(entries, known) for known in self._informers):
             self._watch(entries, self._hosts.take_entry)
@@ -362,9 +362,10 @@ class ClusterState:
         *,
         namespace: str = "",
         shrink: Callable[[JSONObject], JSONObject] = slim,
+        prepare: Callable[[JSONObject], Coroutine[Any, Any, None]] | None = None,
     ) -> Informer:
         bound = self._settings.stale_seconds
-        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink, bound=bound)
+        informer = Informer(self._client, gvr, namespace=namespace, shrink=shrink, bound=bound, prepare=prepare)
         informer.listen(listener)
         self._informers[gvr] = informer
         self._running[gvr] = self._start(informer.run())

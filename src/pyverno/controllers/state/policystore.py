@@ -5,6 +5,7 @@ A policy that does not compile stays in the set as rules that yield errors, so t
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -17,6 +18,7 @@ from pyverno.kube.yaml.documents import Document
 from pyverno.policy.cel.policies import CelPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.kinds import RULE_KINDS, PolicyAction, find_kind
+from pyverno.threads import in_thread
 from pyverno.value import replace
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.policyreviews import ExceptionSettings
@@ -56,6 +58,8 @@ class PolicyStore:
         self._exceptions = exceptions or ExceptionSettings()
         self._http_in_namespaces = http_in_namespaces
         self._compiled: dict[Identity, Compiled] = {}
+        self._prepared: dict[Identity, tuple[JSONObject, Compiled]] = {}
+        self._preparing = asyncio.Lock()
         self._gone: dict[Identity, None] = {}
         self._listeners: list[Callable[[Identity], None]] = []
 
@@ -70,21 +74,41 @@ class PolicyStore:
         """Call the listener with every document that is added, changed or removed."""
         self._listeners.append(listener)
 
+    async def prepare(self, body: JSONObject) -> None:
+        """Compile a document in a thread, for `put` of the same object: a large one takes seconds.
+
+        One at a time: each thread that computes delays the event loop.
+        """
+        if self._known(body) is None:
+            async with self._preparing:
+                self._prepared[identity_of(body)] = body, await in_thread(self._compile, body)
+
     def put(self, body: JSONObject) -> Compiled:
         """Add or replace a document; a change of its status alone causes no rebuild."""
         identity = identity_of(body)
-        known = self._compiled.get(identity)
-        if known is not None and _essence(known.document.value) == _essence(body):
+        prepared_body, prepared = self._prepared.pop(identity, (None, None))
+        known = self._known(body)
+        if known is not None:
             return known
-        compiled = self._compile(body)
-        if self._forces_ignore and compiled.policy is not None and not _generates(body):
-            compiled = replace(compiled, policy=self._compile(_with_ignore(body)).policy or compiled.policy)
+        compiled = self._compile(body) if prepared is None or prepared_body is not body else prepared
         self._compiled[identity] = compiled
         self._gone.pop(identity, None)
         self._note_change(identity)
         return compiled
 
+    def _known(self, body: JSONObject) -> Compiled | None:
+        """Return the compiled form of a document that differs in its status at most."""
+        known = self._compiled.get(identity_of(body))
+        return known if known is not None and _essence(known.document.value) == _essence(body) else None
+
     def _compile(self, body: JSONObject) -> Compiled:
+        compiled = self._compile_as_written(body)
+        if self._forces_ignore and compiled.policy is not None and not _generates(body):
+            ignoring = self._compile_as_written(_with_ignore(body))
+            compiled = replace(compiled, policy=ignoring.policy or compiled.policy)
+        return compiled
+
+    def _compile_as_written(self, body: JSONObject) -> Compiled:
         return compile_document(Document(body, ""), http_in_namespaces=self._http_in_namespaces)
 
     def remove(self, body: JSONObject) -> Compiled | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,15 +15,17 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.cluster.discovery import Served, find_served
 from pyverno.cluster.informer import Informer
+from pyverno.compiler.compile import Compiled
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.runtime.tasks import Tasks
-from pyverno.controllers.state import servedkinds
+from pyverno.controllers.state import policystore, servedkinds
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
 from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.yaml.documents import Document
 from pyverno.testing import install_definitions
 from tests.support.apiserver import serving, status
 
@@ -218,3 +221,41 @@ def test_a_forbidden_read_is_reported() -> None:
             return informer.trouble
 
     assert "Forbidden" == asyncio.run(run())
+
+
+def test_the_event_loop_compiles_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy with thousands of rules takes seconds, in which every review would wait: threads compile, one at a time.
+
+    So it is for policies of the list and those that come later; a change of the status compiles nothing.
+    """
+    compiled: list[tuple[str, bool]] = []
+    busy: set[int] = set()
+    compile_document = policystore.compile_document
+
+    def spied(document: Document, **options: Any) -> Compiled:
+        busy.add(threading.get_ident())
+        assert 1 == len(busy), "two at a time"
+        compiled.append((document.value["metadata"]["name"], threading.current_thread() is threading.main_thread()))
+        found = compile_document(document, **options)
+        busy.clear()
+        return found
+
+    monkeypatch.setattr(policystore, "compile_document", spied)
+
+    async def scene(client: Client) -> None:
+        names = [f"early-{number}" for number in range(3)]
+        for name in names:
+            await client.create(POLICIES, {**POLICY, "metadata": {"name": name}})
+        async with replica(client) as state:
+            await state.start()
+            assert 3 == len(state.store.compiled())
+            late = await client.create(POLICIES, {**POLICY, "metadata": {"name": "late"}})
+            await until(lambda: 4 == len(state.store.compiled()))
+            await client.update(
+                POLICIES, {**late, "status": {"conditionStatus": {"ready": True}}}, subresource="status"
+            )
+            await client.delete(POLICIES, "early-0")
+            await until(lambda: 3 == len(state.store.compiled()))
+        assert [(name, False) for name in (*names, "late")] == sorted(compiled)
+
+    play(scene)

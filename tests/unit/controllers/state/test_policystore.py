@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -294,3 +295,21 @@ def test_with_forced_ignore_every_kind_stays_what_it_is(kind: str) -> None:
     store = PolicyStore(forces_ignore=True)
     compiled = store.put(body)
     assert ((), 1) == (compiled.errors, len(store.policies.all.policies[0].rules) and 1)
+
+
+def test_a_document_is_put_as_it_was_prepared() -> None:
+    """What was prepared counts for the same object alone: another version of it is compiled, and so is it later."""
+    store = PolicyStore(forces_ignore=True)
+    body = policy()
+    asyncio.run(store.prepare(body))
+    ((prepared_body, prepared),) = store._prepared.values()
+    assert prepared_body is body
+    assert {} == store.compiled()
+    assert store.put(body) is prepared
+    assert not store._prepared
+    asyncio.run(store.prepare(body))
+    assert not store._prepared, "it is known"
+    other = policy(pattern={"metadata": {"name": "b"}})
+    asyncio.run(store.prepare(other))
+    assert store.put(policy(deny={})).document.value["spec"]["rules"][0]["validate"] == {"deny": {}}
+    assert not store._prepared
