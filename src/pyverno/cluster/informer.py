@@ -49,7 +49,7 @@ _MAX_FAULTY: Final = 1000
 _LATER: Final = (401, 403, 429, 503)
 """Refusals that do not concern the requested version."""
 
-_SLICE: Final = 250
+_SLICE: Final = 50
 """Objects of a list that are taken in before other tasks run."""
 
 Place = tuple[str, str]

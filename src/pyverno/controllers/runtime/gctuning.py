@@ -7,8 +7,8 @@ and no other thread runs meanwhile. The interpreter therefore starts none here; 
   are not frozen, so their reference cycles are freed by the next round.
 - When many have, they are what a change of policies or the first use of a policy leaves: the round freezes them
   (`gc.freeze`, which is free) after a collection of the young ones only.
-- Garbage that was frozen is freed by a full collection: five minutes after a freeze, or once so many objects have been
-  frozen that clients could make them.
+- Garbage that was frozen is freed by a full collection when the memory in use has grown: by an eighth within five
+  minutes of a freeze, or at once when it has doubled, as clients could cause.
 
 Reference counting frees frozen objects as ever.
 """
@@ -17,19 +17,23 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from typing import Final
 
 __all__ = ["keep_collections_short"]
 
 _ROUND_SECONDS: Final = 5.0
 _ROUNDS: Final = 60
-"""From a freeze to the full collection at the latest: five minutes."""
+"""Five minutes."""
 
 _FEW: Final = 1
-"""Collections of the middle generation, which leave at most 4,200 old objects each: a round collects these."""
+"""Collections of the middle generation, which leave some 4,200 old objects each: a round collects these."""
 
-_MANY: Final = 80_000
-"""Frozen objects beyond those of the last full collection, or beyond a half of them, that demand another one."""
+_GROWTH: Final = 1 / 8
+"""Growth of the memory since the last full collection that demands another one after `_ROUNDS`."""
+
+_MANY: Final = 1_000_000
+"""Blocks of memory, about 64 MiB: a growth of so many, and by the double, demands one at once."""
 
 _YOUNG: Final = 700
 _MIDDLE: Final = 5
@@ -55,10 +59,11 @@ async def keep_collections_short(round_seconds: float = _ROUND_SECONDS) -> None:
 
 async def _until_stale(round_seconds: float) -> None:
     """Run rounds until a full collection is due."""
-    known = gc.get_freeze_count()
-    passed = 0  # collections of the middle generation since the last freeze; gc.get_objects would disturb other threads
+    # blocks are counted in microseconds: gc.get_freeze_count visits all objects, gc.get_objects disturbs other threads
+    known = sys.getallocatedblocks()
+    passed = 0  # collections of the middle generation since the last freeze
     rounds = 0  # since the first freeze
-    while rounds < _ROUNDS and gc.get_freeze_count() - known <= max(_MANY, known // 2):
+    while True:
         await asyncio.sleep(round_seconds)
         passed += gc.get_count()[2]
         is_much = passed > _FEW
@@ -68,3 +73,6 @@ async def _until_stale(round_seconds: float) -> None:
             passed = 0
         gc.collect()  # after a freeze there is nothing left to visit
         rounds += is_much or rounds > 0
+        grown = sys.getallocatedblocks() - known
+        if (rounds and grown > max(_MANY, known)) or (rounds >= _ROUNDS and grown > known * _GROWTH):
+            return

@@ -419,7 +419,7 @@ class ClusterState:
         metadata = body["metadata"]
         key = "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)
         version = metadata.get("resourceVersion", "")
-        return {"policy": key, "change": notice, "resourceVersion": version, "policies": len(self.store.policies.all)}
+        return {"policy": key, "change": notice, "resourceVersion": version, "known": len(self.store.compiled())}
 
 
 def _same_objects(one: GVR, other: GVR) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -96,8 +97,10 @@ def test_garbage_is_collected_by_the_next_round() -> None:
         assert (None, None) == asyncio.run(work())
 
 
-def test_many_new_objects_are_frozen_without_a_full_collection() -> None:
-    """A change of policies leaves them; what becomes garbage among them is freed five minutes later."""
+@pytest.mark.parametrize("is_grown", [True, False])
+def test_many_new_objects_are_frozen_without_a_full_collection(is_grown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of policies leaves them; garbage among them is freed five minutes later, if memory has grown by much."""
+    monkeypatch.setattr(gctuning, "_GROWTH", 0.0 if is_grown else 1.0)
 
     async def work() -> tuple[bool, bool]:
         async with _rounds():
@@ -114,23 +117,23 @@ def test_many_new_objects_are_frozen_without_a_full_collection() -> None:
             return before, garbage() is None
 
     with _without_collector():
-        assert (False, True) == asyncio.run(work())
+        assert (False, is_grown) == asyncio.run(work())
 
 
 def test_garbage_that_was_frozen_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When as many objects as a half of those in use, and as many as the bound, are frozen, all garbage is freed."""
+    """When the memory has doubled, and grown by more than a bound, all garbage is freed at once."""
     monkeypatch.setattr(gctuning, "_MANY", 10_000)
 
     async def work() -> tuple[bool, bool]:
         async with _rounds():
             ring = Ring()
             garbage = weakref.ref(ring)
-            known = gc.get_freeze_count()
-            kept = _make_old(known // 4)
+            known = sys.getallocatedblocks()
+            kept = [_make_old(known // 2)]
             del ring
             await _pass(1)
             before = garbage() is None
-            kept += _make_old(known // 2)
+            kept.append(_make_old(known))
             await _pass(1)
             return before, garbage() is None
 
