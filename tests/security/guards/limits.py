@@ -159,7 +159,7 @@ LIMITS: Final = (
     ),
     guard(
         "I9", "a connection has to ask something", "admission::test_a_connection_without_a_question_is_closed",
-        ("webhook/connections.py", "        if handler in self._silent:\n", "        if False:\n"),
+        ("webhook/connections.py", "in time\", transport)\n        transport.abort()\n", "in time\", transport)\n"),
     ),
     guard(
         "I9", "connections are counted", "admission::test_connections_beyond_the_limit_are_closed_and_the_others_served",

@@ -44,7 +44,12 @@ MEMORY: Final = (
     ),
     guard(
         "L4", "garbage is collected before objects are set aside",
-        "tests/unit/controllers/runtime/test_gctuning.py::test_garbage_is_collected_before_objects_are_set_aside",
-        ("controllers/runtime/gctuning.py", "                gc.collect()\n", ""),
+        "tests/unit/controllers/runtime/test_gctuning.py::test_garbage_is_collected_by_the_next_round",
+        ("controllers/runtime/gctuning.py", "gc.collect()  # after a freeze", "pass  # after a freeze"),
+    ),
+    guard(
+        "L4", "garbage that was set aside is bounded",
+        "tests/unit/controllers/runtime/test_gctuning.py::test_garbage_that_was_frozen_is_bounded",
+        ("controllers/runtime/gctuning.py", "grown > max(_MANY, known)", "False"),
     ),
 )  # fmt: skip
