@@ -98,6 +98,39 @@ def test_listed_objects_and_later_changes_are_notified() -> None:
     play(arrange, scene, selector="a=b", fields="metadata.name=a")
 
 
+def test_an_object_appears_when_it_is_prepared_and_the_next_change_waits() -> None:
+    """Readers and listeners see the state before until then; objects of a list and of a watch are prepared in order."""
+    begun: list[str] = []
+    may_end = asyncio.Semaphore(0)
+
+    async def prepare(body: JSONObject) -> None:
+        begun.append(body["metadata"]["name"])
+        await may_end.acquire()
+        if body["metadata"]["name"] == "bad":
+            raise ZeroDivisionError  # a bug that its listener reports
+
+    def arrange(script: Script) -> None:
+        script.on(LIST, _list("5", _map("a", "3"), _map("bad", "4")))
+        changes = (_event("MODIFIED", _map("a", "6", "x")), _event("DELETED", _map("bad", "7")))
+        script.on(WATCH, watch(*changes, _event("BOOKMARK", _map("", "8")), ends=True))
+
+    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
+        for expected in (["a"], ["a", "bad"]):
+            await _until(lambda expected=expected: begun == expected)  # type: ignore[misc]
+            assert ([], 0) == (told, len(informer))
+            may_end.release()
+        await _until(lambda: begun == ["a", "bad", "a"])
+        assert ["ADDED a ", "ADDED bad "] == told
+        assert slim(_map("a", "3")) == informer.get("a", "team")
+        assert informer.has("bad", "team")
+        may_end.release()
+        await _until(lambda: len(told) == 4)
+        assert ["MODIFIED a x", "DELETED bad "] == told[2:]
+        assert begun == ["a", "bad", "a"]
+
+    play(arrange, scene, prepare=prepare)
+
+
 def test_a_watch_resumes_at_a_bookmark() -> None:
     """A bookmark is no change; the next watch begins at its version without another list."""
 
@@ -492,36 +525,3 @@ def test_a_long_list_does_not_keep_the_event_loop_from_other_tasks() -> None:
     steps = sorted({each for each in known if each})
     assert len(steps) > 3
     assert max(later - earlier for earlier, later in itertools.pairwise(steps)) <= 500
-
-
-def test_an_object_appears_when_it_is_prepared_and_the_next_change_waits() -> None:
-    """Readers and listeners see the state before until then; objects of a list and of a watch are prepared in order."""
-    begun: list[str] = []
-    may_end = asyncio.Semaphore(0)
-
-    async def prepare(body: JSONObject) -> None:
-        begun.append(body["metadata"]["name"])
-        await may_end.acquire()
-        if body["metadata"]["name"] == "bad":
-            raise ZeroDivisionError  # a bug that its listener reports
-
-    def arrange(script: Script) -> None:
-        script.on(LIST, _list("5", _map("a", "3"), _map("bad", "4")))
-        changes = (_event("MODIFIED", _map("a", "6", "x")), _event("DELETED", _map("bad", "7")))
-        script.on(WATCH, watch(*changes, _event("BOOKMARK", _map("", "8")), ends=True))
-
-    async def scene(script: Script, informer: Informer, told: _Notifications) -> None:
-        for expected in (["a"], ["a", "bad"]):
-            await _until(lambda expected=expected: begun == expected)  # type: ignore[misc]
-            assert ([], 0) == (told, len(informer))
-            may_end.release()
-        await _until(lambda: begun == ["a", "bad", "a"])
-        assert ["ADDED a ", "ADDED bad "] == told
-        assert slim(_map("a", "3")) == informer.get("a", "team")
-        assert informer.has("bad", "team")
-        may_end.release()
-        await _until(lambda: len(told) == 4)
-        assert ["MODIFIED a x", "DELETED bad "] == told[2:]
-        assert begun == ["a", "bad", "a"]
-
-    play(arrange, scene, prepare=prepare)

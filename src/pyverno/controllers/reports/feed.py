@@ -97,7 +97,7 @@ class Feed(Informer):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
 
-    def _take(self, event: JSONObject) -> None:
+    async def _take(self, event: JSONObject) -> None:
         kind, body = event.get("type"), event.get("object") or {}
         if kind == "ERROR":
             raise StatusError.from_json(body)
