@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyverno.cli.apply.judge import PAYLOAD, JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.style import Style
-from pyverno.engine.result import RuleResult, Status
+from pyverno.engine.result import ResourceRef, RuleResult, Status
 from pyverno.offline.session import Session
 from pyverno.report.finding import Finding, finding
 from pyverno.report.ruleplaces import RulePlaces
@@ -34,11 +34,13 @@ def findings_of(
     """Yield every result with its locations, with `only_unhappy` those that did not pass."""
     places = RulePlaces(session.compilation)
     for item in judged:
+        ref: ResourceRef | None = None
         for result in item.results:
             if only_unhappy and result.status is Status.PASS:
                 continue
             try:
-                found = _finding(item, result, session, places, audit_warn=audit_warn)
+                ref = ref or item.ref
+                found = _finding(item, ref, result, session, places, audit_warn=audit_warn)
             except Exception as error:  # a bug in one result costs that one
                 rule = f"`{result.rule.policy.key}/{result.rule.name}`"
                 outcome.lose(f"a result of {rule} for `{item.name}`", item.document.location(), error)
@@ -47,7 +49,13 @@ def findings_of(
 
 
 def _finding(
-    item: JudgedResource, result: RuleResult, session: Session, places: RulePlaces, *, audit_warn: bool
+    item: JudgedResource,
+    ref: ResourceRef,
+    result: RuleResult,
+    session: Session,
+    places: RulePlaces,
+    *,
+    audit_warn: bool,
 ) -> Finding:
     blamed = None
     if item.blamed is not None:
@@ -55,7 +63,7 @@ def _finding(
     if blamed is None and result.status in _UNHAPPY and result.target is None:
         blamed = session.blame(item.resource, result, is_payload=item.payload_kind == PAYLOAD)
     location = places.of_result(result)
-    return finding(result, item.ref, item.document, audit_warn=audit_warn, blamed=blamed, rule_location=location)
+    return finding(result, ref, item.document, audit_warn=audit_warn, blamed=blamed, rule_location=location)
 
 
 def lines_of(
