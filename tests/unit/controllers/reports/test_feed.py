@@ -58,7 +58,7 @@ def test_an_object_that_the_sink_cannot_take_keeps_no_other_one_back() -> None:
     async def run() -> None:
         async with serving() as (script, client):
             _arrange(script, ({**EMPTY, "items": items},))
-            feed = Feed(client, WIDGETS, Breaking())
+            feed = Feed(client, WIDGETS, Breaking(), bound=4.0)
             running = asyncio.create_task(feed.run())
             async with asyncio.timeout(60):
                 await feed.synced.wait()
