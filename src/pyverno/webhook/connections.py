@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import time
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable
@@ -334,6 +335,7 @@ class BoundedSite(web.TCPSite):
         """Listen; raises OSError if the port cannot be opened."""
         if self._ssl_context is not None:
             sslproto.SSLProtocol.max_size = _TLS_BYTES  # there is no argument for it: it holds for the whole process
+            _bear_server_names()
         # as in aiohttp, which has no argument for the limits: the default is a minute
         await web.BaseSite.start(self)
         server = self._runner.server
@@ -350,3 +352,25 @@ class BoundedSite(web.TCPSite):
             ssl_handshake_timeout=limit,
             ssl_shutdown_timeout=limit,
         )
+
+
+def _bear_server_names() -> None:
+    """Let a server name that is no ASCII be a handshake that fails, and nothing else.
+
+    For each of them Python would write a traceback to the standard error, as often as a client wants.
+    """
+    report = sys.unraisablehook
+    if isinstance(report, _ServerNames):
+        return
+    sys.unraisablehook = _ServerNames(report)
+
+
+class _ServerNames:
+    """Reports exceptions that nobody can catch, but for names of servers in handshakes."""
+
+    def __init__(self, report: Callable[[sys.UnraisableHookArgs], object]) -> None:
+        self._report = report
+
+    def __call__(self, found: sys.UnraisableHookArgs) -> None:
+        if not (isinstance(found.exc_value, UnicodeDecodeError) and isinstance(found.object, bytes)):
+            self._report(found)

@@ -145,6 +145,11 @@ LIMITS: Final = (
         may_hang=True,
     ),
     guard(
+        "I9", "names of servers write no tracebacks",
+        "tests/unit/webhook/test_connections.py::test_a_server_name_that_is_no_text_is_a_handshake_that_fails",
+        (_CONNECTIONS, "            _bear_server_names()\n", "            pass\n"),
+    ),
+    guard(
         "I9", "the buffers of TLS are small",
         "connection_memory::test_a_connection_takes_little_memory_beside_the_bodies_that_count[_say_nothing-0] "
         "connection_memory::test_a_connection_takes_little_memory_beside_the_bodies_that_count[_stay_after_an_answer-0]",

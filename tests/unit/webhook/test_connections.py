@@ -9,6 +9,7 @@ import json
 import logging
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -199,6 +200,31 @@ def test_a_machine_is_one_client(peer: object, address: str) -> None:
     """In IPv6 it has 2^64 addresses."""
     transport = asyncio.Transport(extra={"peername": peer})
     assert address == _address_of(transport)
+
+
+def test_a_server_name_that_is_no_text_is_a_handshake_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python reports it as an exception that nobody can catch: a traceback for each, which no limit holds back."""
+    written: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", written.append)
+    told = Recorded()
+    hello = ssl.MemoryBIO()
+    client = CERTIFICATE.client_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    sent = hello.read().replace(b"localhost", b"\xcf\xffcalhost")
+
+    async def scene(server: WebhookServer) -> None:
+        reader, writer = await asyncio.open_connection("localhost", server.port)
+        writer.write(sent)
+        await writer.drain()
+        await reader.read()
+        writer.close()
+        while not told.failures:
+            await asyncio.sleep(0.02)
+        assert await is_denied(server)
+
+    serve(make_server(CERTIFICATE, TEAM, observer=told, limits=Limits(handshake_seconds=1)), scene)
+    assert ([], ["a TLS handshake failed"]) == (written, [str(error) for _, error in told.failures])
 
 
 def test_a_flood_of_malformed_requests_is_counted_in_full_and_logged_a_few_times(
