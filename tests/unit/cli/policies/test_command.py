@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pyverno.compiler import compile_documents
-from pyverno.kube.yaml.documents import load_documents
 from tests.support.commandline import Run
 
 PRIVILEGED = """\
@@ -106,32 +104,3 @@ def test_a_copy_does_not_replace_changed_files(folder: Path, cli: Run) -> None:
     assert ["disallow-latest-tag"] == [path.name for path in (folder / "mine/best-practices").iterdir()]
     assert 0 == cli("policies", "copy", "best-practices", "--to", "mine", "--force").code
     assert shipped == policy.read_text()
-
-
-# policies whose warning is right, and meant: what it names would be judged wrongly
-WARNED = {
-    "add-empty-dir-limit": "pods of Jobs are changed themselves",
-    "add-ndots": "pods of Jobs are changed themselves",
-    "disallow-do-not-disrupt": "Jobs may have the annotation, their pods count",
-    "disallow-equal-probes": "pods of Jobs have no probes to compare",
-    "disallow-frequent-exec-probes": "pods of Jobs count one by one",
-    "require-odd-control-plane": "its definition is not part of Kubernetes",
-    "require-prestop-hook": "pods of Jobs have nothing to drain",
-    "require-zone-spread": "a Scale has no template to look at",
-    "restrict-probe-timeouts": "pods of Jobs count one by one",
-}
-
-
-def test_policies_of_the_library_have_no_warnings(folder: Path, cli: Run) -> None:
-    """A run of a category prints its findings, and nothing about the policies themselves."""
-    Path("pod.yaml").write_text(PRIVILEGED)
-    for category in ("best-practices", "cost", "pod-security"):
-        assert "warning: policy" not in cli("apply", f"@{category}", "-r", "pod.yaml").err
-    documents = [
-        document
-        for path in sorted((Path(__file__).parents[4] / "policies").glob("*/*/clusterpolicy.yaml"))
-        for document in load_documents(path.read_bytes(), file=str(path))
-    ]
-    warned = {item.written.name for item in compile_documents(documents).items if item.written and item.warnings}
-    assert set(WARNED) == warned
-    assert len(documents) > 90
