@@ -289,8 +289,11 @@ def problem_of(usual: Answer, answer: Answer, moment: Moment, site: str) -> str:
         if site.startswith("pyverno.webhook.nonblocking.NonblockingHost."):
             return ""  # of a host without an answer every rule is an error, which its failurePolicy judges
         return f"allowed is {answer.verdict}, and not {usual.verdict}"
-    if site.startswith("pyverno.kube.") and b'"patch"' in usual.body and answer.status == 500:
-        return ""  # half a change is none
+    if b'"patch"' in usual.body:
+        if answer.verdict and b'"patch"' not in answer.body:
+            return "it allows the object without its change"
+        if site.startswith("pyverno.kube.") and answer.status == 500:
+            return ""  # half a change is none
     if answer.verdict is None and moment.was_judged and site not in FRAME:
         return f"HTTP {answer.status} after the policies were asked"
     if answer.verdict is None and answer.status < 500:

@@ -28,7 +28,7 @@ HEAVY_SECONDS: Final = 0.25
 """How long heavy work runs alone, if it does not wait for I/O; then the next heavy work starts beside it."""
 
 _QUIET_SECONDS: Final = 10.0
-"""Minimum interval between log lines about overdue threads."""
+"""Minimum interval between log lines about threads."""
 
 log = logging.getLogger("pyverno.webhook")
 
@@ -141,8 +141,8 @@ class Workers:
         loop = self._loop = asyncio.get_running_loop()
         work = _Work(call, ended, loop.create_future(), name, is_heavy=is_heavy)
         self._waiting.append(work)
-        self._begin()
         try:
+            self._begin()
             async with asyncio.timeout(until - time.monotonic()):
                 return await asyncio.shield(work.future)
         finally:
@@ -182,7 +182,12 @@ class Workers:
             self._count(work, goes_on=True)
             self._unfinished += 1
             self._queue.put(work)
-        self._grow()
+        try:
+            self._grow()
+        except Exception as error:  # the system has no thread left: those that run take the work
+            if not self._threads:
+                raise
+            self._log("a thread cannot be started", {"error": type(error).__name__, "threads": self._threads})
 
     def _admits_heavy(self) -> bool:
         """Return whether one more heavy work may start; if only later, the loop looks again then."""
@@ -224,9 +229,9 @@ class Workers:
         """Start a thread if work is queued and the pool is below its limit."""
         useful = self._threads - len(self._overdue)
         if useful < min(self._size, self._unfinished - len(self._overdue)) and self._threads < self._most:
-            self._threads += 1
             assert self._loop is not None  # noqa: S101 - `run` has set it
             Worker(self._loop, self._serve, self._pause).start()
+            self._threads += 1
 
     def _serve(self, worker: Worker, loop: asyncio.AbstractEventLoop) -> None:
         while True:
@@ -271,14 +276,17 @@ class Workers:
 
     def _log_overdue(self, work: _Work[Any]) -> None:
         """Log the stack of an overdue thread: functions and lines, never values."""
-        now = time.monotonic()
-        if now - self._told < _QUIET_SECONDS:
-            return
-        self._told = now
         frame = sys._current_frames().get(work.thread)
         places: list[str] = []
         while frame is not None and len(places) < _FRAMES:
             places.append(f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_name}:{frame.f_lineno}")
             frame = frame.f_back
         fields = {"review": work.name, "at": places, "overdue": len(self._overdue)}
-        log.warning("a review exceeds its deadline", extra={"fields": fields})
+        self._log("a review exceeds its deadline", fields)
+
+    def _log(self, text: str, fields: dict[str, object]) -> None:
+        """Log a trouble of threads, but not one after the other."""
+        now = time.monotonic()
+        if now - self._told >= _QUIET_SECONDS:
+            self._told = now
+            log.warning(text, extra={"fields": fields})

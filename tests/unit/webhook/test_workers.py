@@ -94,6 +94,42 @@ def test_heavy_work_runs_alone_unless_it_takes_long(monkeypatch: pytest.MonkeyPa
     asyncio.run(run())
 
 
+def test_threads_that_run_take_the_work_when_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems have a limit of threads: it costs time, and neither an answer nor a place of the pool."""
+    start, refused, ended = Worker.start, [], []
+
+    def refuse(self: Worker) -> None:
+        refused.append(self)
+        raise RuntimeError("can't start new thread")
+
+    async def run() -> None:
+        workers, gate = Workers(4, 4, 4), Gate()
+        monkeypatch.setattr(Worker, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            await workers.run(lambda: 1, until=soon(), ended=lambda: ended.append(1))
+        monkeypatch.setattr(Worker, "start", start)
+        first = asyncio.ensure_future(workers.run(gate, until=soon()))
+        await gate.until(1)
+        assert [1] == ended
+        monkeypatch.setattr(Worker, "start", refuse)
+        others = [asyncio.ensure_future(workers.run(lambda: 2, until=soon())) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        assert not any(each.done() for each in others)
+        gate.go.set()
+        assert ["done", 2, 2, 2] == await asyncio.gather(first, *others)
+        monkeypatch.setattr(Worker, "start", start)
+        many = Gate()
+        all_four = [asyncio.ensure_future(workers.run(many, until=soon())) for _ in range(4)]
+        await many.until(4)
+        many.go.set()
+        await asyncio.gather(*all_four)
+        assert (0, 0) == (workers._heavy, workers._unfinished)
+        workers.stop()
+
+    asyncio.run(run())
+    assert len(refused) > 3
+
+
 def test_heavy_work_that_is_overdue_makes_room_for_other_work() -> None:
     """Work that waited beyond its deadline never starts."""
 
