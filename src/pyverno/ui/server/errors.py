@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from aiohttp import web
+from aiohttp import HttpVersion10, web
 
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.status import StatusError
@@ -33,6 +33,8 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     Raises ConnectionResetError for a client that has gone.
     """
     try:
+        if request.version < HttpVersion10:
+            raise MalformedRequestError("a request line has no version")
         return await handler(request)
     except StoreUnavailableError as error:
         _log(logging.WARNING, "the store cannot answer", request, error)
