@@ -30,6 +30,7 @@ from pyverno.lang.pattern.leaf import literal_texts
 from pyverno.webhook.routes import read_route
 from tests.property.profile import examples
 from tests.security.asking import CONFIG_MAP, ask, policy
+from tests.support.objects import every_object
 
 LARGE = 1 << 20
 OWN = (
@@ -80,7 +81,7 @@ validate:
 
 def caches() -> Iterator[Any]:
     """Yield every cache of functools that belongs to the package and has been loaded."""
-    for found in gc.get_objects():
+    for found in every_object():
         if isinstance(found, _lru_cache_wrapper) and found.__wrapped__.__module__.startswith("pyverno."):
             yield found
 
@@ -102,7 +103,8 @@ def longest_text(value: object, depth: int = 4) -> int:
 
 def too_long() -> list[str]:
     # source that the package generates and texts of policies are no texts of requests
-    names = ((f"{cache.__wrapped__.__module__}.{cache.__wrapped__.__qualname__}", cache) for cache in caches())
+    names = [(f"{cache.__wrapped__.__module__}.{cache.__wrapped__.__qualname__}", cache) for cache in caches()]
+    assert len(names) > 10
     return [
         name
         for name, cache in names
@@ -177,4 +179,4 @@ def test_regular_expressions_of_requests_leave_little_memory(door: str, pattern:
 
 def _memory_of_patterns() -> int:
     """Return how much memory the patterns that exist may take."""
-    return sum(each.options.max_mem for each in gc.get_objects() if type(each) is re2._Regexp)
+    return sum(each.options.max_mem for each in every_object() if type(each) is re2._Regexp)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from tests.cases.case import Case, all_cases
 from tests.cases.snapshot import PHASES
 from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, policy
 from tests.security.faultsites import Sites
+from tests.support.objects import every_object
 
 BYSTANDER = """
 apiVersion: kyverno.io/v1
@@ -340,7 +340,7 @@ def problem_of(site: str, expected: Said, review: Review, *, was_denied: bool, d
 
 def forget_caches() -> None:
     """Empty every cache of the product, because a site behind a cached answer would not be reached."""
-    for each in gc.get_objects():
+    for each in every_object():
         if isinstance(each, _lru_cache_wrapper) and each.__module__.startswith("pyverno."):
             each.cache_clear()
 

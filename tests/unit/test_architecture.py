@@ -24,6 +24,7 @@ SLEEPERS = {
     "kubesandbox/admission/webhooks/test_calls.py": {"slow"},
     "kubesandbox/controllers/test_loop.py": {"work"},
     "registry/test_client.py": {"_silent"},
+    "ui/server/test_serving.py": {"scene"},  # a client that does not read, while the server waits
     "controllers/admission/test_followup.py": {"act"},  # the writer that waits for room shows nothing until it writes
     "controllers/reports/test_cluster.py": {"check"},  # a second of a timestamp passes
 }

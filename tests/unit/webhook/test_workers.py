@@ -113,7 +113,8 @@ def test_threads_that_run_take_the_work_when_no_other_can_be_started(monkeypatch
         assert [1] == ended
         monkeypatch.setattr(Worker, "start", refuse)
         others = [asyncio.ensure_future(workers.run(lambda: 2, until=soon())) for _ in range(3)]
-        await asyncio.sleep(0.01)
+        while workers._unfinished < 4:
+            await asyncio.sleep(0.005)
         assert not any(each.done() for each in others)
         gate.go.set()
         assert ["done", 2, 2, 2] == await asyncio.gather(first, *others)

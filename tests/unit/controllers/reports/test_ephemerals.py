@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pyverno.cluster.access import Access
@@ -40,7 +42,7 @@ class Stage:
             "annotations": {"audit.kyverno.io/resource.name": "web"},
         }
         body = {"metadata": metadata, "spec": {"results": [{"policy": name}]}}
-        self.found.informers[0]._take({"type": notice.value, "object": body})
+        asyncio.run(self.found.informers[0]._take({"type": notice.value, "object": body}))
 
 
 @pytest.fixture
