@@ -19,7 +19,8 @@ from tests.parity.webhook import Doors, Said, live_namespace, served, told
 from tests.property.test_context_errors import ENTRIES, FORMS, POD, POSITIONS
 from tests.security.asking import Spy, compiled, policy
 from tests.security.faultsites import Sites, sampled
-from tests.security.test_faults import SMALLER, OddError, forget_caches
+from tests.security.test_faults import SMALLER, OddError
+from tests.support.objects import forget_caches
 
 PHASES = Doors.phases
 # without it no door can say anything

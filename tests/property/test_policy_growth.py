@@ -23,6 +23,7 @@ from pyverno.ui.playground.review import review_texts
 from tests.property.growth import calls_of
 from tests.property.growth_actions import WHOLES, compiles
 from tests.property.growth_faults import FAULTY
+from tests.support.objects import forget_caches
 
 SIZES = (20, 40, 80)
 RATIO = 2.4
@@ -150,6 +151,12 @@ def _explain(policies: list[JSONObject], objects: list[JSONObject]) -> Callable[
 def _play(policies: list[JSONObject], objects: list[JSONObject]) -> Callable[[], object]:
     request = {"policies": _text(policies), "resources": _text(objects), "explain": True, "kubernetesVersion": "1.35"}
     return lambda: review_texts(request)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_caches() -> None:
+    """Forget what other tests of the process have compiled: the smaller sizes would cost nothing."""
+    forget_caches()
 
 
 DOORS = {"review": _review, "explain": _explain, "playground": _play}

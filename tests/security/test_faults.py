@@ -6,7 +6,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import _lru_cache_wrapper, partial
+from functools import partial
 
 import pytest
 
@@ -28,7 +28,7 @@ from tests.cases.case import Case, all_cases
 from tests.cases.snapshot import PHASES
 from tests.security.asking import CONFIG_MAP, Spy, ask, compiled, found, policy
 from tests.security.faultsites import Sites
-from tests.support.objects import every_object
+from tests.support.objects import forget_caches
 
 BYSTANDER = """
 apiVersion: kyverno.io/v1
@@ -336,13 +336,6 @@ def problem_of(site: str, expected: Said, review: Review, *, was_denied: bool, d
         return ""
     strict = [sum(status in _STRICT for status, *_ in each) for each in (before, after)]
     return "" if strict[1] >= strict[0] and after else "its rule says something milder"
-
-
-def forget_caches() -> None:
-    """Empty every cache of the product, because a site behind a cached answer would not be reached."""
-    for each in every_object():
-        if isinstance(each, _lru_cache_wrapper) and each.__module__.startswith("pyverno."):
-            each.cache_clear()
 
 
 @pytest.fixture(scope="module")
