@@ -43,7 +43,7 @@ _MOST_HANDSHAKES: Final = 1000
 _TLS_BYTES: Final = 16 * 1024
 """The buffer of each TLS connection, and what OpenSSL keeps of it: 256 KiB by default, whatever the client sends."""
 _UNREAD_BYTES: Final = 16 * 1024
-"""Of a body that nobody reads yet, up to twice as much is kept decrypted, and once as much encrypted."""
+"""Limit of an unread body: up to twice as much is kept decrypted, and once as much encrypted."""
 
 _FAULTS: Final = (
     (LineTooLong, "the head of a request is too large"),
@@ -366,7 +366,7 @@ def _bear_server_names() -> None:
 
 
 class _ServerNames:
-    """Reports exceptions that nobody can catch, but for names of servers in handshakes."""
+    """Report exceptions that no code can catch, except those about server names in handshakes."""
 
     def __init__(self, report: Callable[[sys.UnraisableHookArgs], object]) -> None:
         self._report = report

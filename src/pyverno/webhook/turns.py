@@ -60,7 +60,7 @@ class Parts:
 
     async def take(self, size: int) -> None:
         """Count a part of `size` bytes; return when the next one may be read."""
-        if self._taken < self._size:  # then nobody waits
+        if self._taken < self._size:  # then no part is waiting
             self._taken += size
             self._count()
             return

@@ -76,7 +76,7 @@ def _pod_security(rule: Rule, validate: Validate, parser: Parser) -> Action:
 def excuses_updates(rule: Rule, *, background: bool) -> bool:
     """Return whether an update may pass because the object failed the rule before.
 
-    A rule that fails because of who asks fails for the old object as well: that is no violation that existed, and
+    A rule that fails because of the user fails for the old object as well: that is no existing violation, and it
     would excuse every update of what only some users may change. Only rules without `background` know the user.
     """
     validate = rule.action

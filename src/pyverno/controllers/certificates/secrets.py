@@ -270,7 +270,7 @@ def others_of(authority: KeyPair, bundles: Iterable[bytes], now: datetime) -> by
 def _read_bundle(bundle: bytes) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(bundle)
-    except ValueError:  # somebody else's text, which no client can read either
+    except ValueError:  # another program wrote it, and no client can read it either
         return []
 
 
