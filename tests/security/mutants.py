@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 
 from tests.security.guards import GUARDS, Edit, Guard
+from tests.security.guards.guard import without
 
 __all__ = ["main", "missing_edits", "survivors"]
 
@@ -39,11 +40,11 @@ _MEMORY_BYTES, _CPU_SECONDS, _SHORT_SECONDS = 3 << 30, 30, 6
 
 
 def missing_edits(guard: Guard) -> list[str]:
-    """Return the edits of a guard whose text is not in the source exactly once: the guard is not where it was."""
+    """Return the edits of a guard whose mark or text is not in the source exactly once: it is not where it was."""
     return [
-        f"{edit.module}: {edit.old!r}"
+        f"{edit.module}: {edit.mark or edit.old!r}"
         for edit in guard.edits
-        if (_SOURCE / edit.module).read_text(encoding="utf-8").count(edit.old) != 1
+        if without((_SOURCE / edit.module).read_text(encoding="utf-8"), edit) is None
     ]
 
 
@@ -65,7 +66,7 @@ def _without(guard: Guard) -> Iterator[Path]:
                 if relative in edits:
                     text = item.read_text(encoding="utf-8")
                     for edit in edits[relative]:
-                        text = text.replace(edit.old, edit.new)
+                        text = without(text, edit) or text
                     (target / item.name).write_text(text, encoding="utf-8")
                 else:
                     (target / item.name).symlink_to(item)

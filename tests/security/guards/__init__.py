@@ -10,6 +10,7 @@ from typing import Final
 from tests.security.guards.admission import ADMISSION
 from tests.security.guards.advisories import ADVISORIES
 from tests.security.guards.certificates import CERTIFICATES
+from tests.security.guards.claims import CLAIMS
 from tests.security.guards.confinement import CONFINEMENT
 from tests.security.guards.containment import CONTAINMENT
 from tests.security.guards.controllers import DELETIONS, WRITES
@@ -21,12 +22,19 @@ from tests.security.guards.failing import FAILING
 from tests.security.guards.git import GIT
 from tests.security.guards.guard import Edit, Guard
 from tests.security.guards.images import VERIFICATION
+from tests.security.guards.judgedtree import JUDGED_TREE
 from tests.security.guards.limits import LIMITS
+from tests.security.guards.logins import LOGINS
+from tests.security.guards.meaning import MEANING
 from tests.security.guards.memory import MEMORY
 from tests.security.guards.peers import PEERS
+from tests.security.guards.questions import QUESTIONS
 from tests.security.guards.revocation import REVOCATION
+from tests.security.guards.rights import RIGHTS
 from tests.security.guards.rows import ROWS
 from tests.security.guards.signatures import SIGNATURES
+from tests.security.guards.sinks import SINKS
+from tests.security.guards.supply import SUPPLY
 from tests.security.guards.web import WEB
 
 __all__ = ["GUARDS", "WITHOUT_GUARD", "Edit", "Guard"]
@@ -57,6 +65,14 @@ GUARDS: Final = (
     *CERTIFICATES,
     *GIT,
     *ROWS,
+    *JUDGED_TREE,
+    *QUESTIONS,
+    *CLAIMS,
+    *RIGHTS,
+    *MEANING,
+    *SINKS,
+    *LOGINS,
+    *SUPPLY,
 )
 """Every guard; `python -m tests.security.mutants` takes each away."""
 
