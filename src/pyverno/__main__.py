@@ -17,6 +17,8 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line with `sys.argv`; always ends with SystemExit."""
     _prepare_streams()
+    # processes that this one starts would look for modules in the working folder first, which may be a stranger's
+    os.environ["PYTHONSAFEPATH"] = "1"  # guard: a process takes no module of the working folder
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         from pyverno.version import __version__

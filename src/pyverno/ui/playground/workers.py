@@ -26,7 +26,8 @@ _SECONDS: Final = 10.0
 _START_SECONDS: Final = 60.0
 _MOST_REVIEWS: Final = 200
 _MOST_ANSWER: Final = 32 * 1024 * 1024
-_WORDS: Final = ("-m", "pyverno.ui.playground.worker")
+# the working folder may be a stranger's: without -P its modules came first
+_WORDS: Final = ("-P", "-m", "pyverno.ui.playground.worker")  # guard: no playground by stray modules
 _KEPT_ENVIRONMENT: Final = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
 
 
