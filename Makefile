@@ -92,6 +92,7 @@ nightly: venv ## property tests with at least 100,000 inputs each; every securit
 lock: ## write requirements*.lock from pyproject.toml (needs uv on the PATH)
 	$(LOCK) --extra tuf pyproject.toml -o requirements.lock
 	$(LOCK) pyproject.toml scripts/build-requirements.txt --group dev -o requirements-dev.lock
+	$(LOCK) -c requirements-dev.lock scripts/build-requirements.txt -o requirements-build.lock
 	$(LOCK) --resolution lowest-direct --all-extras pyproject.toml -o requirements-lowest.lock
 
 clean: ## remove what the targets made

@@ -18,7 +18,7 @@ from scripts.release.taps import LAUNCHER, archive, homebrew_formula, krew_manif
 __all__ = ["main", "release"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_LOCKS = ("requirements.lock", "deploy/image/debian.lock")
+_LOCKS = ("requirements.lock", "requirements-build.lock", "deploy/image/debian.lock")
 
 
 def release(output: Path, url: str, image: Path | None = None, key: Path | None = None) -> dict[str, bytes]:

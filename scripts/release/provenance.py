@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-__all__ = ["signed", "statement"]
+__all__ = ["TYPE", "encoded", "signed", "statement"]
 
-_TYPE = "application/vnd.in-toto+json"
+TYPE = "application/vnd.in-toto+json"
 
 
 def statement(files: Mapping[str, bytes], revision: str, materials: Mapping[str, bytes]) -> str:
@@ -46,8 +46,12 @@ def signed(text: str, key: bytes) -> str:
     if not isinstance(private, EllipticCurvePrivateKey):
         raise SystemExit("the key of the release must be an ECDSA key")
     payload = text.encode()
-    encoded = b"DSSEv1 %d %b %d %b" % (len(_TYPE), _TYPE.encode(), len(payload), payload)
     public = private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    value = private.sign(encoded, ECDSA(hashes.SHA256()))
+    value = private.sign(encoded(payload), ECDSA(hashes.SHA256()))
     signature = {"keyid": sha256(public).hexdigest(), "sig": b64encode(value).decode()}
-    return json.dumps({"payloadType": _TYPE, "payload": b64encode(payload).decode(), "signatures": [signature]})
+    return json.dumps({"payloadType": TYPE, "payload": b64encode(payload).decode(), "signatures": [signature]})
+
+
+def encoded(payload: bytes) -> bytes:
+    """Return what a signature in a DSSE envelope is made of: the type and the payload with their lengths."""
+    return b"DSSEv1 %d %b %d %b" % (len(TYPE), TYPE.encode(), len(payload), payload)

@@ -159,7 +159,8 @@ def test_the_template_of_gitlab_installs_only_what_it_is_given(tmp_path: Path) -
     assert (True, True) == (code != 0, "set it to the place of pyverno" in error)
     assert (0, "") == run(PYVERNO="./.pyverno")
     assert [
-        "pip install --quiet ./.pyverno",
+        "pip install --quiet --require-hashes -r ./.pyverno/requirements-build.lock -r ./.pyverno/requirements.lock",
+        "pip install --quiet --no-deps --no-build-isolation ./.pyverno",
         "pyverno apply policies/ --resource manifests/ --format gitlab",
     ] == (tmp_path / "called").read_text().splitlines()
 

@@ -109,7 +109,13 @@ def test_the_containerfile_copies_every_file_that_the_build_reads() -> None:
     settings = tomllib.loads((root / "pyproject.toml").read_text())
     wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
     project = settings["project"]
-    read = {"pyproject.toml", "requirements.lock", project["readme"], *project["license-files"]}
+    read = {
+        "pyproject.toml",
+        "requirements.lock",
+        "requirements-build.lock",
+        project["readme"],
+        *project["license-files"],
+    }
     read |= {Path(name).parts[0] for name in (*wheel["packages"], *wheel["force-include"])}
     lines = (root / "deploy" / "image" / "Containerfile").read_text().splitlines()
     copied = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from" not in line]

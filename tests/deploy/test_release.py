@@ -10,18 +10,20 @@ import re
 import subprocess
 import sys
 import tarfile
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from scripts.image.layout import Image, Layout, layer
 from scripts.release.__main__ import release
 from scripts.release.notice import NOTICE, with_licences
+from scripts.release.verify import problems
 
 from pyverno.version import __version__
 from tests.deploy.charts import CHARTS
@@ -81,7 +83,9 @@ def test_the_provenance_names_files_sources_and_locks_and_is_signed(made: dict[s
     assert {each["name"] for each in proven["subject"]} == made.keys() - later
     used = proven["predicate"]["buildDefinition"]
     assert 40 == len(used["externalParameters"]["revision"])
-    assert {"requirements.lock", "deploy/image/debian.lock"} == {each["name"] for each in used["resolvedDependencies"]}
+    assert {"requirements.lock", "requirements-build.lock", "deploy/image/debian.lock"} == {
+        each["name"] for each in used["resolvedDependencies"]
+    }
     envelope = json.loads(made["provenance.dsse.json"])
     payload = b64decode(envelope["payload"])
     assert made["provenance.intoto.json"] == payload
@@ -221,3 +225,67 @@ def test_notice_has_the_licence_of_every_dependency() -> None:
     written = NOTICE.read_text(encoding="utf-8")
     assert written == with_licences(written, (ROOT / "requirements.lock").read_text(encoding="utf-8"))
     assert "orjson: MPL-2.0" in written
+
+
+def public(key: EllipticCurvePrivateKey = KEY) -> bytes:
+    """Return the public half of a key, as it is published."""
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+@pytest.fixture
+def published(made: dict[str, bytes], tmp_path: Path) -> Path:
+    """The files of the release in a folder, as somebody picked them up."""
+    for name, data in made.items():
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def test_a_release_is_verified_against_its_provenance(published: Path) -> None:
+    """The signature is that of the key, and every file is what the statement names."""
+    assert [] == problems(published, public())
+
+
+def test_a_release_of_another_key_is_not_verified(published: Path) -> None:
+    """Whoever replaces files can sign, but not with the key of the project."""
+    assert ["provenance.dsse.json is not signed by this key"] == problems(
+        published, public(generate_private_key(SECP256R1()))
+    )
+
+
+def test_a_release_of_another_commit_is_not_verified(published: Path) -> None:
+    """An older release, with holes that are known, is signed as well."""
+    [found] = problems(published, public(), "0" * 40)
+    assert found.endswith(f"not from {'0' * 40}")
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda folder: (folder / "install.yaml").write_text("x"), "install.yaml was changed"),
+        (lambda folder: (folder / "install.yaml").unlink(), "install.yaml is missing"),
+        (lambda folder: (folder / "more.yaml").write_text("x"), "more.yaml is not of this release"),
+        (lambda folder: (folder / "provenance.dsse.json").write_text("[]"), "cannot be read"),
+        (lambda folder: (folder / "provenance.dsse.json").write_text("{"), "cannot be read"),
+        (lambda folder: (folder / "provenance.dsse.json").unlink(), "this release is not signed"),
+        (lambda folder: unsign(folder / "provenance.dsse.json"), "is not signed by this key"),
+        (lambda folder: other_payload(folder / "provenance.dsse.json"), "is not signed by this key"),
+    ],
+    ids=["changed", "missing", "more", "no envelope", "no JSON", "unsigned", "no signature", "other statement"],
+)
+def test_a_release_with_a_strange_file_is_not_verified(
+    published: Path, change: Callable[[Path], object], wrong: str
+) -> None:
+    """Each change is named; the checksums of the folder prove nothing."""
+    change(published)
+    [found] = problems(published, public())
+    assert found.endswith(wrong) or wrong in found
+
+
+def unsign(path: Path) -> None:
+    """Take the signatures out of an envelope."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"signatures": []}))
+
+
+def other_payload(path: Path) -> None:
+    """Put another statement under the signatures of an envelope."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"payload": b64encode(b"{}").decode()}))
