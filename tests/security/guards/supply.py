@@ -23,4 +23,10 @@ SUPPLY: Final[tuple[Guard, ...]] = (
         f"{_TEST}the_playground_takes_no_module_of_the_working_folder",
         ("ui/playground/workers.py", '("-m", "pyverno.ui.playground.worker")'),
     ),
+    guard(
+        "I18",
+        "a log without a time is valid",
+        "tests/unit/images/verification/test_verify.py::test_a_log_out_of_use_does_not_count_without_a_time_either",
+        ("images/verification/logentry.py",),
+    ),
 )

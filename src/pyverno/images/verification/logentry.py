@@ -107,11 +107,12 @@ def read_legacy_entry(text: str) -> LogEntry:
     )
 
 
-def check_entry(entry: LogEntry, logs: Sequence[TransparencyLog], about: Logged) -> int:
+def check_entry(entry: LogEntry, logs: Sequence[TransparencyLog], about: Logged, times: Sequence[int]) -> int:
     """Return when the entry was made, in seconds since 1970 (0: not in the log).
 
-    Raises VerificationError unless one of the logs holds the entry, at a time of its validity, and the entry has the
-    verified subject.
+    An entry may prove no time; then its log must have been in use at all of `times`: the time stamps of the signature,
+    or the present. Raises VerificationError unless one of the logs holds the entry, at a time of its validity, and the
+    entry has the verified subject.
     """
     log = next((each for each in logs if each.id == entry.log_id), None)
     if log is None:
@@ -124,7 +125,8 @@ def check_entry(entry: LogEntry, logs: Sequence[TransparencyLog], about: Logged)
         _check_proof(entry, entry.proof, log)
     # a time counts only where the log signed it: a proof without a promise does not prove a time
     time = entry.integrated_time if entry.promise else 0
-    if time and not log.is_valid_at(time):
+    # a log that was given up may be in other hands by now: without a time of its own it must be valid at the others
+    if not all(log.is_valid_at(each) for each in ((time,) if time else times)):  # guard: a log without a time is valid
         raise VerificationError("the log was not in use when the entry was made")
     _check_body(entry, about)
     return time

@@ -163,9 +163,9 @@ class _Checks:
         self._settle("key", self._key)
         self._settle("signature", self._signed)
         self._settle("time stamp", self._stamped)
-        self._settle("transparency log", self._logged)
         if not self.attestor.timestamp_required:
             self._use_timestamps()
+        self._settle("transparency log", self._logged)
         self._settle("certificate", self._certificate)
         self._settle("certificate chain", self._chain)
         self._settle("certificate usage", self._usage)
@@ -255,9 +255,10 @@ class _Checks:
             raise VerificationError("the signature has no certificate")
         payload = self.signature.dsse.payload if self.signature.dsse is not None else None
         about = Logged(self.signature.signed, self.signature.signature, self.signer, payload, self.signature.envelope)
+        stamped = self._trusted_times()
         times = self._each(
             self.signature.log_entries,
-            lambda entry: check_entry(entry, self.attestor.logs, about),
+            lambda entry: check_entry(entry, self.attestor.logs, about, stamped),
             "the signature has no log entry",
         )
         self.times.extend(time for time in times if time)

@@ -558,6 +558,29 @@ def test_a_log_out_of_use_does_not_count() -> None:
     assert "transparency log: the log was not in use when the entry was made" == _problem(attestor, _layer(KEYED))
 
 
+def test_a_log_out_of_use_does_not_count_without_a_time_either() -> None:
+    """An entry without a promise proves no time: the log must be in use now, or when the signature was stamped."""
+    (log,) = ROOT.logs
+    ended = TransparencyLog(log.key, log.id, log.begins, SERVICES.now)
+    signature = _bundle(KEYED, is_stamped=True)
+    (entry,) = signature.log_entries
+    bare = replace(signature, log_entries=(replace(entry, promise=b""),))
+    retired = replace(_key(), logs=(ended,))
+    used = replace(_key(), logs=(replace(ended, ends=SERVICES.now + 100),))
+    stamped = replace(used, time_authorities=ROOT.time_authorities)
+    assert [
+        "",
+        "transparency log: the log was not in use when the entry was made",
+        "transparency log: the log was not in use when the entry was made",
+        "",
+    ] == [
+        _problem(_key(), bare),
+        _problem(retired, bare),
+        _problem(used, bare),
+        _problem(stamped, bare),
+    ]
+
+
 def test_attestors_are_values() -> None:
     """Attestors of equal fields are equal, so that a cache can be keyed by them."""
     assert (_key(), len(fields(_key()))) == (_key(), 17)
