@@ -1,13 +1,16 @@
 """The resource arguments of a command: files, folders, globs, stdin and http(s) addresses, read into documents.
 
 A folder is searched by its `FolderRules`; without them it gives its own files only. Downloads have limits of size and
-time, and redirects never leave the scheme of their address.
+time, and redirects never leave the scheme of their address. An address that ends in `#sha256=DIGEST` names its content:
+other bytes are an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from hashlib import sha256
+from string import hexdigits
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
@@ -74,15 +77,39 @@ def _download(url: str) -> Loaded:
 def download(url: str, *, max_bytes: int = MAX_DOWNLOAD_BYTES, timeout: float = TIMEOUT_SECONDS) -> bytes:
     """Return the content at an http(s) address; raises UsageError for every failure.
 
-    `timeout` is for everything together, in seconds. A redirect must keep the scheme.
+    `timeout` is for everything together, in seconds. A redirect must keep the scheme. The content must have the digest
+    that the fragment of the address names, as in `https://example.org/pod.yaml#sha256=9f86d081...`.
     """
     import asyncio
+
+    wanted = _digest_of(url)
 
     async def content(session: aiohttp.ClientSession) -> bytes:
         async with _followed(session, url) as answer:
             return await _body(answer, url, max_bytes)
 
-    return asyncio.run(_fetch(url, content, timeout))
+    body = asyncio.run(_fetch(url, content, timeout))
+    if wanted and sha256(body).hexdigest() != wanted:  # guard: a download has the digest of its address
+        raise UsageError(
+            f"`{_redact_url(url)}` has another content than its address names: expected sha256 {wanted}, "
+            f"got {sha256(body).hexdigest()}"
+        )
+    return body
+
+
+def _digest_of(url: str) -> str:
+    """Return the SHA-256 (hex) that an address names, "" without one; raises UsageError for one that cannot be read."""
+    fragment = urlsplit(url).fragment
+    name, _, value = fragment.partition("=")
+    if not fragment:
+        return ""
+    if name.lower() == "sha256" and len(value) == 64 and not set(value) - set(hexdigits):
+        return value.lower()
+    # a misspelt digest would otherwise be no check at all
+    raise UsageError(
+        f"cannot download `{_redact_url(url)}`: behind `#` must be `sha256=` and 64 hexadecimal digits, "
+        f"got `{fragment[:80]}`"
+    )
 
 
 def follow_redirects(url: str, *, most: int, timeout: float = TIMEOUT_SECONDS) -> str:

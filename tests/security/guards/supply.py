@@ -29,4 +29,10 @@ SUPPLY: Final[tuple[Guard, ...]] = (
         "tests/unit/images/verification/test_verify.py::test_a_log_out_of_use_does_not_count_without_a_time_either",
         ("images/verification/logentry.py",),
     ),
+    guard(
+        "I16",
+        "a download has the digest of its address",
+        "tests/unit/offline/test_manifests.py::test_another_content_than_the_address_names_is_an_error",
+        ("offline/manifests.py",),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -77,6 +78,31 @@ def test_other_answers_are_errors(server: str, path: str, message: str) -> None:
     loaded = load_manifests([f"{server}{path}", f"{server}/pod.yaml"])
     assert 1 == len(loaded.documents)
     assert message in str(loaded.errors[0])
+
+
+DIGEST = hashlib.sha256(POD).hexdigest()
+
+
+@pytest.mark.parametrize("path", [f"/pod.yaml#sha256={DIGEST}", f"/moved.yaml#SHA256={DIGEST.upper()}"])
+def test_an_address_may_name_its_content(server: str, path: str) -> None:
+    """The digest is that of the bytes at the end of all redirects."""
+    assert POD == download(server + path)
+
+
+def test_another_content_than_the_address_names_is_an_error(server: str) -> None:
+    """The error shows both digests, and nothing is read of the content."""
+    with pytest.raises(UsageError) as caught:
+        download(f"{server}/pod.yaml#sha256={'0' * 64}")
+    assert f"expected sha256 {'0' * 64}, got {DIGEST}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "fragment", [f"sha256:{DIGEST}", f"sha256={DIGEST[:-1]}", "sha256=", f"sha512={DIGEST}", DIGEST, "x", f"={DIGEST}"]
+)
+def test_a_digest_that_cannot_be_read_is_an_error(fragment: str) -> None:
+    """Nothing is asked: a check that is misspelt must not be left out in silence."""
+    with pytest.raises(UsageError, match="must be `sha256=` and 64 hexadecimal digits"):
+        download(f"http://127.0.0.1:1/pod.yaml#{fragment}")
 
 
 def test_downloads_have_a_size(server: str) -> None:
