@@ -17,7 +17,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
     "Input": (
         comma_list(
             *("-r", "--resource", "--resources"),
-            help="Files, folders, globs or http(s) addresses of resources (with `#sha256=DIGEST` of their content); `-` is stdin.",
+            help="Files, folders, globs or http(s) addresses (`...#sha256=DIGEST`) of resources; `-` is stdin.",
             key="resources",
         ),
         comma_list(
