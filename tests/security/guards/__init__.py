@@ -25,6 +25,7 @@ from tests.security.guards.images import VERIFICATION
 from tests.security.guards.judgedtree import JUDGED_TREE
 from tests.security.guards.limits import LIMITS
 from tests.security.guards.logins import LOGINS
+from tests.security.guards.many import MANY
 from tests.security.guards.meaning import MEANING
 from tests.security.guards.memory import MEMORY
 from tests.security.guards.peers import PEERS
@@ -70,6 +71,7 @@ GUARDS: Final = (
     *CLAIMS,
     *RIGHTS,
     *MEANING,
+    *MANY,
     *SINKS,
     *LOGINS,
     *SUPPLY,

@@ -7,7 +7,7 @@ of keys, what skips what, and every text follow the upstream engine. This module
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -165,24 +165,37 @@ def compile_labels(pattern: JSONObject, *, float_numbers: bool) -> Element:
 
 def _labels(pattern: JSONObject, build: _Build) -> Element:
     texts = text_entries(pattern)
-    keyed: list[tuple[KeyResolver, Element, str]] = []
+    keyed: list[tuple[KeyResolver, Leaf, Element, str]] = []
     fixed: list[_Entry] = []
     for key, text in texts.items():
         resolve = compile_key(key)
         if resolve is None:
             fixed.append(_entry(key, text, build, is_metadata=False))
         else:
-            keyed.append((resolve, _scalar(text, build), text))
+            keyed.append((resolve, compile_scalar(text, float_numbers=build.floats), _scalar(text, build), text))
     if not keyed:
         plan = _plan(fixed)
         return Element(_map_check(plan), plan.has_anchors)
 
     def plan_for(labels: JSONObject) -> _Plan:
-        found = ((resolve(labels), element, text) for resolve, element, text in keyed)
-        entries = (_entry_of(key, parse_anchor(key), text, element, build) for key, element, text in found)
+        entries = (
+            _entry_of(key, anchor, text, element, build)
+            for resolve, holds, element, text in keyed
+            for key, anchor in _meant(resolve(labels), labels, holds)
+        )
         return _plan((*fixed, *entries))
 
     return Element(_dynamic_map_check(plan_for), has_anchors=plan_for({}).has_anchors)
+
+
+def _meant(keys: Sequence[str], labels: JSONObject, holds: Leaf) -> Sequence[tuple[str, Anchor | None]]:
+    """Return the keys that are judged: all, but of a condition one that holds, so that another key hides nothing."""
+    anchored = [(key, parse_anchor(key)) for key in keys]
+    modifier = anchored[0][1].modifier if anchored[0][1] is not None else None
+    if len(keys) == 1 or modifier not in (Modifier.CONDITION, Modifier.GLOBAL):
+        return anchored
+    met = (each for each in anchored if each[1] is not None and holds(labels[each[1].key]))
+    return [next(met, anchored[0])]  # guard: a condition holds by any of its keys
 
 
 def _plan(entries: Iterable[_Entry]) -> _Plan:

@@ -1,25 +1,25 @@
 """Wildcard keys under metadata.labels and metadata.annotations of a pattern.
 
-Such a key stands for the first key of the resource that it matches, in the order of their texts; without a match it
-keeps its wildcard and is a missing key. Where the resource has the map, entries of the pattern whose value is no
-text are dropped. This module finds which key stands for which; it must not match values (see `checks`).
+Such a key stands for every key of the resource that it matches, in the order of their texts; without a match it keeps
+its wildcard and is a missing key. Where the resource has the map, entries of the pattern whose value is no text are
+dropped. This module finds which keys stand for which; it must not match values (see `checks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.pattern.anchors import Anchor, parse_anchor
 from pyverno.lang.pattern.literal import Literal
 
-__all__ = ["TAGS", "compile_key", "find_tag", "text_entries"]
+__all__ = ["TAGS", "KeyResolver", "compile_key", "find_tag", "text_entries"]
 
 TAGS = ("labels", "annotations")
 """The maps under `metadata` whose keys may hold wildcards."""
 
-KeyResolver = Callable[[Mapping[str, JSON]], str]
+KeyResolver = Callable[[Mapping[str, JSON]], Sequence[str]]
 
 
 def find_tag(pattern: JSONObject, tag: str) -> str | None:
@@ -49,20 +49,22 @@ def text_entries(entries: Mapping[str, JSON]) -> dict[str, str]:
 def compile_key(key: str) -> KeyResolver | None:
     """Compile a key with wildcards into what it becomes for the labels of a resource; None for any other key.
 
-    >>> compile_key("=(app*)")({"app.kubernetes.io/name": "x"})
-    '=(app.kubernetes.io/name)'
+    >>> compile_key("=(app*)")({"app.kubernetes.io/name": "x", "app": "y"})
+    ['=(app)', '=(app.kubernetes.io/name)']
+    >>> compile_key("=(app*)")({})
+    ['=(app*)']
     """
     if not has_wildcard(key) or isinstance(key, Literal):
         return None
     anchor = parse_anchor(key)
     matches = compile_wildcard(key if anchor is None else anchor.key)
 
-    def resolve(labels: Mapping[str, JSON]) -> str:
-        # Kyverno: pkg/engine/wildcards takes the first match of a Go map, which has no order; here the least key
-        fitting = [name for name in filter(matches, labels) if isinstance(labels[name], str)]
-        found = min(fitting, default=None)
-        if anchor is None:
-            return key if found is None else found
-        return str(anchor if found is None else Anchor(anchor.modifier, found))
+    def resolve(labels: Mapping[str, JSON]) -> Sequence[str]:
+        # Kyverno: pkg/engine/wildcards judges one match of a Go map only, so that a second key escapes the pattern
+        texts = (name for name in filter(matches, labels) if isinstance(labels[name], str))
+        found = sorted(texts)  # guard: a wildcard key stands for every key
+        if not found:
+            return [key if anchor is None else str(anchor)]
+        return found if anchor is None else [str(Anchor(anchor.modifier, name)) for name in found]
 
     return resolve

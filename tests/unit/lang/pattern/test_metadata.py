@@ -10,15 +10,15 @@ from pyverno.lang.pattern.validate import compile_pattern
 @pytest.mark.parametrize(
     ("key", "labels", "expected"),
     [
-        ("app*", {"b": "1", "app/y": "1", "app/x": "1"}, "app/x"),
-        ("=(app*)", {"app": "1"}, "=(app)"),
-        (" X( a? ) ", {" ab ": "1"}, "X( ab )"),
-        ("app*", {"b": "1"}, "app*"),
-        ("=(app*)", {}, "=(app*)"),
-        ("app*", {"app": 1}, "app*"),
+        ("app*", {"b": "1", "app/y": "1", "app/x": "1"}, ["app/x", "app/y"]),
+        ("=(app*)", {"app": "1", "apps": "1"}, ["=(app)", "=(apps)"]),
+        (" X( a? ) ", {" ab ": "1"}, ["X( ab )"]),
+        ("app*", {"b": "1"}, ["app*"]),
+        ("=(app*)", {}, ["=(app*)"]),
+        ("app*", {"app": 1}, ["app*"]),
     ],
 )
-def test_a_wildcard_key_becomes_the_least_key_it_matches(key: str, labels: dict[str, JSON], expected: str) -> None:
+def test_a_wildcard_key_stands_for_every_key_it_matches(key: str, labels: dict[str, JSON], expected: list[str]) -> None:
     """Anchors stay; without a match, or with values that are no text, the key stays too."""
     resolve = compile_key(key)
     assert resolve is not None

@@ -1,4 +1,4 @@
-"""Keys with wildcards under metadata.labels and metadata.annotations: the least key that matches is the one meant."""
+"""Keys with wildcards under metadata.labels and metadata.annotations: every key that matches is judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def label_entries(entries: Mapping[str, str], labels: Reference, path: str) -> t
 
     >>> fixed, tests = label_entries({"a": "b", "corp/*": "?*"}, Reference("m"), "labels")
     >>> fixed, str(tests[0])
-    ({'a': 'b'}, "m.exists(k, k.startsWith('corp/')) && m[m.map(k, k).filter(k, k.startsWith('corp/')).min()] != ''")
+    ({'a': 'b'}, "m.exists(k, k.startsWith('corp/')) && m.all(k, !k.startsWith('corp/') || m[k] != '')")
     """
     fixed = {key: text for key, text in entries.items() if not has_wildcard(key)}
     tests = [_wild(key, text, labels, path) for key, text in entries.items() if has_wildcard(key)]
@@ -38,11 +38,9 @@ def _wild(key: str, pattern: str, labels: Reference, path: str) -> Cel:
     some = map_.macro("exists", "k", fits)
     if anchor is not None and anchor.modifier is Modifier.NEGATION:
         return some.not_()
-    least = Cel(f"{map_.text}[{map_.text}.map(k, k).filter(k, {fits.text}).min()]", CelType.STRING)
     if pattern == "*":
         return some if anchor is None else TRUE
     test = leaf_test(pattern, Shape.STRING, place)
-    found = test.test(least)
-    if anchor is None and not test.accepts_missing:
-        return all_of([some, found])
-    return any_of([some.not_(), found])
+    every = map_.macro("all", "k", any_of([fits.not_(), test.test(Cel(f"{map_.text}[k]", CelType.STRING))]))
+    # a missing key satisfies an anchor, and a pattern that accepts nothing
+    return all_of([some, every]) if anchor is None and not test.accepts_missing else every

@@ -16,7 +16,7 @@ from pyverno.lang.codegen import MAX_INDENT, Source
 from pyverno.lang.pattern.anchors import Anchor, Modifier, parse_anchor
 from pyverno.lang.pattern.checks import compile_scalar
 from pyverno.lang.pattern.leaf import Leaf, literal_texts
-from pyverno.lang.pattern.metadata import TAGS, compile_key, find_tag
+from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag
 
 __all__ = ["FailPath", "compile_failpath"]
 
@@ -199,7 +199,7 @@ def _is_literal(labels: JSONObject) -> bool:
 
 def _labels(pattern: JSONObject, floats: bool) -> Callable[[JSONObject], str | None]:
     """Compile optional labels with wildcard keys into what names the first key that does not fit, in order."""
-    entries: list[tuple[Anchor, Callable[[JSONObject], str] | None, Leaf]] = []
+    entries: list[tuple[Anchor, KeyResolver | None, Leaf]] = []
     for key, text in pattern.items():
         anchor = parse_anchor(key)
         if anchor is None or anchor.modifier is not Modifier.EQUALITY or not isinstance(text, str):
@@ -209,12 +209,12 @@ def _labels(pattern: JSONObject, floats: bool) -> Callable[[JSONObject], str | N
     def failing_key(labels: JSONObject) -> str | None:
         failing: list[tuple[str, str]] = []
         for anchor, resolve, leaf in entries:
-            text = str(anchor) if resolve is None else resolve(labels)
-            resolved = parse_anchor(text)
-            if resolved is None:
-                raise ValueError("a key of the resource breaks the anchor")
-            if resolved.key in labels and not leaf(labels[resolved.key]):
-                failing.append((text, resolved.key))
+            for text in (str(anchor),) if resolve is None else resolve(labels):
+                resolved = parse_anchor(text)
+                if resolved is None:
+                    raise ValueError("a key of the resource breaks the anchor")
+                if resolved.key in labels and not leaf(labels[resolved.key]):
+                    failing.append((text, resolved.key))
         return min(failing)[1] if failing else None
 
     return failing_key
