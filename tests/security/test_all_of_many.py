@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
-from tests.security.asking import ask, only, policy
+from pyverno.kube.resource import Resource
+from tests.security.asking import POD, ask, compiled, only, policy
 
 _KEYS = ("corp/a", "corp/b", "corp/c", "other")
 _VALUES = ("good", "bad", None)
@@ -83,3 +86,60 @@ validate:
     harmless = dict.fromkeys(annotations, "localhost/x")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team", "annotations": harmless}}
     assert Status.PASS == only(ask(policy(body, on="Pod"), pod | {"spec": {"containers": []}}))[0]
+
+
+_LIBRARY = Path(__file__).parents[2] / "policies" / "cel"
+_POD_POLICIES = sorted(
+    path.parent.relative_to(_LIBRARY).as_posix()
+    for path in _LIBRARY.rglob("validatingpolicy.yaml")
+    if "resources: [pods" in path.read_text(encoding="utf-8")
+)
+
+
+def _matched(name: str) -> frozenset[str]:
+    """Return the subresources of Pods, among those that carry a whole Pod, whose requests a policy takes."""
+    text = (_LIBRARY / name / "validatingpolicy.yaml").read_text(encoding="utf-8")
+    [made] = compiled(text).policies
+    return frozenset(
+        subresource
+        for subresource in ("ephemeralcontainers", "resize")
+        if any(rule.matcher.mismatch(_about_subresource(subresource), Resource(POD)) is None for rule in made.rules)
+    )
+
+
+def _about_subresource(name: str) -> Request:
+    return Request.from_admission_review(
+        {
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "subResource": name,
+            "operation": "UPDATE",
+            "namespace": "team",
+            "name": "web",
+            "object": POD,
+            "oldObject": POD,
+        }
+    )
+
+
+def test_every_policy_for_pods_in_the_library_sees_what_changes_a_pod() -> None:
+    """All 80 in CEL judge added ephemeral containers, and those that read resources judge resizes."""
+    assert 80 == len(_POD_POLICIES)
+    assert [] == [name for name in _POD_POLICIES if "ephemeralcontainers" not in _matched(name)]
+    assert {
+        "best-practices/require-requests-limits",
+        "cost/limit-container-requests",
+        "cost/limit-gpus",
+        "cost/restrict-gpu-nodes",
+        "workloads/disallow-best-effort",
+        "workloads/disallow-cpu-limits",
+        "workloads/require-ephemeral-storage",
+        "workloads/require-equal-memory",
+    } == {name for name in _POD_POLICIES if "resize" in _matched(name)}
+
+
+def test_a_policy_for_pods_and_their_subresources_has_copies_for_controllers() -> None:
+    """A Deployment is judged by the policy as it would be without the subresources."""
+    text = (_LIBRARY / "pod-security/baseline/disallow-privileged-containers/validatingpolicy.yaml").read_text()
+    [made] = compiled(text).policies
+    assert 3 == len(made.rules)

@@ -98,3 +98,36 @@ def test_an_object_without_a_signature_excuses_no_change_of_it() -> None:
 def test_what_the_object_was_before_is_excused(rule: str) -> None:
     """The twin: these rules fail because of the object, whoever asks."""
     assert Status.SKIP is _update(rule)
+
+
+def _deployment(replicas: int | None, **labels: str) -> JSONObject:
+    spec: JSONObject = {} if replicas is None else {"replicas": replicas}
+    metadata: JSONObject = {"name": "web", "namespace": "team", "labels": labels}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+_REPLICAS = {
+    "pattern": _CHECK + "  pattern:\n    spec:\n      replicas: '<=3'",
+    "deny": _DENY + "      - {key: '{{ request.object.spec.replicas }}', operator: GreaterThan, value: 3}",
+}
+
+
+@pytest.mark.parametrize("form", _REPLICAS.values(), ids=_REPLICAS)
+def test_what_came_by_a_request_that_no_rule_saw_is_no_excuse(form: str) -> None:
+    """`kubectl scale` asks for the subresource alone: what it wrote excuses no further change of the replicas."""
+    many = _deployment(50)
+    assert Status.FAIL is _update(form, old=many, new=_deployment(60), on="Deployment")
+
+
+@pytest.mark.parametrize("form", _REPLICAS.values(), ids=_REPLICAS)
+def test_an_update_of_other_fields_is_excused(form: str) -> None:
+    """The replicas stay what they were, and everything else may change, as in Kyverno."""
+    many = _deployment(50)
+    assert Status.SKIP is _update(form, old=many, new=_deployment(50, team="a"), on="Deployment")
+
+
+def test_a_rule_that_judges_the_subresource_excuses_as_before() -> None:
+    """Nothing comes past it, so the violation is older than the policy."""
+    rule = _REPLICAS["pattern"]
+    many = _deployment(50)
+    assert Status.SKIP is _update(rule, old=many, new=_deployment(60), on="Deployment, Deployment/scale")

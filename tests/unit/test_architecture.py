@@ -11,8 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
-MOST_MODULES = 20
-MOST_LINES = 450
+MOST_LINES = 700
 SHARED_LINES = 10
 NO_CODE = re.compile(r"""#|from |import |["\w.()\[\]{}]*,?$""").match
 CLOCK = re.compile(r".*(monotonic|perf_counter|\btime)\(\) - \w+ <").match
@@ -56,14 +55,8 @@ def rooms() -> Iterator[Path]:
     return (path.parent for path in modules() if path.name == "__init__.py")
 
 
-def test_a_room_holds_at_most_twenty_modules() -> None:
-    """A larger package is split into subpackages."""
-    sizes = {str(room.relative_to(SOURCE)): len(list(room.glob("*.py"))) - 1 for room in rooms()}
-    assert {} == {room: size for room, size in sizes.items() if size > MOST_MODULES}
-
-
-def test_a_module_has_at_most_450_lines() -> None:
-    """A longer module holds more than one concept and is split."""
+def test_a_module_has_at_most_700_lines() -> None:
+    """A longer module holds more than one concept and is split; no other size is limited."""
     sizes = {str(path.relative_to(SOURCE)): len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
     assert {} == {module: size for module, size in sizes.items() if size > MOST_LINES}
 

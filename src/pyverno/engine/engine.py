@@ -377,6 +377,9 @@ class Engine:
         # Kyverno: the old object is judged without a user, so rules for certain users never exempt
         if any(block.has_user_info for block in rule.matcher.blocks):
             return verdicts
+        # requests to scale, which the rule never saw, may have made the violation that would excuse this one
+        if rule.misses_scale and course.request.changes_replicas:  # guard: what no rule judged excuses nothing
+            return verdicts
         if all(self._fails(candidate, before, course.runtime) for before in course.request.about_old_object()):
             return (Verdict(Status.SKIP, "skipping the rule evaluation as pre-existing violations are allowed"),)
         return verdicts

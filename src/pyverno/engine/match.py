@@ -72,13 +72,17 @@ class Subject:
                 return False
 
 
+_EPHEMERAL_CONTAINERS: Final = frozenset({"ephemeralcontainers"})
+"""The subresource that adds containers to a Pod, whose requests carry the whole Pod."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """One block of match or exclude; all its parts must hold (an absent part always holds).
 
     `namespaces`, `names`, `annotations` are compiled tests; `selector` and `namespace_selector` test labels.
     `ignores_namespace_selector_on_namespaces`: exceptions and cleanup policies let a namespaceSelector pass for
-    Namespace objects, rules do not.
+    Namespace objects, rules do not. `pod_subresources`: those of which a selector for Pod takes requests too.
     """
 
     kinds: tuple[KindSelector, ...] = ()
@@ -92,7 +96,7 @@ class Filter:
     roles: frozenset[str] = frozenset()
     cluster_roles: frozenset[str] = frozenset()
     ignores_namespace_selector_on_namespaces: bool = False
-    accepts_ephemeral_containers: bool = True
+    pod_subresources: frozenset[str] = _EPHEMERAL_CONTAINERS
 
     @property
     def has_user_info(self) -> bool:
@@ -152,12 +156,7 @@ class Filter:
             if selector.matches(gvk, subresource):
                 return True
             # Kyverno: a selector for Pod also covers the subresource that adds ephemeral containers
-            if (
-                self.accepts_ephemeral_containers
-                and subresource == "ephemeralcontainers"
-                and gvk.kind == "Pod"
-                and selector.matches(gvk, "")
-            ):
+            if subresource in self.pod_subresources and gvk.kind == "Pod" and selector.matches(gvk, ""):
                 return True
         return False
 

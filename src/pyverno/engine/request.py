@@ -144,6 +144,11 @@ class Request:
         """Return the same question under settings other than the defaults."""
         return self if settings is self.settings else replace(self, settings=settings)
 
+    @property
+    def changes_replicas(self) -> bool:
+        """Whether `spec.replicas` of the object is not what it was before this UPDATE."""
+        return bool(_replicas(self.object) != _replicas(self.old))  # guard: twin: other fields are excused
+
     def about_old_object(self) -> tuple[Request, Request]:
         """Return the questions whether the object as it was before this UPDATE would be created, and left unchanged."""
         return replace(self, operation=Operation.CREATE, object=self.old, old=None), replace(self, object=self.old)
@@ -359,3 +364,8 @@ def _object(source: Mapping[str, JSON], key: str) -> JSONObject:
 def _read_text(source: Mapping[str, JSON], key: str) -> str:
     value = source.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _replicas(document: JSON) -> JSON:
+    spec = document.get("spec") if isinstance(document, dict) else None
+    return spec.get("replicas") if isinstance(spec, dict) else None

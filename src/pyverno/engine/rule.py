@@ -345,7 +345,8 @@ class CompiledRule:
     """One rule, ready to run.
 
     `failure_action` holds unless one of `overrides` fits. `checks_existing` allows updates of objects that failed
-    before (allowExistingViolations). `mutates_existing`: it changes existing objects, because of a request and after
+    before (allowExistingViolations); where the rule `misses_scale`, through which the violation may have come, it
+    allows no update of the replicas. `mutates_existing`: it changes existing objects, because of a request and after
     it. `fast_tier` makes the fast tier of the action, when it may have one; it is called only for rules that match
     requests, so that other rules cost nothing.
     """
@@ -359,6 +360,7 @@ class CompiledRule:
     failure_action: FailureAction = FailureAction.AUDIT
     overrides: tuple[ActionOverride, ...] = ()
     checks_existing: bool = False
+    misses_scale: bool = False
     mutates_existing: bool = False
     skips_background_requests: bool = True
     report_properties: Callable[[Run, Verdict], Mapping[str, str]] | None = None

@@ -90,6 +90,7 @@ WITHOUT_GUARD: Final = {
     "test_every_kind_of_target_is_tested": "looks at the other test of its file",
     "test_register.py": "looks at the register",
     "test_external_addresses_of_services_are_denied": "its guard is a policy of the library, which is no module",
+    "test_every_policy_for_pods_in_the_library_sees_what_changes_a_pod": "its guards are policies of the library",
     "test_an_unreadable_folder_is_said": "does not run for root, who can read every folder",
 }
 """Tests that no guard can be named for, by file or node id, with the reason."""

@@ -57,7 +57,7 @@ ADVISORIES: Final = (
     guard(
         "1F", "containers that are added later are judged",
         "advisories::test_the_subresource_that_adds_containers_is_judged_as_a_pod",
-        ("engine/match.py", 'and subresource == "ephemeralcontainers"', 'and subresource == "none"'),
+        ("engine/match.py", "if subresource in self.pod_subresources and", "if False and"),
     ),
     guard(
         "1D", "a bad regular expression is typed", "advisories::test_a_bad_regular_expression_is_an_error_of_its_rule",

@@ -22,6 +22,7 @@ from pyverno.policy.cel.copies import AutogenConfig, Target
 from pyverno.policy.cel.imagepolicy import IMAGE_VALIDATING_SPEC, ImageValidatingPolicy
 from pyverno.policy.cel.policies import MUTATING_SPEC, CelPolicy, MutatingPolicy, ValidatingPolicy, ValidatingSpec
 from pyverno.policy.schema import Cursor, Problems, Record
+from pyverno.policy.subresources import WHOLE_PODS
 from pyverno.policy.validate import AuditAnnotation, CelExpression, NamedExpression
 from pyverno.value import replace
 
@@ -90,13 +91,18 @@ def copies_of(policy: CelPolicy) -> tuple[AutogenConfig[CelPolicy], ...]:
 
 
 def is_about_pods(constraints: MatchConstraints) -> bool:
-    """Return whether constraints select Pods and ask for nothing that holds for Pods and not for controllers."""
+    """Return whether constraints select Pods and ask for nothing that holds for Pods and not for controllers.
+
+    Beside `pods`, a rule may list the subresources whose requests carry a whole Pod. (Kyverno makes no copies then.)
+    """
     selector = constraints.object_selector or {}
     if selector.get("matchLabels") or selector.get("matchExpressions") or constraints.exclude_resource_rules:
         return False
     match constraints.resource_rules:
-        case (ResourceRule(api_groups=("",), api_versions=("v1",), resources=("pods",), resource_names=()),):
-            return True
+        case (ResourceRule(api_groups=("",), api_versions=("v1",), resources=resources, resource_names=()),):
+            return "pods" in resources and WHOLE_PODS.issuperset(
+                resources
+            )  # guard: twin: copies are made beside subresources
     return False
 
 

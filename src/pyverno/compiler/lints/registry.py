@@ -56,6 +56,12 @@ def _wrong_shape() -> CheckModule:
     return wrong_shape
 
 
+def _unseen_subresource() -> CheckModule:
+    from pyverno.compiler.lints.checks import unseen_subresource
+
+    return unseen_subresource
+
+
 def _unclosed_variable() -> CheckModule:
     from pyverno.compiler.lints.checks import unclosed_variable
 
@@ -112,6 +118,7 @@ def _contradicting_rules() -> CheckModule:
 
 _PATTERNS = ("pattern", "Pattern", "patchStrategicMerge")
 _NARROWING = ("all:", 'all"', "exclude", "namespaces", "elector")
+_WRITTEN_BY_SUBRESOURCES = ("ephemeralContainers", "resources", "replicas")
 _CEL = ("expression", "Expression")
 _EXCEPTIONS = ("PolicyException", "Binding")
 
@@ -122,6 +129,7 @@ LINTS: tuple[Lint, ...] = (
     Lint("PV104", "unknown-field", Severity.ERROR, _unknown_field, _PATTERNS, is_fixable=True),
     Lint("PV105", "unknown-cel-field", Severity.ERROR, _unknown_cel_field, _CEL),
     Lint("PV106", "wrong-shape", Severity.ERROR, _wrong_shape, _PATTERNS),
+    Lint("PV107", "unseen-subresource", Severity.WARNING, _unseen_subresource, _WRITTEN_BY_SUBRESOURCES),
     Lint("PV201", "unclosed-variable", Severity.ERROR, _unclosed_variable, ("{{", "}}")),
     Lint("PV202", "unknown-function", Severity.ERROR, _unknown_function, ("{{", "jmesPath", "list:")),
     Lint("PV301", "malformed-anchor", Severity.ERROR, _malformed_anchor, _PATTERNS, is_fixable=True),

@@ -19,6 +19,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.rule import Rule
+from pyverno.policy.subresources import POD_SUBRESOURCES, pod_subresources_of
 from pyverno.value import dataclass, replace
 
 __all__ = ["Frame", "PodVariable", "frame_of", "home_of", "policy_head"]
@@ -73,7 +74,7 @@ class Frame:
         )
 
     def _schema(self, target: Target) -> Schema:
-        if target.kind == "*" or target.subresource not in ("", "ephemeralcontainers", "status"):
+        if target.kind == "*" or target.subresource not in ("", "status", *POD_SUBRESOURCES):
             return self.book.any_object()
         found = self.book.of(target.group, target.version, target.kind)
         return found if found.is_known else self.book.any_object()
@@ -123,7 +124,14 @@ def frame_of(
 ) -> Frame:
     """Return the frame of a rule; raises UnconvertibleError for a scope that CEL cannot express."""
     table = book.schemas.kinds
-    scope = convert_scope(rule.match, rule.exclude, table, operations=operations, allowed=allowed)
+    scope = convert_scope(
+        rule.match,
+        rule.exclude,
+        table,
+        operations=operations,
+        allowed=allowed,
+        pod_subresources=pod_subresources_of(rule),
+    )
     scope = _with_guessed_kinds(scope, rule, book)
     copies = [each for each in expand(policy) if each.path == rule.path and each.name != rule.name]
     if not copies:

@@ -14,6 +14,7 @@ from pyverno.compiler.migration.outcome import Converted, Note, UnconvertibleErr
 from pyverno.compiler.migration.policy import PolicyConversion, RuleOutcome
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
+from pyverno.policy.subresources import WHOLE_PODS
 from pyverno.value import replace
 
 __all__ = ["convert_native", "native_conversion"]
@@ -101,7 +102,7 @@ def _refuse(spec: JSONObject) -> None:
         raise UnconvertibleError("native-evaluation", "spec.evaluation", reason, "use --to cel")
     controllers = ((spec.get("autogen") or {}).get("podControllers") or {}).get("controllers")
     resources = [each for rule in spec["matchConstraints"]["resourceRules"] for each in rule["resources"]]
-    if controllers != [] and resources == ["pods"]:
+    if controllers != [] and WHOLE_PODS.issuperset(resources):
         reason = "the policy counts on copies for pod controllers, which the API server does not make"
         raise UnconvertibleError("native-autogen", "spec.autogen", reason, "name the controllers in the policy")
 

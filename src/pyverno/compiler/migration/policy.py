@@ -31,6 +31,7 @@ from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.subresources import WHOLE_PODS
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, field, replace
 
@@ -243,7 +244,7 @@ def _spec(policy: ClusterPolicy, part: RulePart, variant: _Variant) -> JSONObjec
     conditions = _with_unique_names([*given, *variant.conditions, *part.conditions])
     if conditions:
         spec["matchConditions"] = conditions
-    if [each.resource for each in scope.targets] == ["pods"] and not part.frame.has_pods:
+    if WHOLE_PODS.issuperset(each.resource for each in scope.targets) and not part.frame.has_pods:
         spec["autogen"] = {"podControllers": {"controllers": []}}
     return spec
 

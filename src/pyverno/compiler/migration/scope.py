@@ -12,7 +12,7 @@ from typing import Final
 
 from pyverno.compiler.migration.outcome import Note, UnconvertibleError, join_path
 from pyverno.compiler.migration.schema import SchemaBook
-from pyverno.compiler.migration.scopetests import EPHEMERAL, Target, object_tests, one_of, rule_path
+from pyverno.compiler.migration.scopetests import Target, object_tests, one_of, rule_path
 from pyverno.compiler.migration.text import (
     FALSE,
     TRUE,
@@ -29,6 +29,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.policy.match import MatchBlocks, ResourceFilter
+from pyverno.policy.subresources import EPHEMERAL_CONTAINERS, POD_SUBRESOURCES
 from pyverno.value import dataclass
 
 __all__ = ["ADMITTED", "ANY_OPERATION", "Condition", "Scope", "Target", "convert_scope"]
@@ -101,7 +102,7 @@ class Scope:
 
     def kinds(self) -> tuple[Target, ...]:
         """Return the matched resources whose objects are those of their kind."""
-        return tuple(each for each in self.targets if each.subresource in ("", EPHEMERAL))
+        return tuple(each for each in self.targets if each.subresource in ("", *POD_SUBRESOURCES))
 
 
 def subject_root(operations: Sequence[str]) -> str:
@@ -122,17 +123,18 @@ def convert_scope(
     *,
     operations: Sequence[str] = ADMITTED,
     allowed: Sequence[str] = (),
-    for_rule: bool = True,
+    pod_subresources: frozenset[str] = EPHEMERAL_CONTAINERS,
     root: str = "",
 ) -> Scope:
     """Return the scope of match and exclude; `operations` are those of blocks that name none.
 
-    `allowed` are the only operations that the action judges, if it does not judge all; `for_rule` is False for
-    cleanup policies; `root` is the object that conditions look at, by default the one that is judged.
+    `allowed` are the only operations that the action judges, if it does not judge all; `pod_subresources` are those of
+    which a match of Pods takes requests too; `root` is the object that conditions look at, by default the one that is
+    judged.
 
     Raises UnconvertibleError for roles, unknown kinds and whatever else CEL cannot ask.
     """
-    return _Reader(match, exclude, table, (tuple(operations), tuple(allowed)), for_rule=for_rule).read(root)
+    return _Reader(match, exclude, table, (tuple(operations), tuple(allowed)), pod_subresources).read(root)
 
 
 class _Reader:
@@ -142,10 +144,9 @@ class _Reader:
         exclude: MatchBlocks | None,
         table: KindTable,
         operations: tuple[tuple[str, ...], tuple[str, ...]],
-        *,
-        for_rule: bool,
+        pod_subresources: frozenset[str],
     ) -> None:
-        self.match, self.exclude, self.table, self.for_rule = match, exclude, table, for_rule
+        self.match, self.exclude, self.table, self.pod_subresources = match, exclude, table, pod_subresources
         self.default, self.allowed = operations
         self.is_any = bool(match.any)
         self.blocks = match.any or match.all or ((match.flat,) if match.flat is not None else ())
@@ -212,8 +213,8 @@ class _Reader:
         found = False
         for info in self.table.select(selector):
             for name in ("", *info.subresources):
-                is_ephemeral = name == EPHEMERAL and info.kind == "Pod" and self.for_rule and not selector.subresource
-                if selector.matches(info.gvk, name) or is_ephemeral:
+                is_pod = name in self.pod_subresources and info.kind == "Pod" and not selector.subresource
+                if selector.matches(info.gvk, name) or is_pod:
                     found = True
                     yield _target(info, name)
         if not found:

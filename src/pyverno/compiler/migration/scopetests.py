@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from pyverno.compiler.migration.outcome import UnconvertibleError, join_path
 from pyverno.compiler.migration.patterns.wildcards import text_matches
@@ -12,12 +11,10 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.wildcard import has_wildcard
 from pyverno.kube.yaml.fieldpath import path_text
 from pyverno.policy.match import ResourceFilter, Subject
+from pyverno.policy.subresources import POD_SUBRESOURCES
 from pyverno.value import dataclass
 
-__all__ = ["EPHEMERAL", "Target", "object_tests", "one_of", "rule_path", "selector_test"]
-
-EPHEMERAL: Final = "ephemeralcontainers"
-"""The subresource that a selector of Pod also takes."""
+__all__ = ["Target", "object_tests", "one_of", "rule_path", "selector_test"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +74,7 @@ def _name_test(patterns: Sequence[str], metadata: Reference) -> Cel:
 def _namespace_test(patterns: Sequence[str], targets: Sequence[Target], metadata: Reference) -> Cel:
     is_namespace = [each for each in targets if each.kind == "Namespace" and not each.group]
     of_object = metadata.field("namespace").or_value(literal(""))
-    if any(each.subresource not in ("", EPHEMERAL, "status") for each in targets):
+    if any(each.subresource not in ("", "status", *POD_SUBRESOURCES) for each in targets):
         of_object = Reference("request").field("namespace").or_value(literal(""))
     elsewhere = _texts_test(of_object, patterns)
     if not is_namespace and not any(each.kind == "*" for each in targets):

@@ -42,6 +42,7 @@ from pyverno.lazyregex import regex
 from pyverno.policy.clusterpolicy import ClusterPolicy, FailurePolicy
 from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.rule import Rule
+from pyverno.policy.subresources import misses_scale, pod_subresources_of
 from pyverno.policy.validate import Cel as WrittenCel
 from pyverno.policy.validate import Validate
 from pyverno.value import dataclass, field, replace
@@ -339,6 +340,8 @@ class _Converter:
         old = self._parts(self.frame.old_roots, is_old=True)
         applied = self._by_kind(lambda root: self._precondition(root, is_old=True), self.frame.old_roots)
         tests = [*self._old_conditions(), *applied, all_of(old).not_()]
+        if misses_scale(self.rule):  # requests to scale, which the rule never saw, may have made the violation
+            tests.append(Cel("object.?spec.?replicas == oldObject.?spec.?replicas", CelType.BOOL))
         failed = all_of([compare(Cel("request.operation"), "==", literal("UPDATE")), *tests])
         self.variables.append(("failedBefore", failed.as_condition().text))
         return Cel("variables.failedBefore", CelType.BOOL)
@@ -348,7 +351,12 @@ class _Converter:
         if self.frame.has_pods:
             return ()  # there are no copies for controllers where conditions look at more than the namespace
         scope = convert_scope(
-            self.rule.match, self.rule.exclude, self.frame.book.schemas.kinds, allowed=ADMITTED, root="oldObject"
+            self.rule.match,
+            self.rule.exclude,
+            self.frame.book.schemas.kinds,
+            allowed=ADMITTED,
+            pod_subresources=pod_subresources_of(self.rule),
+            root="oldObject",
         )
         if any("request.operation" in each.expression.text for each in scope.conditions):
             code, text, advice = _judged_again("matches some kinds in certain operations only")

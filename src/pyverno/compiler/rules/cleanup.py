@@ -42,7 +42,7 @@ def lower_cleanup_policy(policy: CleanupPolicy) -> tuple[CompiledPolicy, tuple[P
         info=RuleInfo(info, policy.name, RuleType.DELETION, location),
         stage=Stage.CLEANUP,
         matcher=lower_matcher(
-            spec.match, spec.exclude, policy_namespace=info.namespace, for_rule=False, for_cleanup=True
+            spec.match, spec.exclude, policy_namespace=info.namespace, for_rule=False, pod_subresources=frozenset()
         ),
         action=action,
         bindings=bindings,

@@ -38,6 +38,7 @@ from pyverno.policy.failureaction import FailureActionOverride
 from pyverno.policy.generate import Generate
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.subresources import misses_scale, pod_subresources_of
 from pyverno.policy.validate import NamedExpression, Validate
 from pyverno.value import replace
 
@@ -143,13 +144,19 @@ def _lower_rule(
     return CompiledRule(
         info=rule_info,
         stage=stage,
-        matcher=lower_matcher(rule.match, rule.exclude, policy_namespace=info.namespace),
+        matcher=lower_matcher(
+            rule.match,
+            rule.exclude,
+            policy_namespace=info.namespace,
+            pod_subresources=pod_subresources_of(rule),
+        ),
         action=action,
         bindings=bindings,
         guards=() if preconditions is None or broken else (preconditions,),
         failure_action=failure_action,
         overrides=overrides,
         checks_existing=excuses_updates(rule, background=policy.spec.background),
+        misses_scale=misses_scale(rule),
         mutates_existing=stage is Stage.MUTATE_EXISTING,
         skips_background_requests=rule.skip_background_requests,
         report_properties=_properties(rule, parser) if rule.report_properties else None,

@@ -14,6 +14,7 @@ from pyverno.kube.gvk import parse_kind_selector
 from pyverno.kube.json import JSONObject
 from pyverno.kube.wildcard import compile_wildcard
 from pyverno.policy.match import MatchBlocks, ResourceFilter
+from pyverno.policy.subresources import EPHEMERAL_CONTAINERS, POD_SUBRESOURCES
 
 if TYPE_CHECKING:
     from pyverno.kube.selector import Labels, LabelTest
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["lower_filter", "lower_matcher"]
 
 
-def lower_filter(block: ResourceFilter, *, for_rule: bool = True, for_cleanup: bool = False) -> Filter:
-    """Compile one block; `for_rule` is False for exceptions and cleanup policies, which differ in details."""
+def lower_filter(
+    block: ResourceFilter, *, for_rule: bool = True, pod_subresources: frozenset[str] = POD_SUBRESOURCES
+) -> Filter:
+    """Compile one block; `for_rule` is False for exceptions and cleanup policies, which differ in details.
+
+    What takes away (exclude, exceptions) covers all subresources that carry a Pod: only a rule says which it judges.
+    """
     resources, user = block.resources, block.user_info
     names = (*((resources.name,) if resources.name else ()), *resources.names)
     name_tests = tuple(compile_wildcard(name) for name in names)
@@ -42,7 +48,7 @@ def lower_filter(block: ResourceFilter, *, for_rule: bool = True, for_cleanup: b
         roles=_set_of(user.roles),
         cluster_roles=_set_of(user.cluster_roles),
         ignores_namespace_selector_on_namespaces=not for_rule,
-        accepts_ephemeral_containers=not for_cleanup,
+        pod_subresources=pod_subresources,
     )
 
 
@@ -81,12 +87,17 @@ def lower_matcher(
     *,
     policy_namespace: str = "",
     for_rule: bool = True,
-    for_cleanup: bool = False,
+    pod_subresources: frozenset[str] = EPHEMERAL_CONTAINERS,
 ) -> Matcher:
-    """Compile match and exclude; a legacy flat block is an `all` of one."""
+    """Compile match and exclude; a legacy flat block is an `all` of one.
 
-    def lowered(blocks: tuple[ResourceFilter, ...]) -> tuple[Filter, ...]:
-        return tuple(lower_filter(block, for_rule=for_rule, for_cleanup=for_cleanup) for block in blocks)
+    `pod_subresources` are those of which a match of Pods takes requests too (`pod_subresources_of` a rule).
+    """
+
+    def lowered(
+        blocks: tuple[ResourceFilter, ...], subresources: frozenset[str] = pod_subresources
+    ) -> tuple[Filter, ...]:
+        return tuple(lower_filter(block, for_rule=for_rule, pod_subresources=subresources) for block in blocks)
 
     flat = () if match.flat is None else (match.flat,)
     exclude_any: tuple[ResourceFilter, ...] = ()
@@ -97,7 +108,7 @@ def lower_matcher(
     return Matcher(
         any_of=lowered(match.any),
         all_of=() if match.any else lowered(match.all or flat),
-        exclude_any=lowered(exclude_any),
-        exclude_all=lowered(exclude_all),
+        exclude_any=lowered(exclude_any, pod_subresources and POD_SUBRESOURCES),
+        exclude_all=lowered(exclude_all, pod_subresources and POD_SUBRESOURCES),
         policy_namespace=policy_namespace,
     )

@@ -22,6 +22,8 @@ from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.exception import PolicyException
 from pyverno.policy.failureaction import FailureAction
 from pyverno.policy.match import MatchBlocks, ResourceDescription
+from pyverno.policy.rule import Rule
+from pyverno.policy.subresources import pod_subresources_of
 from pyverno.policy.validate import Validate
 
 __all__ = ["admission_policies", "admission_policy_name"]
@@ -103,7 +105,7 @@ def _of_rule(policy: ClusterPolicy, exceptions: Iterable[PolicyException], kinds
     excludes = [*([rule.exclude] if rule.exclude is not None else []), *(each.spec.match for each in exceptions)]
     return _without_nothing(
         failurePolicy="Ignore" if policy.spec.failure_policy.value == "Ignore" else None,
-        matchConstraints=_constraints(rule.match, excludes, kinds),
+        matchConstraints=_constraints(rule, excludes, kinds),
         matchConditions=rule.raw.get("celPreconditions"),
         paramKind=cel.get("paramKind"),
         variables=cel.get("variables"),
@@ -120,19 +122,19 @@ def _rule_binding(policy: ClusterPolicy) -> JSONObject:
     return _without_nothing(paramRef=parameters, validationActions=["Deny"] if enforces else ["Audit", "Warn"])
 
 
-def _constraints(match: MatchBlocks, excludes: Sequence[MatchBlocks], kinds: KindTable) -> JSONObject:
+def _constraints(rule: Rule, excludes: Sequence[MatchBlocks], kinds: KindTable) -> JSONObject:
     taken: list[JSONObject] = []
-    for block in match.blocks:
-        _add_rules(taken, block.resources, kinds)
+    for block in rule.match.blocks:
+        _add_rules(taken, block.resources, kinds, pod_subresources_of(rule))
     left_out: list[JSONObject] = []
     namespaces: list[str] = []
     for exclude in excludes:
         for block in exclude.blocks:
-            _add_rules(left_out, block.resources, kinds)
+            _add_rules(left_out, block.resources, kinds, pod_subresources_of(rule))
             if block.resources.namespaces:
                 left_out.append(_namespace_rule(block.resources))
                 namespaces += block.resources.namespaces
-    first = match.blocks[0].resources
+    first = rule.match.blocks[0].resources
     return _without_nothing(
         resourceRules=taken,
         excludeResourceRules=left_out,
@@ -157,12 +159,16 @@ def _namespace_selector(resources: ResourceDescription, excluded: Sequence[str])
     return selector or None
 
 
-def _add_rules(rules: list[JSONObject], resources: ResourceDescription, kinds: KindTable) -> None:
+def _add_rules(
+    rules: list[JSONObject], resources: ResourceDescription, kinds: KindTable, pod_subresources: Iterable[str]
+) -> None:
     """Add the resources of a block; those of one group and version share a rule when all else is equal."""
     operations = [operation.value for operation in resources.operations] or list(_OPERATIONS)
     names = [*resources.names, *([resources.name] if resources.name else [])]
     for text in resources.kinds:
         group, version, added = _resources(text, kinds)
+        if added == ["pods"]:
+            added += [f"pods/{name}" for name in pod_subresources]
         wanted = {
             "apiGroups": [group],
             "apiVersions": [version],
@@ -186,7 +192,7 @@ def _resources(text: str, kinds: KindTable) -> tuple[str, str, list[str]]:
         raise UsageError(f"no unique match for kind {text}")
     [target] = found
     name = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
-    return target.group, target.version, [name, "pods/ephemeralcontainers"] if name == "pods" else [name]
+    return target.group, target.version, [name]
 
 
 def _namespace_rule(resources: ResourceDescription) -> JSONObject:

@@ -19,6 +19,7 @@ from pyverno.policy.generate import Generate, GeneratePattern
 from pyverno.policy.match import MatchBlocks, ResourceFilter
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule, VerifyImages
+from pyverno.policy.subresources import EPHEMERAL_CONTAINERS, pod_subresources_of
 from pyverno.policy.validate import Validate
 from pyverno.value import replace
 from pyverno.webhook.routes import WebhookType
@@ -86,13 +87,15 @@ def legacy_entries(policy: ClusterPolicy, webhook_type: WebhookType, kinds: Kind
     if not any(webhook_type in webhook_types(rule) for rule in rules):
         return frozenset()
     found: set[Entry] = set()
+    subresources: frozenset[str] = EPHEMERAL_CONTAINERS
     for rule in rules:
         if isinstance(rule.action, Generate):
             found.update(_match_entries(policy, rule, kinds, ALL_OPERATIONS))
             found.update(_downstream(policy, rule.action, kinds))
         elif webhook_type in webhook_types(rule):
             found.update(_match_entries(policy, rule, kinds, _DEFAULT_OPERATIONS[webhook_type]))
-    return _with_ephemeral_containers(found)
+            subresources |= pod_subresources_of(rule)
+    return _with_pod_subresources(found, subresources)
 
 
 def _match_entries(policy: ClusterPolicy, rule: Rule, kinds: KindTable, default: Sequence[str]) -> Iterator[Entry]:
@@ -142,12 +145,12 @@ def _entries(policy: ClusterPolicy, text: str, kinds: KindTable, operations: Ite
             yield Entry(target.group, target.version, target.resource, target.subresource, scope, operation)
 
 
-def _with_ephemeral_containers(entries: Iterable[Entry]) -> frozenset[Entry]:
+def _with_pod_subresources(entries: Iterable[Entry], subresources: Iterable[str]) -> frozenset[Entry]:
     found = set(entries)
     for entry in tuple(found):
         is_pod = entry.group in ("", "*") and entry.version in ("v1", "*") and entry.resource in ("pods", "*")
         if is_pod and not entry.subresource:
-            found.add(entry._replace(resource="pods", subresource="ephemeralcontainers"))
+            found.update(entry._replace(resource="pods", subresource=name) for name in subresources)
     return frozenset(found)
 
 

@@ -29,6 +29,7 @@ from pyverno.kube.schemas import MergeField, merge_table
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.mutate import Mutate
 from pyverno.policy.rule import Rule
+from pyverno.policy.subresources import WHOLE_PODS
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["convert_mutating", "names_of_any", "rule_names", "settings_of"]
@@ -74,7 +75,7 @@ class _Converter:
                 match.append({"name": "preconditions", "expression": gate.text})
         entries, pods = self._with_pods(entries, variables)
         spec: JSONObject = {**settings_of(self.policy, self.rule), "matchConstraints": self.frame.scope.constraints}
-        if [each.resource for each in self.frame.scope.targets] == ["pods"]:
+        if WHOLE_PODS.issuperset(each.resource for each in self.frame.scope.targets):
             spec["autogen"] = {"podControllers": {"controllers": []}}
         if match:
             spec["matchConditions"] = match

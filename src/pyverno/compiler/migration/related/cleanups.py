@@ -37,7 +37,9 @@ def convert_cleanup(document: Document, book: SchemaBook, table: KindTable = KNO
     policy = decode(document).policy
     if not isinstance(policy, CleanupPolicy):
         raise UnconvertibleError("not-a-cleanup-policy", "", "the document is no CleanupPolicy")
-    scope = convert_scope(policy.spec.match, policy.spec.exclude, table, operations=("CREATE",), for_rule=False)
+    scope = convert_scope(
+        policy.spec.match, policy.spec.exclude, table, operations=("CREATE",), pod_subresources=frozenset()
+    )
     names = Names(_targets(scope, book), refused=_ONLY_OBJECT, home=home_of(policy))
     written = document.value["spec"]
     names, variables = variables_of(written.get("context") or (), names, "spec.context")
