@@ -100,9 +100,8 @@ def is_about_pods(constraints: MatchConstraints) -> bool:
         return False
     match constraints.resource_rules:
         case (ResourceRule(api_groups=("",), api_versions=("v1",), resources=resources, resource_names=()),):
-            return "pods" in resources and WHOLE_PODS.issuperset(
-                resources
-            )  # guard: twin: copies are made beside subresources
+            are_whole = WHOLE_PODS.issuperset(resources)  # guard: twin: copies are made beside subresources
+            return "pods" in resources and are_whole
     return False
 
 
