@@ -138,7 +138,7 @@ class ClusterInspector:
         named = [body for body in policies if await is_readable(body, known.kinds)]
         if not named:
             hint = f" ({'; '.join(known.problems)})" if known.problems else ""
-            seen = "" if VIEWER.get() is None else " that you may `get`"
+            seen = "" if VIEWER.get() is None else ", or you may not `get` it"
             raise UsageError(f"the cluster has no policy `{found.policy}` any more{seen}{hint}")
         body = await self._object(known, found.resource)
         return "---\n".join(dump_yaml(_without_bookkeeping(each)) for each in named), dump_yaml(

@@ -55,4 +55,4 @@ async def check(access: Access, viewer: Viewer | None = None) -> None:
     if access.is_to_secrets:
         raise AccessDeniedError("a Secret is not shown, nor explained, on these pages")
     if not await may(access, viewer):
-        raise AccessDeniedError(f"you may not {access} in the cluster: ask its administrators for this right")
+        raise AccessDeniedError(f"you may not {access}: ask the administrators of the cluster for this right")

@@ -103,6 +103,9 @@ def test_the_requests_of_a_page_ask_once() -> None:
     class Counting:
         """A client that allows everything but cluster reports, and counts."""
 
+        async def request(self, _: str, path: str) -> JSONObject:
+            return {"resources": [{"name": "policyreports"}, {"name": "clusterpolicyreports"}]} if "wg" in path else {}
+
         async def create(self, _: GVR, body: JSONObject) -> JSONObject:
             nonlocal asked
             asked += 1
@@ -126,6 +129,9 @@ def test_requests_that_wait_together_fail_together_and_ask_again_later() -> None
 
     class Failing:
         """A client whose cluster answers after a while."""
+
+        async def request(self, _: str, path: str) -> JSONObject:
+            return {"resources": [{"name": "policyreports"}, {"name": "clusterpolicyreports"}]} if "wg" in path else {}
 
         async def create(self, _: GVR, __: JSONObject) -> JSONObject:
             await asyncio.sleep(0)
