@@ -87,6 +87,17 @@ rules:
 ---
 apiVersion: {_RBAC}/v1
 kind: ClusterRole
+metadata: {{name: configmaps}}
+rules: [{{apiGroups: [''], resources: [configmaps], verbs: [get, list]}}]
+---
+apiVersion: {_RBAC}/v1
+kind: RoleBinding
+metadata: {{name: reader, namespace: own}}
+subjects: [{{kind: User, name: reader, apiGroup: {_RBAC}}}]
+roleRef: {{kind: ClusterRole, name: configmaps, apiGroup: {_RBAC}}}
+---
+apiVersion: {_RBAC}/v1
+kind: ClusterRole
 metadata: {{name: everything}}
 rules: [{{apiGroups: ['*'], resources: ['*'], verbs: ['*']}}]
 ---
@@ -99,13 +110,13 @@ roleRef: {{kind: ClusterRole, name: admin, apiGroup: {_RBAC}}}
 apiVersion: {_RBAC}/v1
 kind: RoleBinding
 metadata: {{name: reports, namespace: own}}
-subjects: [{{kind: User, name: tenant, apiGroup: {_RBAC}}}]
+subjects: [{{kind: User, name: tenant, apiGroup: {_RBAC}}}, {{kind: User, name: reader, apiGroup: {_RBAC}}}]
 roleRef: {{kind: ClusterRole, name: reports, apiGroup: {_RBAC}}}
 ---
 apiVersion: {_RBAC}/v1
 kind: ClusterRoleBinding
 metadata: {{name: policies}}
-subjects: [{{kind: User, name: tenant, apiGroup: {_RBAC}}}]
+subjects: [{{kind: User, name: tenant, apiGroup: {_RBAC}}}, {{kind: User, name: reader, apiGroup: {_RBAC}}}]
 roleRef: {{kind: ClusterRole, name: policies, apiGroup: {_RBAC}}}
 ---
 apiVersion: {_RBAC}/v1
@@ -130,7 +141,10 @@ CONTEXTS: Final[Mapping[str, str]] = {
     "secret-entry": "globalReference: {name: tokens, jmesPath: '[0]'}",
 }
 """What a rule reads, by the name of its policy."""
-SHOWN_TO_AUDITORS: Final = ("configmap", "object", "list", "all", "namespace", "entry", "polled")
+SHOWN_TO_AUDITORS: Final = (
+    *("configmap", "object", "list", "all", "namespace", "entry", "polled"),
+    *("cel", "cel-list", "cel-entry"),
+)
 
 ENTRIES: Final = """
 apiVersion: kyverno.io/v2
@@ -149,17 +163,33 @@ metadata: {name: tokens}
 spec: {kubernetesResource: {group: '', version: v1, resource: secrets, namespace: foreign}}
 """
 
-CEL: Final = """
+CEL: Final = {
+    "cel": "resource.Get('v1', 'configmaps', 'foreign', 'settings')",
+    "cel-list": "resource.List('v1', 'configmaps', 'foreign').items[0]",
+    "cel-secret": "resource.Get('v1', 'secrets', 'foreign', 'token')",
+    "cel-secrets": "resource.List('v1', 'secrets', 'foreign').items[0]",
+    "cel-entry": "globalContext.Get('settings', '')[0]",
+    "cel-secret-entry": "globalContext.Get('tokens', '')[0]",
+}
+"""What an expression reads, by the name of its policy."""
+
+
+def cel_policy(name: str, expression: str) -> JSONObject:
+    """Return a policy whose message shows what an expression reads."""
+    text = f"""
 apiVersion: policies.kyverno.io/v1
 kind: ValidatingPolicy
-metadata: {name: cel}
+metadata: {{name: {name}}}
 spec:
   matchConstraints:
-    resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]
-  variables: [{name: found, expression: "resource.Get('v1', 'configmaps', 'foreign', 'settings')"}]
+    resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}}]
+  variables: [{{name: found, expression: "dyn({expression})"}}]
   validations:
-  - {expression: "variables.found.data.value == 'x'", messageExpression: "string(variables.found.data.value)"}
+  - {{expression: "variables.found.data.value == 'x'", messageExpression: "string(variables.found.data.value)"}}
 """
+    found: JSONObject = yaml.safe_load(text)
+    return found
+
 
 HIDDEN: Final = f"""
 apiVersion: kyverno.io/v1
@@ -254,8 +284,7 @@ def forged() -> Iterator[JSONObject]:
         for key in named
     ]
     results += [
-        {"policy": key, "rule": "r", "result": "fail", "message": "m", "resources": [MINE]}
-        for key in (*CONTEXTS, "cel")
+        {"policy": key, "rule": "r", "result": "fail", "message": "m", "resources": [MINE]} for key in (*CONTEXTS, *CEL)
     ]
     results.append({"policy": "foreign/hidden", "rule": "r", "result": "fail", "message": "m", "resources": [MINE]})
     yield report("own", "forged", results)
@@ -314,9 +343,11 @@ async def pages(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pages]:
 async def _fill(client: Client) -> None:
     for body in definitions():
         await client.create(_CRDS, body)
-    texts = (OBJECTS, ENTRIES, CEL, HIDDEN)
+    texts = (OBJECTS, ENTRIES, HIDDEN)
     objects = [body for text in texts for body in yaml.safe_load_all(text)]
-    for body in (*objects, *(policy(name, context) for name, context in CONTEXTS.items())):
+    objects += [policy(name, context) for name, context in CONTEXTS.items()]
+    objects += [cel_policy(name, expression) for name, expression in CEL.items()]
+    for body in objects:
         await client.create(gvr_of(body), body, body["metadata"].get("namespace", ""))
     for body in forged():
         await client.create(_REPORTS, body, body["metadata"]["namespace"])
@@ -342,7 +373,7 @@ _LIST: Final = ("", "?state=all&limit=500", "?fields=policy,namespace,name,rule"
 _EXPORTS: Final = tuple(f"?format={each}" for each in ("csv", "json", "html", "sarif", "junit", "markdown", "yaml"))
 _V2: Final = ("", "?namespaces=foreign", "?search=foreign")
 _TEXTS: Final = {"policies": yaml.safe_dump(policy("x", CONTEXTS["configmap"])), "resources": yaml.safe_dump(MINE)}
-_KEYS: Final = ("foreign/hidden", "hidden", *CONTEXTS, "cel", "own/none", "..%2fhidden")
+_KEYS: Final = ("foreign/hidden", "hidden", *CONTEXTS, *CEL, "own/none", "..%2fhidden")
 
 ROWS: Final[Mapping[tuple[str, str], tuple[object, ...]]] = {
     ("GET", "/"): ("",),
@@ -449,19 +480,22 @@ def test_what_a_rule_reads_is_read_with_the_rights_of_the_viewer(monkeypatch: py
     """The verdict is then an error, with the missing right; an auditor sees the same values but those of Secrets."""
 
     async def scene(served: Pages) -> None:
-        items = json.loads((await served.ask("tenant", "/api/v1/results?limit=500&name=mine&kind=ConfigMap"))[1])["items"]
+        items = json.loads((await served.ask("tenant", "/api/v1/results?limit=500&name=mine&kind=ConfigMap"))[1])[
+            "items"
+        ]
         ids = {each.get("policy"): each["id"] for each in items}
         shown: dict[str, dict[str, str]] = {}
         for user in ("tenant", "auditor"):
-            for name in (*CONTEXTS, "cel"):
+            for name in (*CONTEXTS, *CEL):
                 _, text = await served.ask(user, f"/api/v1/results/{ids[name]}/explanation")
                 shown.setdefault(user, {})[name] = text
         own = json.loads(shown["tenant"]["nothing"])["rules"][0]
         assert ["fail"] == own["statuses"]
         assert any("exceptions for this policy, which you may not read" in line["text"] for line in own["lines"])
-        for name in ("configmap", "object", "entry", "polled"):
-            assert "you may not `" in shown["tenant"][name], name
-        assert sorted((*SHOWN_TO_AUDITORS, "cel")) == sorted(
+        for name in (*CONTEXTS, *CEL):
+            statuses = json.loads(shown["tenant"][name])["rules"][0]["statuses"]
+            assert [["error"], ["fail"]][name == "nothing"] == statuses, name
+        assert sorted(SHOWN_TO_AUDITORS) == sorted(
             name for name, text in shown["auditor"].items() if holds(text, FOREIGN)
         )
 
@@ -484,5 +518,22 @@ def test_a_policy_reads_the_same_whether_it_exists(monkeypatch: pytest.MonkeyPat
             for each in found
         ]
         assert ['{"error": "the cluster has no policy `KEY` any more, or you may not `get` it"}'] * 2 == answers
+
+    play(monkeypatch, scene)
+
+
+def test_labels_of_a_namespace_are_for_those_who_may_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explanation and a selection by labels tell them; a reader of ConfigMaps has no such right."""
+
+    async def scene(served: Pages) -> None:
+        query = "/api/v1/results?limit=500&name=mine&kind=ConfigMap&policy=nothing"
+        shown = {}
+        for user in ("reader", "tenant"):
+            (found,) = json.loads((await served.ask(user, query))[1])["items"]
+            status, text = await served.ask(user, f"/api/v1/results/{found['id']}/explanation")
+            labels = {"kubernetes.io/metadata.name": "own"}
+            _, names = await served.ask(user, "/v2/namespaces/resolve-selector", "POST", labels)
+            shown[user] = (status, "`get` namespaces `own`" in text, names)
+        assert {"reader": (403, True, "[]"), "tenant": (200, False, '["own"]')} == shown
 
     play(monkeypatch, scene)

@@ -151,7 +151,7 @@ def _import(public: JSONObject) -> Key | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of short keys, which are left out
         found = RSAKey.import_key(public)
-    is_safe = _SHORTEST_RSA <= found.raw_value.key_size <= _LONGEST_RSA  # guard: a short key signs no login
+    is_safe = _SHORTEST_RSA <= found.raw_value.key_size <= _LONGEST_RSA
     return found if is_safe else None
 
 

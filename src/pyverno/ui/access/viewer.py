@@ -52,7 +52,7 @@ async def may(access: Access, viewer: Viewer | None = None) -> bool:
 
 async def check(access: Access, viewer: Viewer | None = None) -> None:
     """Raise AccessDeniedError if the viewer may not read something."""
-    if access.is_to_secrets:
-        raise AccessDeniedError("a Secret is not shown, nor explained, on these pages")
     if not await may(access, viewer):
+        if access.is_to_secrets:
+            raise AccessDeniedError("a Secret is not shown, nor explained, on these pages")
         raise AccessDeniedError(f"you may not {access}: ask the administrators of the cluster for this right")
