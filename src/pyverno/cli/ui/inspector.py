@@ -135,7 +135,7 @@ class ClusterInspector:
         found = result.collected.finding
         known = await self._read()
         policies = [body for body in known.policies if _key(body) == found.policy]
-        named = [body for body in policies if await is_readable(body, known.kinds)]
+        named = [each for each in policies if await is_readable(each, known.kinds)]  # guard: policies are asked
         if not named:
             hint = f" ({'; '.join(known.problems)})" if known.problems else ""
             seen = "" if VIEWER.get() is None else ", or you may not `get` it"

@@ -65,6 +65,6 @@ class UserClaims:
         if found is None:
             return ()
         listed = found if isinstance(found, list) else [found]
-        if not all(isinstance(each, str) for each in listed) or len(listed) > _MOST_GROUPS:
+        if not all(isinstance(each, str) for each in listed) or len(listed) > _MOST_GROUPS:  # guard: groups are texts
             raise AccessDeniedError(f"the claim `{self.groups}` must be a text, or at most {_MOST_GROUPS} texts")
         return tuple(f"{self.groups_prefix}{each}" for each in listed if each)

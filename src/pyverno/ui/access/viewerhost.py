@@ -113,7 +113,7 @@ class ViewerHost(ForwardingHost):
             case {"kubernetesResource": {"resource": str(resource), "version": str(version), **rest}}:
                 gvr = GVR(str(rest.get("group") or ""), version, resource)
                 self._check(access_to(gvr, str(rest.get("namespace") or ""), verb="list"))
-            case {"apiCall": {"urlPath": str(text), **rest}} if text and not rest.get("service"):
+            case {"apiCall": {"urlPath": str(text), **rest}} if text and rest.get("service") is None:
                 try:
                     path = parse_api_path(text)
                 except ValueSyntaxError as error:
@@ -150,9 +150,7 @@ class ViewerImages:
 
     def resolve(self, images: Sequence[tuple[str, ImageAccess]]) -> Sequence[ResolvedImage | HostError]:
         """Return what references name."""
-        return self._source.resolve(
-            [(image, ImageAccess()) for image, _ in images]
-        )  # guard: images are read anonymously
+        return self._source.resolve([(image, ImageAccess()) for image, _ in images])  # guard: images are anonymous
 
     def signatures(self, queries: Sequence[SignatureQuery]) -> Sequence[tuple[StoredSignature, ...] | HostError]:
         """Return the signatures of images."""
