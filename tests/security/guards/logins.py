@@ -74,11 +74,11 @@ LOGINS: Final[tuple[Guard, ...]] = (
     ),
     guard(
         "I19", "an object of a rule is asked",
-        f"{_READS} {_VIEWERHOST}::test_a_read_without_the_right_is_not_sent", (_HOST,),
+        f"{_VIEWERHOST}::test_a_read_without_the_right_is_not_sent", (_HOST,),
     ),
     guard(
         "I19", "a list of a rule is asked for the viewer",
-        f"{_READS} {_VIEWERHOST}::test_a_read_without_the_right_is_not_sent", (_HOST,),
+        f"{_VIEWERHOST}::test_a_read_without_the_right_is_not_sent", (_HOST,),
     ),
     guard(
         "I19", "no service answers a viewer",

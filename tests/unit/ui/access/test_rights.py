@@ -39,6 +39,10 @@ async def _grant(client: Client) -> None:
         subject = {"kind": "Group", "name": name, "apiGroup": _GROUP}
         body = {"metadata": {"name": f"{name}-{role}"}, "subjects": [subject], "roleRef": _reference(role)}
         await client.create(bindings, body)
+    for role in ("policyreports", "clusterpolicyreports"):  # rights of Kubernetes itself, which no login may have
+        subject = {"kind": "User", "name": "system:admin", "apiGroup": _GROUP}
+        body = {"metadata": {"name": f"admin-{role}"}, "subjects": [subject], "roleRef": _reference(role)}
+        await client.create(bindings, body)
     subject = {"kind": "User", "name": "ann", "apiGroup": _GROUP}
     await client.create(
         local, {"metadata": {"name": "ann"}, "subjects": [subject], "roleRef": _reference("policyreports")}, "team-a"
