@@ -157,7 +157,8 @@ def test_the_pages_are_started_with_flags_that_the_command_has(login: dict[str, 
     assert set() == {argument.split("=")[0] for argument in arguments} - known
     assert (not login) == ("--insecure-no-login" in arguments)
     assert bool(login) == ("--oidc-issuer=https://login.example.org" in arguments)
-    assert {"--metrics-address=0.0.0.0:9090", "--retention-days=30", "--allow-groups=platform,security"} <= set(arguments)
+    wanted = {"--metrics-address=0.0.0.0:9090", "--retention-days=30", "--allow-groups=platform,security"}
+    assert wanted <= set(arguments)
 
 
 @pytest.mark.parametrize("version", [f"1.{minor}" for minor in range(32, 38)])
