@@ -252,6 +252,8 @@ def test_metrics_beside_a_login_need_an_address_of_their_own() -> None:
     proxy = LoginOptions(proxy_user_header="X-User", proxy_peers=("127.0.0.1",))
     with pytest.raises(UsageError, match="give --metrics-address"):
         run_ui(UiOptions(files=("nothing",), login=proxy, shows_metrics=True))
+    with pytest.raises(UsageError, match="expected ADDRESS:PORT"):
+        run_ui(UiOptions(files=("nothing",), login=proxy, metrics_address="9090"))
     for options in (
         UiOptions(files=("nothing",), login=proxy, shows_metrics=True, metrics_address="127.0.0.1:0"),
         UiOptions(files=("nothing",), shows_metrics=True),

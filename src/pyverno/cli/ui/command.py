@@ -81,7 +81,9 @@ _SECTIONS = {
             metavar="TEXT",
             key="username_prefix",
         ),
-        value("--oidc-groups-claim", help="Claim with the groups.", metavar="NAME", key="groups_claim"),
+        value(
+            "--oidc-groups-claim", help="Claim with the groups; else none are read.", metavar="NAME", key="groups_claim"
+        ),
         value("--oidc-groups-prefix", help="Text before names of groups.", metavar="TEXT", key="groups_prefix"),
         value("--oidc-ca-file", help="Certificates that the issuer's is checked with.", metavar="FILE", key="ca_file"),
         value("--public-url", help="Address at which browsers reach this server, for logins.", metavar="URL"),

@@ -119,6 +119,8 @@ def _check(options: UiOptions) -> None:
             "--metrics beside a login would name namespaces and policies without one: give --metrics-address for a "
             "port that only Prometheus reaches"
         )
+    if options.metrics_address:
+        read_address(options.metrics_address)
     if options.address not in LOOPBACK_NAMES and not options.allows_everybody and not options.login.is_on:
         raise UsageError(
             f"other machines reach `{options.address}`, and the pages ask for no login: give --oidc-issuer or "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
@@ -13,8 +14,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from pyverno.cli.ui.access import LoginOptions
+from pyverno.cli.ui.access import LoginOptions, build_login
 from pyverno.cli.ui.run import UiOptions, serving
+from pyverno.cluster.client import Client
 from pyverno.errors import UsageError
 from pyverno.ui.access.identity import Admission, Identity
 from pyverno.ui.access.login import admit
@@ -345,6 +347,25 @@ def test_a_door_that_would_stand_open_is_an_error(login: LoginOptions, reason: s
     """Flags that would leave the pages unprotected are refused at the start."""
     with pytest.raises(UsageError, match=reason):
         login.check()
+
+
+def test_users_of_several_clusters_need_a_decision() -> None:
+    """The rights of a user in one cluster say nothing about another; files have no cluster to ask."""
+
+    async def namespaces() -> list[str]:
+        return []
+
+    async def play(count: int, rights: str) -> bool:
+        flags = LoginOptions(proxy_user_header="U", proxy_peers=("127.0.0.1",), rights=rights)
+        async with AsyncExitStack() as stack:
+            clients = [cast(Client, object())] * count
+            return build_login(flags, "", clients, namespaces, stack).middleware is not None
+
+    for count, rights in ((0, ""), (0, "all"), (1, ""), (1, "kubernetes"), (2, "all")):
+        assert asyncio.run(play(count, rights))
+    for count, rights in ((2, ""), (2, "kubernetes"), (0, "kubernetes")):
+        with pytest.raises(UsageError, match="give --rights all"):
+            asyncio.run(play(count, rights))
 
 
 @pytest.mark.parametrize(
