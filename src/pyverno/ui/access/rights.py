@@ -104,8 +104,7 @@ class KubernetesRights:
         if person is None:
             return frozenset()
         served = await self._reports()
-        local = [each for each in served if not each.resource.startswith("cluster")]
-        wide = [each for each in served if each.resource.startswith("cluster")]
+        local, wide = [[gvr for gvr in served if _is_wide(gvr) is is_wide] for is_wide in (False, True)]
         everywhere, cluster = await asyncio.gather(self._may_list(person, local, ""), self._may_list(person, wide, ""))
         if everywhere and cluster:
             return None
@@ -124,14 +123,13 @@ class KubernetesRights:
         return True
 
     async def _reports(self) -> tuple[GVR, ...]:
-        """Return the kinds of reports that the cluster serves, those of Kyverno if it serves none."""
+        """Return the kinds of reports that the cluster serves; Kyverno's for a scope of which it serves none."""
         if self._served is None or self._now() - self._served[0] >= _SECONDS:
             groups = dict.fromkeys((gvr.group, gvr.version) for _, gvr in REPORT_KINDS)
             known = [each for group, version in groups for each in await self._resources(group, version)]
             found = tuple(gvr for _, gvr in REPORT_KINDS if (gvr.group, gvr.resource) in known)
-            kinds = [gvr for _, gvr in REPORT_KINDS[:2]]
-            missing = {each.resource.startswith("cluster") for each in found}
-            own = [each for each in kinds if each.resource.startswith("cluster") not in missing]
+            scopes = {_is_wide(gvr) for gvr in found}
+            own = [gvr for _, gvr in REPORT_KINDS[:2] if _is_wide(gvr) not in scopes]
             self._served = (self._now(), (*found, *own))
         return self._served[1]
 
@@ -169,6 +167,11 @@ class KubernetesRights:
                 raise HostError(f"the rights of this login cannot be read: {error.message}") from error
         status = answer.get("status")
         return isinstance(status, dict) and status.get("allowed") is True and not status.get("denied")
+
+
+def _is_wide(gvr: GVR) -> bool:
+    """Return whether reports are about the objects without namespace."""
+    return gvr.resource.startswith("cluster")
 
 
 def _is_reserved(name: str) -> bool:
