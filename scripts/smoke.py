@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = "docs/guide/demo"
-LIBRARIES = ("aiohttp", "click", "cryptography", "google-re2", "orjson", "prometheus_client", "PyYAML")
+LIBRARIES = ("aiohttp", "click", "cryptography", "google-re2", "joserfc", "orjson", "prometheus_client", "PyYAML")
 _SECONDS = 60
 
 

@@ -54,6 +54,7 @@ def by_issuer(folder: Path, **flags: object) -> Callable[[Issuer, int], LoginOpt
         client=CLIENT,
         secret_file=str(folder / "secret"),
         public_url=f"http://127.0.0.1:{port}",
+        username_claim="email",
         **flags,  # type: ignore[arg-type]
     )
 

@@ -113,6 +113,11 @@ def test_a_disruption_budget_needs_two_replicas() -> None:
         ({"admissionController": {"replicas": 0}}, "admissionController.replicas: at least 1"),
         ({"ui": {"enabled": True}}, "value ui.enabled: the pages need a login: set ui.oidc"),
         ({"ui": {"enabled": True, "oidc": {"issuer": "https://a"}}}, "set ui.oidc.clientId and ui.publicUrl, too"),
+        (
+            {"ui": {**RENDERS["ui"]["ui"], "oidc": {**RENDERS["ui"]["ui"]["oidc"], "groupsClaim": None}}},
+            "value ui.allowGroups: set ui.oidc.groupsClaim",
+        ),
+        ({"ui": {**RENDERS["ui"]["ui"], "extraArgs": {"metrics": True}}}, "value ui.extraArgs.metrics: set ui.metrics"),
         ({"namespaceOverride": "kube-system"}, "namespace kube-system: the controllers need one of their own"),
     ],
 )
@@ -152,7 +157,8 @@ def test_the_pages_are_started_with_flags_that_the_command_has(login: dict[str, 
     assert set() == {argument.split("=")[0] for argument in arguments} - known
     assert (not login) == ("--insecure-no-login" in arguments)
     assert bool(login) == ("--oidc-issuer=https://login.example.org" in arguments)
-    assert {"--metrics", "--retention-days=30", "--allow-groups=platform,security"} <= set(arguments)
+    wanted = {"--metrics-address=0.0.0.0:9090", "--retention-days=30", "--allow-groups=platform,security"}
+    assert wanted <= set(arguments)
 
 
 @pytest.mark.parametrize("version", [f"1.{minor}" for minor in range(32, 38)])

@@ -62,7 +62,7 @@ DOOR_EXEMPT: Final[Mapping[str, str]] = {
             "cli.controller.services.read_words", "cli.registries.read_registry_access", "cli.registries.read_root_file",
             "cli.report.replacements.read_replacements", "cli.report.sources.read_cluster", "cli.report.sources.read_files",
             "cli.ui.notifications.read_settings", "ui.access.proxy.read_networks", "ui.notifications.settings.read_notifications",
-            "ui.server.logo.read_logo", "ui.server.metrics.read_labels", "ui.views.read_views",
+            "ui.server.logo.read_logo", "ui.server.metrics.read_address", "ui.server.metrics.read_labels", "ui.views.read_views",
         ),
         "what who starts the process writes: flags and settings",
     ),

@@ -67,7 +67,12 @@ class Issuer:
         """Start with the login of one user."""
         self.url = ""
         self.key = SigningKey()
-        self.claims: dict[str, Any] = {"sub": "1", "email": "ann@example.org", "groups": ["team-a"]}
+        self.claims: dict[str, Any] = {
+            "sub": "1",
+            "email": "ann@example.org",
+            "email_verified": True,
+            "groups": ["team-a"],
+        }
         self.described: dict[str, Any] = {}
         self.asked: list[str] = []
         self._codes: dict[str, tuple[str, str, str]] = {}

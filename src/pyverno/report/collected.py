@@ -114,11 +114,11 @@ def rank(result: Collected) -> tuple[int | str, ...]:
 
 
 def _reference(body: JSONObject, owner: JSONObject) -> ResourceRef:
-    """Return the object of a result. In a report of a namespace it is always an object of that namespace.
+    """Return the object of a result. In a report of a namespace it is always of that namespace, even without a name.
 
-    Whoever may write reports in one namespace must not show results of another one.
+    Whoever may write reports in one namespace must not show results of another one, or of the cluster.
     """
-    namespace = (_read_text(owner, "namespace") or _read_text(body, "namespace")) if body else ""
+    namespace = _read_text(owner, "namespace") or _read_text(body, "namespace")  # guard: results are of their namespace
     return ResourceRef(_read_text(body, "apiVersion"), _read_text(body, "kind"), namespace, _read_text(body, "name"))
 
 

@@ -59,6 +59,14 @@ def test_a_report_of_a_namespace_shows_nothing_of_another_one() -> None:
         assert "victim" == found.finding.resource.namespace
 
 
+def test_a_result_without_an_object_is_of_the_namespace_of_its_report() -> None:
+    """Otherwise a tenant's text would stand among the results of the cluster."""
+    (found,) = read_report(report({"policy": "p", "result": "fail"}, scope=None))
+    assert ResourceRef("", "", "team", "") == found.finding.resource
+    wide = {**report({"policy": "p", "result": "fail"}, scope=None), "metadata": {"name": "r"}}
+    assert ResourceRef("", "", "", "") == next(read_report(wide)).finding.resource
+
+
 def test_a_result_about_several_resources_counts_for_each() -> None:
     """Reports of a policy list their objects in the result."""
     resources = [{"kind": "Pod", "name": name, "namespace": "x"} for name in "ab"]

@@ -16,11 +16,13 @@ from pyverno.cluster.client import Client
 from pyverno.errors import UsageError
 from pyverno.offline.files import read_file
 from pyverno.ui.access.identity import Admission, Identifier
-from pyverno.ui.access.login import LoginRoutes, Rights, admit
-from pyverno.ui.access.oidc import SCOPES, USER_CLAIMS, OidcLogins, OidcSettings
+from pyverno.ui.access.login import LoginRoutes, admit
+from pyverno.ui.access.oidc import SCOPES, OidcLogins, OidcSettings
 from pyverno.ui.access.proxy import ProxyHeaders, read_networks
 from pyverno.ui.access.rights import KubernetesRights
 from pyverno.ui.access.sessions import Sessions
+from pyverno.ui.access.userclaims import UserClaims
+from pyverno.ui.access.viewer import Rights
 from pyverno.value import dataclass, fields
 
 __all__ = ["LOGIN_FLAGS", "LoginOptions", "LoginSetup", "build_login", "oidc_settings"]
@@ -34,8 +36,10 @@ class LoginOptions:
     client: str = ""
     secret_file: str = ""
     scopes: tuple[str, ...] = ()
-    user_claims: tuple[str, ...] = ()
-    groups_claim: str = "groups"
+    username_claim: str = "sub"
+    username_prefix: str = ""
+    groups_claim: str = ""
+    groups_prefix: str = ""
     ca_file: str = ""
     public_url: str = ""
     token_file: str = ""
@@ -44,7 +48,7 @@ class LoginOptions:
     proxy_peers: tuple[str, ...] = ()
     allow_users: tuple[str, ...] = ()
     allow_groups: tuple[str, ...] = ()
-    rights: str = "all"
+    rights: str = ""
     rights_user_prefix: str = ""
     rights_groups_prefix: str = ""
 
@@ -63,10 +67,17 @@ class LoginOptions:
             raise UsageError("--proxy-user-header needs --proxy-peers: every client could send that header")
         if not self.proxy_user_header and (self.proxy_groups_header or self.proxy_peers):
             raise UsageError("--proxy-groups-header and --proxy-peers need --proxy-user-header")
-        if not self.is_on and (self.allow_users or self.allow_groups or self.rights != "all"):
+        if not self.is_on and (self.allow_users or self.allow_groups or self.rights == "kubernetes"):
             raise UsageError(
                 "--allow-users, --allow-groups and --rights need a login: --oidc-issuer or --proxy-user-header"
             )
+        if self.issuer and (self.rights_user_prefix or self.rights_groups_prefix):
+            raise UsageError(
+                "--rights-user-prefix and --rights-groups-prefix are for a proxy: with --oidc-issuer give "
+                "--oidc-username-prefix and --oidc-groups-prefix"
+            )
+        if self.issuer and self.allow_groups and not self.groups_claim:
+            raise UsageError("--allow-groups needs --oidc-groups-claim: the claim of a token that holds the groups")
 
 
 LOGIN_FLAGS: Final = tuple(each.name for each in fields(LoginOptions))
@@ -95,8 +106,7 @@ def oidc_settings(login: LoginOptions, base_path: str) -> OidcSettings:
         f"{login.public_url.rstrip('/')}{base_path}/login/callback",
         secret,
         login.scopes or SCOPES,
-        login.user_claims or USER_CLAIMS,
-        login.groups_claim,
+        UserClaims(login.username_claim, login.username_prefix, login.groups_claim, login.groups_prefix),
         tls,
     )
 
@@ -129,11 +139,13 @@ def build_login(
 def _rights(
     login: LoginOptions, clients: list[Client], namespaces: Callable[[], Awaitable[Iterable[str]]]
 ) -> Rights | None:
-    if login.rights == "all":
+    wanted = login.rights or ("kubernetes" if clients else "all")  # guard: the default are the rights of the user
+    if wanted == "all":
         return None
     if len(clients) != 1:
-        raise UsageError("--rights kubernetes needs the reports of one cluster")
-    asked = KubernetesRights(
+        raise UsageError(
+            "--rights kubernetes needs the reports of one cluster: run a server for each cluster, or give --rights all"
+        )
+    return KubernetesRights(
         clients[0], namespaces, user_prefix=login.rights_user_prefix, groups_prefix=login.rights_groups_prefix
     )
-    return asked.scope

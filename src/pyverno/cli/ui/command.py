@@ -47,6 +47,11 @@ _SECTIONS = {
         value("--banner", help="Text above every page, such as the name of the environment.", metavar="TEXT"),
         value("--logo", help="Image beside the name of the pages: SVG or PNG.", metavar="FILE"),
         switch("--metrics", help="Serve counts of results for Prometheus at `/metrics`.", key="shows_metrics"),
+        value(
+            "--metrics-address",
+            help="Address and port for `/metrics` alone, without login, such as `0.0.0.0:9090`.",
+            metavar="ADDRESS:PORT",
+        ),
         comma_list(
             "--metrics-labels",
             help="Labels of these counts: simple, detailed (with rule, kind and name), or names of labels.",
@@ -62,14 +67,24 @@ _SECTIONS = {
         value("--oidc-client-id", help="Name of this server at the issuer.", metavar="NAME", key="client"),
         value("--oidc-client-secret-file", help="File with the client's secret.", metavar="FILE", key="secret_file"),
         comma_list("--oidc-scopes", help="Scopes beside `openid`; else profile and email.", key="scopes"),
-        comma_list(
-            "--oidc-user-claims",
-            help="Claims that may name the user, the preferred one first; else email, preferred_username, sub.",
-            key="user_claims",
+        value(
+            "--oidc-username-claim",
+            help="The one claim that names the user; `email` must be verified.",
+            default="sub",
+            metavar="NAME",
+            key="username_claim",
         ),
         value(
-            "--oidc-groups-claim", help="Claim with the groups.", default="groups", metavar="NAME", key="groups_claim"
+            "--oidc-username-prefix",
+            help="Text before names of users; without it the issuer and `#`, but none before e-mail addresses; `-` is "
+            "none.",
+            metavar="TEXT",
+            key="username_prefix",
         ),
+        value(
+            "--oidc-groups-claim", help="Claim with the groups; else none are read.", metavar="NAME", key="groups_claim"
+        ),
+        value("--oidc-groups-prefix", help="Text before names of groups.", metavar="TEXT", key="groups_prefix"),
         value("--oidc-ca-file", help="Certificates that the issuer's is checked with.", metavar="FILE", key="ca_file"),
         value("--public-url", help="Address at which browsers reach this server, for logins.", metavar="URL"),
         value("--token-file", help="With check-login: file with an ID token to check.", metavar="FILE"),
@@ -80,12 +95,20 @@ _SECTIONS = {
         comma_list("--allow-groups", help="Only members of these groups, and the users of --allow-users, may log in."),
         value(
             "--rights",
-            help="What is shown: all, or the namespaces whose policyreports the user may list in the cluster.",
-            default="all",
+            help="What users see: kubernetes, what they may read in the cluster, or all, what this server may read; "
+            "else kubernetes for reports of a cluster.",
             choices=("all", "kubernetes"),
         ),
-        value("--rights-user-prefix", help="Prefix that the API server puts before user names.", metavar="TEXT"),
-        value("--rights-groups-prefix", help="Prefix that the API server puts before groups.", metavar="TEXT"),
+        value(
+            "--rights-user-prefix",
+            help="With a proxy: prefix that the API server puts before user names.",
+            metavar="TEXT",
+        ),
+        value(
+            "--rights-groups-prefix",
+            help="With a proxy: prefix that the API server puts before groups.",
+            metavar="TEXT",
+        ),
     ),
 }
 

@@ -1,7 +1,8 @@
 """Inspects one cluster: current texts of policies, explanations of results, drafts of exceptions.
 
 Policies, exceptions and namespaces are read again when they are older than a few seconds; objects are read for each
-request. Nothing is written to the cluster.
+request. Everything is read with the account of this server, and shown if the viewer of the request may read it, too.
+Nothing is written to the cluster.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from pyverno.cli.clusterdata import by_name, discover_kinds, load_entries, with_type
+from pyverno.cli.ui.claims import check_namespace, check_object, is_readable, readable, resolve
 from pyverno.cluster.client import Client
 from pyverno.compiler import compile_documents
 from pyverno.controllers.state.hosts import HostFactory, HostSettings
@@ -35,9 +37,12 @@ from pyverno.report.exceptions import exception_for
 from pyverno.report.policyreport import ReportEntry
 from pyverno.report.ruleplaces import RulePlaces
 from pyverno.threads import in_thread
+from pyverno.ui.access.identity import AccessDeniedError
+from pyverno.ui.access.viewer import VIEWER
+from pyverno.ui.access.viewerhost import ViewerHost
 from pyverno.ui.playground.explaining import ChangeWanted, explain_rules
 from pyverno.ui.store.rows import StoredResult
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["ClusterInspector"]
 
@@ -84,12 +89,16 @@ class ClusterInspector:
     async def policies(self, key: str) -> list[JSONObject]:
         """Return the policies with a key (`name`, or `namespace/name`), each with its text, kinds and exceptions."""
         known = await self._read()
-        return [_describe_policy(body, known) for body in known.policies if _key(body) == key]
+        named = [body for body in known.policies if _key(body) == key and await is_readable(body, known.kinds)]
+        if not named:
+            return []
+        exceptions = await readable(known.exceptions, known.kinds)
+        return [_describe_policy(body, known, exceptions) for body in named]
 
     async def exceptions(self) -> list[JSONObject]:
         """Return all exceptions: scope, policies, and when they end."""
         known = await self._read()
-        return [_describe_exception(body, known) for body in known.exceptions]
+        return [_describe_exception(body, known) for body in await readable(known.exceptions, known.kinds)]
 
     async def problems(self) -> Sequence[str]:
         """Return the resources that could not be read, so that an empty list is not taken for a complete one."""
@@ -100,8 +109,12 @@ class ClusterInspector:
         found = result.collected.finding
         policies, resource = await self._texts(result)
         async with self._turns:
-            known = await self._read()
+            known, hidden = await self._seen(found.policy, found.resource.namespace)
             rules = await in_thread(_explain, known, policies, resource, found.policy, found.rule)
+        if hidden:
+            text = f"({hidden} exceptions for this policy, which you may not read, are left out)"
+            note: JSONObject = {"depth": 1, "text": text, "word": "", "place": None}
+            rules = [{**each, "lines": [*each["lines"], note]} for each in rules]
         return {"policies": policies, "resources": resource, "rules": rules}
 
     async def draft(self, result: StoredResult) -> JSONObject:
@@ -109,37 +122,56 @@ class ClusterInspector:
         found = result.collected.finding
         policies, resource = await self._texts(result)
         async with self._turns:
-            known = await self._read()
+            known, _ = await self._seen(found.policy, found.resource.namespace)
             return await in_thread(_draft, known, policies, resource, found.policy, found.rule)
 
     # ------------------------------------------------------------------------------------------------------- reading
 
     async def _texts(self, result: StoredResult) -> tuple[str, str]:
-        """Return the policies of a result and its object as YAML; raises UsageError when one is gone."""
+        """Return the policies of a result and its object as YAML; raises UsageError when one is gone.
+
+        Raises AccessDeniedError for an object that the viewer may not get, whether there is one or not.
+        """
         found = result.collected.finding
         known = await self._read()
-        named = [body for body in known.policies if _key(body) == found.policy]
+        policies = [body for body in known.policies if _key(body) == found.policy]
+        named = [each for each in policies if await is_readable(each, known.kinds)]  # guard: policies are asked
         if not named:
             hint = f" ({'; '.join(known.problems)})" if known.problems else ""
-            raise UsageError(f"the cluster has no policy `{found.policy}` any more{hint}")
-        if found.resource.kind == "Secret" and found.resource.api_version in ("", "v1"):
-            raise UsageError("a Secret is not shown, nor explained, on these pages")
+            seen = "" if VIEWER.get() is None else ", or you may not `get` it"
+            raise UsageError(f"the cluster has no policy `{found.policy}` any more{seen}{hint}")
         body = await self._object(known, found.resource)
         return "---\n".join(dump_yaml(_without_bookkeeping(each)) for each in named), dump_yaml(
             _without_bookkeeping(body)
         )
 
     async def _object(self, known: _Snapshot, ref: ResourceRef) -> JSONObject:
-        info = next(
-            (each for each in known.kinds.by_kind(ref.kind) if ref.api_version in ("", each.api_version)), None
-        ) or next(iter(known.kinds.by_kind(ref.kind)), None)
-        if info is None:
-            raise UsageError(f"the cluster serves no kind `{ref.kind}`")
+        info = resolve(ref, known.kinds)
+        await check_object(info, ref.namespace, ref.name)  # guard: the object of a report is asked for the viewer
+        await check_namespace(ref.namespace)
         try:
-            return await self._client.get(info.gvr, ref.name, ref.namespace if info.namespaced else "")
+            return await self._client.get(info.gvr, ref.name, ref.namespace)
         except StatusError as error:
             gone = "the object is gone" if error.status == 404 else f"the object cannot be read: {error.message}"
             raise UsageError(gone) from None
+
+    async def _seen(self, policy: str, namespace: str) -> tuple[_Snapshot, int]:
+        """Return the state as the viewer may see it, and the number of exceptions of the policy that are left out."""
+        known = await self._read()
+        viewer = VIEWER.get()
+        assert self._hosts is not None  # noqa: S101 - `_read` has made them
+        host = ViewerHost(known.host, viewer, self._hosts.entries.source_of, asyncio.get_running_loop())
+        if viewer is None:
+            return replace(known, host=host), 0
+        bindings = [body for body in known.bindings if await is_readable(body, known.kinds)]
+        if any(body["spec"].get("policyName") == policy and body not in bindings for body in known.bindings):
+            raise AccessDeniedError(f"you may not `get` every binding of policy `{policy}`: the verdict would be wrong")
+        exceptions = await readable(known.exceptions, known.kinds)
+        named = [body for body in known.policies if _key(body) == policy]
+        hidden = [each for each in known.exceptions if each not in exceptions and any(_names(each, of) for of in named)]
+        namespaces = [each for each in known.namespaces if Resource(each).name == namespace]
+        seen = replace(known, host=host, bindings=bindings, exceptions=exceptions, namespaces=namespaces)
+        return seen, len(hidden)
 
     async def _read(self) -> _Snapshot:
         async with self._reading:
@@ -242,7 +274,7 @@ def _mapping(document: Document) -> JSONObject:
 # --------------------------------------------------------------------------------------------------------- description
 
 
-def _describe_policy(body: JSONObject, known: _Snapshot) -> JSONObject:
+def _describe_policy(body: JSONObject, known: _Snapshot, exceptions: Iterable[JSONObject]) -> JSONObject:
     metadata = Resource(body)
     annotations = metadata.annotations
     found: JSONObject = {
@@ -254,7 +286,7 @@ def _describe_policy(body: JSONObject, known: _Snapshot) -> JSONObject:
         "text": dump_yaml(_without_bookkeeping(body)),
         "conditions": _conditions(body),
         "kinds": _kinds(body, known),
-        "exceptions": [_describe_exception(each, known) for each in known.exceptions if _names(each, body)],
+        "exceptions": [_describe_exception(each, known) for each in exceptions if _names(each, body)],
     }
     for name in ("title", "category", "severity", "description"):
         text = annotations.get(f"policies.kyverno.io/{name}")

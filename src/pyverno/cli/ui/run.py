@@ -32,7 +32,7 @@ from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.app import build_app
 from pyverno.ui.server.inspection import InspectionRoutes, Inspector
 from pyverno.ui.server.logo import read_logo
-from pyverno.ui.server.metrics import MetricsRoute, read_labels
+from pyverno.ui.server.metrics import MetricsRoute, metrics_app, read_address, read_labels
 from pyverno.ui.server.namespaces import NamespaceRoutes
 from pyverno.ui.server.playground import PlaygroundRoutes
 from pyverno.ui.server.policyreporter import PolicyReporterRoutes
@@ -73,6 +73,7 @@ class UiOptions:
     retention_days: int = 90
     allows_everybody: bool = False
     shows_metrics: bool = False
+    metrics_address: str = ""
     metrics_labels: tuple[str, ...] = ()
     banner: str = ""
     logo: str = ""
@@ -113,6 +114,13 @@ def _check(options: UiOptions) -> None:
     if options.base_path and (not options.base_path.startswith("/") or options.base_path.endswith("/")):
         raise UsageError(f"--base-path is `{options.base_path}`: expected a path such as `/policy`")
     options.login.check()
+    if options.login.is_on and options.shows_metrics and not options.metrics_address:  # guard: metrics need an address
+        raise UsageError(
+            "--metrics beside a login would name namespaces and policies without one: give --metrics-address for a "
+            "port that only Prometheus reaches"
+        )
+    if options.metrics_address:
+        read_address(options.metrics_address)
     if options.address not in LOOPBACK_NAMES and not options.allows_everybody and not options.login.is_on:
         raise UsageError(
             f"other machines reach `{options.address}`, and the pages ask for no login: give --oidc-issuer or "
@@ -171,6 +179,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
         login = build_login(options.login, options.base_path, source.clients, lambda: _namespaces(readers), stack)
         labels = read_labels(options.metrics_labels)
         readings = (notifications.readings,) if notifications else ()
+        metrics = MetricsRoute(readers, *readings, labels=labels)
         app = build_app(
             (
                 *ResultRoutes(readers).routes(),
@@ -179,7 +188,7 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
                 *TargetRoutes(notifications.targets() if notifications else ()).routes(),
                 *NamespaceRoutes(NamespaceLabels(clusters)).routes(),
                 *PlaygroundRoutes(workers).routes(),
-                *(MetricsRoute(readers, *readings, labels=labels).routes() if options.shows_metrics else ()),
+                *(metrics.routes() if options.shows_metrics and not options.metrics_address else ()),
                 *StaticFiles(web_root()).routes(),
                 *login.routes,
             ),
@@ -196,11 +205,24 @@ async def _serving(options: UiOptions) -> AsyncIterator[str]:
             admission=login.middleware,
             has_login=bool(login.routes),
         )
+        if options.metrics_address:
+            await stack.enter_async_context(_serving_metrics(metrics, options.metrics_address))
         host, port = await stack.enter_async_context(
             listening(app, options.address, options.port, shutdown_seconds=_GOODBYE_SECONDS)
         )
         shown = f"[{host}]" if ":" in host else host
         yield f"http://{shown}:{port}{options.base_path}/"
+
+
+@asynccontextmanager
+async def _serving_metrics(metrics: MetricsRoute, where: str) -> AsyncIterator[None]:
+    """Serve `/metrics` and nothing else; raises UsageError for an address that cannot be used."""
+    address, port = read_address(where)
+    hosts = LOOPBACK_NAMES if address in LOOPBACK_NAMES else ()
+    async with listening(metrics_app(metrics, hosts), address, port, shutdown_seconds=_GOODBYE_SECONDS) as found:
+        host = f"[{found[0]}]" if ":" in found[0] else found[0]
+        sys.stderr.write(f"pyverno ui: metrics at http://{host}:{found[1]}/metrics\n")
+        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,10 @@ class GlobalContext:
         found = self._find(name)
         return found is None or found[0].is_cached(found[1])
 
+    def source_of(self, name: str) -> JSON:
+        """Return the spec of the entry that `entry` or `entry.projection` names, None without one."""
+        return next((self._specs[entry] for entry, _ in _split_reference(name) if entry in self._entries), None)
+
     def wake(self) -> None:
         """Retry failed entries at once, because the kinds that the cluster serves have changed."""
         for entry in self._entries.values():

@@ -1,77 +1,121 @@
-"""ID tokens of OpenID Connect: signature and claims, checked against the keys of the issuer.
+"""ID tokens of OpenID Connect: signature and claims, checked by joserfc against the keys of the issuer.
 
 RFC 7515, RFC 7519 and OpenID Connect Core 1.0, section 3.1.3.7. An unclear token is refused, and no message holds any
-part of a token.
+part of a token. The library is imported at the first token: no other command loads it.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from pyverno.errors import DocumentError
 from pyverno.kube.json import JSONObject, decode
 from pyverno.ui.access.identity import AccessDeniedError
 
+if TYPE_CHECKING:
+    from joserfc.jwk import Key
+    from joserfc.jws import CompactSignature, JWSRegistry
+
 __all__ = ["ALGORITHMS", "check_id_token"]
 
-_MOST_BYTES: Final = 64 * 1024
-_SKEW_SECONDS: Final = 60
-_SHORTEST_RSA, _LONGEST_RSA, _LONGEST_EXPONENT = 2048, 8192, 64
-"""Bits of RSA keys."""
-_RSA: Final = {"RS256": "SHA256", "RS384": "SHA384", "RS512": "SHA512", "PS256": "SHA256", "PS384": "SHA384"}
-_CURVES: Final = {"ES256": ("P-256", "SHA256", 32), "ES384": ("P-384", "SHA384", 48)}
-ALGORITHMS: Final = (*_RSA, *_CURVES)
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "ES256", "ES384")
 """The permitted signature algorithms of a token, all with public keys."""
+
+_MOST_BYTES: Final = 64 * 1024
+_MOST_HEADER, _MOST_SIGNATURE = 8 * 1024, 2 * 1024
+_SKEW_SECONDS: Final = 60
+_TYPES: Final = frozenset({"jwt", "application/jwt"})
+_REFUSED: Final = ("crit", "b64", "enc", "zip", "cty")
+"""Header parameters that change what the token means, or say that it holds another token."""
+_SHORTEST_RSA, _LONGEST_RSA = 2048, 8192
+_LONGEST: Final = {"n": 1400, "e": 11}
+"""Characters of the numbers of RSA keys: longer ones take too long to check with."""
+_TIMES: Final = frozenset({"exp", "iat", "nbf"})
+_REASONS: Final[Mapping[str, str]] = {
+    "iss": "the token is from another issuer",
+    "aud": "the token is for another client",
+    "nonce": "the token belongs to another login",
+}
 
 
 def check_id_token(
-    token: str, keys: Sequence[JSONObject], *, issuer: str, audience: str, nonce: str, now: float
+    token: str, keys: Sequence[JSONObject], *, issuer: str, audience: str, nonce: str | None, now: float
 ) -> JSONObject:
     """Return the claims of a token that the issuer signed for us; raises AccessDeniedError.
 
-    `keys` is the key set of the issuer (JWKs), `nonce` the value with which the login began, `now` seconds since 1970.
+    `keys` is the key set of the issuer (JWKs), `nonce` the value with which the login began, and `now` seconds since
+    1970. None as `nonce` is for a token that no login of this server requested, which opens nothing.
     """
-    if len(token) > _MOST_BYTES or token.count(".") != 2:
-        raise AccessDeniedError("the issuer sent something that is no signed token")
-    head, body, signature = token.split(".")
-    header = _json(head)
-    algorithm = header.get("alg")
-    if algorithm not in ALGORITHMS or "crit" in header:
-        raise AccessDeniedError(f"the token is signed in a way that is not accepted: expected {', '.join(ALGORITHMS)}")
-    _check_signature(f"{head}.{body}".encode(), _bytes(signature), algorithm, _choose(keys, header))
-    claims = _json(body)
-    _check_claims(claims, issuer=issuer, audience=audience, nonce=nonce, now=now)
+    registry = _registry()
+    read = _read(token, registry)
+    _check_header(read.protected)
+    _check_signature(read, keys, registry)
+    try:
+        claims = decode(read.payload)
+    except DocumentError as error:
+        raise _unreadable() from error
+    if not isinstance(claims, dict):
+        raise _unreadable()
+    _check_claims(claims, issuer=issuer, audience=audience, nonce=nonce, now=int(now))
     return claims
 
 
-def _check_claims(claims: JSONObject, *, issuer: str, audience: str, nonce: str, now: float) -> None:
-    if claims.get("iss") != issuer:
-        raise AccessDeniedError("the token is from another issuer")
-    audiences = claims.get("aud")
-    audiences = audiences if isinstance(audiences, list) else [audiences]
-    if audience not in audiences:
-        raise AccessDeniedError("the token is for another client")
-    if (len(audiences) > 1 or "azp" in claims) and claims.get("azp") != audience:
-        raise AccessDeniedError("the token was given to another client")
-    if not isinstance(claims.get("nonce"), str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
-        raise AccessDeniedError("the token belongs to another login")
-    _check_time("exp", claims.get("exp"), earliest=now - _SKEW_SECONDS)
-    _check_time("iat", claims.get("iat"), latest=now + _SKEW_SECONDS)
-    _check_time("nbf", claims.get("nbf", 0), latest=now + _SKEW_SECONDS)
+def _registry() -> JWSRegistry:
+    from joserfc.jws import JWSRegistry
+
+    # headers have names of vendors, which change nothing
+    registry = JWSRegistry(algorithms=ALGORITHMS, strict_check_header=False)
+    registry.max_header_length, registry.max_signature_length = _MOST_HEADER, _MOST_SIGNATURE
+    registry.max_payload_length = _MOST_BYTES
+    return registry
 
 
-def _check_time(name: str, moment: object, *, earliest: float = -math.inf, latest: float = math.inf) -> None:
-    is_number = isinstance(moment, int | float) and not isinstance(moment, bool)
-    if not is_number or not earliest < float(moment) < latest:  # type: ignore[arg-type]  # a number, as was checked
-        raise AccessDeniedError(f"the token is not valid at this time (`{name}`): compare the clocks")
+def _read(token: str, registry: JWSRegistry) -> CompactSignature:
+    from joserfc.errors import JoseError
+    from joserfc.jws import extract_compact
+
+    if len(token) > _MOST_BYTES or not token.isascii() or token.count(".") != 2:
+        raise _unreadable()
+    try:
+        read = extract_compact(token.encode(), None, registry)
+    except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _unreadable() from error
+    if not isinstance(read.protected, dict):
+        raise _unreadable()
+    return read
 
 
-def _choose(keys: Sequence[JSONObject], header: JSONObject) -> list[JSONObject]:
+def _check_header(header: Mapping[str, object]) -> None:
+    if header.get("alg") not in ALGORITHMS:  # guard: only listed algorithms sign a login
+        raise AccessDeniedError(f"the token is signed in a way that is not accepted: expected {', '.join(ALGORITHMS)}")
+    if any(name in header for name in _REFUSED):  # guard: a header that changes the meaning refuses the login
+        raise AccessDeniedError("the token is signed in a way that is not accepted: its header has a critical part")
+    kind = header.get("typ", "JWT")
+    if not isinstance(kind, str) or kind.lower() not in _TYPES:  # guard: a token of another type is no login
+        raise AccessDeniedError("the token is of another type (`typ`): expected JWT")
+    if not isinstance(header.get("kid", ""), str):
+        raise AccessDeniedError("the token names its key (`kid`) by something that is no text")
+
+
+def _check_signature(read: CompactSignature, keys: Sequence[JSONObject], registry: JWSRegistry) -> None:
+    from joserfc.errors import JoseError
+    from joserfc.jws import validate_compact
+
+    chosen = _choose(keys, read.protected)
+    for key in _usable(chosen):
+        try:
+            if validate_compact(read, key, registry=registry):
+                return
+        except (JoseError, ValueError, TypeError):
+            continue
+    reason = "the signature of the token does not fit" if chosen else "the issuer has no key for the token"
+    raise AccessDeniedError(reason)  # guard: a login needs the signature of its issuer
+
+
+def _choose(keys: Sequence[JSONObject], header: Mapping[str, object]) -> list[JSONObject]:
     """Return the keys that the token's header selects."""
     name = header.get("kid")
     return [
@@ -83,66 +127,64 @@ def _choose(keys: Sequence[JSONObject], header: JSONObject) -> list[JSONObject]:
     ]
 
 
-def _check_signature(signed: bytes, signature: bytes, algorithm: str, keys: Sequence[JSONObject]) -> None:
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+def _usable(keys: Sequence[JSONObject]) -> Iterator[Key]:
+    """Yield public keys; a symmetric, short or unreadable one, or one that is slow to use, is left out."""
+    from joserfc.errors import JoseError
 
     for key in keys:
+        public = {name: text for name, text in key.items() if name in ("kty", "n", "e", "crv", "x", "y")}
         try:
-            (_check_rsa if algorithm in _RSA else _check_ecdsa)(signed, signature, algorithm, key)
-        except (InvalidSignature, UnsupportedAlgorithm, AccessDeniedError, ValueError, KeyError, TypeError):
+            found = _import(public)
+        except (JoseError, ValueError, TypeError, KeyError):
             continue
-        return
-    reason = "the signature of the token does not fit" if keys else "the issuer has no key for the token"
-    raise AccessDeniedError(reason)
+        if found is not None:
+            yield found
 
 
-def _check_rsa(signed: bytes, signature: bytes, algorithm: str, key: JSONObject) -> None:
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+def _import(public: JSONObject) -> Key | None:
+    from joserfc.jwk import ECKey, RSAKey
 
-    if key.get("kty") != "RSA":
-        raise ValueError(key)
-    exponent, modulus = _number(key["e"]), _number(key["n"])
-    if not _SHORTEST_RSA <= modulus.bit_length() <= _LONGEST_RSA or exponent.bit_length() > _LONGEST_EXPONENT:
-        raise ValueError("a key that is too short to be safe, or takes too long to check with")
-    public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
-    digest: Any = getattr(hashes, _RSA[algorithm])()
-    pss = padding.PSS(padding.MGF1(digest), digest.digest_size)
-    public.verify(signature, signed, pss if algorithm.startswith("PS") else padding.PKCS1v15(), digest)
-
-
-def _check_ecdsa(signed: bytes, signature: bytes, algorithm: str, key: JSONObject) -> None:
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
-
-    name, digest, size = _CURVES[algorithm]
-    if key.get("kty") != "EC" or key.get("crv") != name or len(signature) != 2 * size:
-        raise ValueError(key)
-    curve: Mapping[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1()}
-    public = ec.EllipticCurvePublicNumbers(_number(key["x"]), _number(key["y"]), curve[name]).public_key()
-    pair = encode_dss_signature(int.from_bytes(signature[:size]), int.from_bytes(signature[size:]))
-    public.verify(pair, signed, ec.ECDSA(getattr(hashes, digest)()))
+    if public["kty"] == "EC":
+        return ECKey.import_key(public)
+    if public["kty"] != "RSA" or any(len(public[name]) > most for name, most in _LONGEST.items()):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of short keys, which are left out
+        found = RSAKey.import_key(public)
+    is_safe = _SHORTEST_RSA <= found.raw_value.key_size <= _LONGEST_RSA
+    return found if is_safe else None
 
 
-def _number(text: str) -> int:
-    return int.from_bytes(_bytes(text))
+def _check_claims(claims: JSONObject, *, issuer: str, audience: str, nonce: str | None, now: int) -> None:
+    from joserfc.errors import ClaimError
+    from joserfc.jwt import JWTClaimsRegistry
 
-
-def _bytes(text: str) -> bytes:
-    """Decode unpadded base64url in its canonical form; raises AccessDeniedError."""
+    registry = JWTClaimsRegistry(
+        now=now,
+        leeway=_SKEW_SECONDS,
+        iss={"essential": True, "value": issuer},
+        aud={"essential": True, "value": audience},
+        exp={"essential": True},
+        iat={"essential": True},
+    )
     try:
-        found = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise AccessDeniedError("the issuer sent something that is no signed token") from error
-    return found
+        registry.validate(claims)  # guard: the claims of a login are checked
+    except ClaimError as error:
+        name = error.claim.partition(",")[0]
+        timing = f"the token is not valid at this time (`{name}`): compare the clocks"
+        reason = timing if name in _TIMES else _REASONS.get(name, f"the claim `{name}` of the token is not valid")
+        raise AccessDeniedError(reason) from error
+    audiences = claims["aud"]
+    is_shared = isinstance(audiences, list) and len(audiences) > 1
+    if (is_shared or "azp" in claims) and claims.get("azp") != audience:  # guard: a login was given to this client
+        raise AccessDeniedError("the token was given to another client")
+    if nonce is not None and not _is_same(claims.get("nonce"), nonce):  # guard: a token belongs to one login
+        raise AccessDeniedError(_REASONS["nonce"])
 
 
-def _json(text: str) -> JSONObject:
-    try:
-        found = decode(_bytes(text))
-    except DocumentError as error:
-        raise AccessDeniedError("the issuer sent something that is no signed token") from error
-    if not isinstance(found, dict):
-        raise AccessDeniedError("the issuer sent something that is no signed token")
-    return found
+def _is_same(found: object, nonce: str) -> bool:
+    return isinstance(found, str) and hmac.compare_digest(found.encode("utf-8", "replace"), nonce.encode())
+
+
+def _unreadable() -> AccessDeniedError:
+    return AccessDeniedError("the issuer sent something that is no signed token")

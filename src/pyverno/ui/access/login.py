@@ -19,7 +19,8 @@ from pyverno.errors import HostError
 from pyverno.ui.access.identity import AccessDeniedError, Admission, Identifier, Identity
 from pyverno.ui.access.oidc import OidcLogins
 from pyverno.ui.access.sessions import Sessions
-from pyverno.ui.store.scope import SCOPE, Scope
+from pyverno.ui.access.viewer import VIEWER, Rights, Viewer
+from pyverno.ui.store.scope import SCOPE
 
 __all__ = ["LoginRoutes", "admit", "is_admitted", "is_logged_in", "known_user"]
 
@@ -27,11 +28,10 @@ _PERSON: Final[ContextVar[Identity | None]] = ContextVar("person", default=None)
 _HOLDS: Final[ContextVar[Callable[[], bool]]] = ContextVar("holds", default=lambda: True)
 _LOG: Final = logging.getLogger("pyverno.ui")
 _STATE: Final = "pyverno_login"
-_OPEN: Final = ("/healthz", "/ready", "/login", "/login/callback", "/metrics")
+_OPEN: Final = ("/healthz", "/ready", "/login", "/login/callback")  # guard: metrics are behind the login
 _LOGIN_SECONDS: Final = 600
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Rights = Callable[[Identity], Awaitable[Scope]]
 
 
 def admit(
@@ -44,8 +44,8 @@ def admit(
 ) -> Middleware:
     """Return a middleware that admits users.
 
-    `rights` returns the namespaces that a user may look at; with None every logged-in user sees everything. `has_login`
-    means that this server has a login page to redirect to.
+    `rights` decides what a user may look at; with None every logged-in user sees everything. `has_login` means that
+    this server has a login page to redirect to.
     """
 
     @web.middleware
@@ -69,15 +69,17 @@ def admit(
         scope = None
         if rights is not None:
             try:
-                scope = await rights(identity)
+                scope = await rights.scope(identity)
             except HostError as error:
                 raise web.HTTPServiceUnavailable(text=error.message) from error
         token, person = SCOPE.set(scope), _PERSON.set(identity)
+        viewer = VIEWER.set(None if rights is None else Viewer(identity, rights))  # guard: requests have a viewer
         holds = _HOLDS.set(lambda: identifier.is_known(request))
         try:
             return await handler(request)
         finally:
             SCOPE.reset(token)
+            VIEWER.reset(viewer)
             _PERSON.reset(person)
             _HOLDS.reset(holds)
 

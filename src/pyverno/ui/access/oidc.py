@@ -25,12 +25,12 @@ from pyverno.errors import DocumentError, HostError, UsageError
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.ui.access.identity import AccessDeniedError, Identity
 from pyverno.ui.access.idtokens import check_id_token
+from pyverno.ui.access.userclaims import UserClaims
 from pyverno.value import dataclass, field
 
-__all__ = ["SCOPES", "USER_CLAIMS", "OidcLogins", "OidcSettings", "check_address"]
+__all__ = ["SCOPES", "OidcLogins", "OidcSettings", "check_address"]
 
 SCOPES: Final = ("profile", "email")
-USER_CLAIMS: Final = ("email", "preferred_username", "sub")
 _MOST_BYTES: Final = 1024 * 1024
 _SECONDS: Final = 10.0
 _KEYS_SECONDS: Final = 600.0
@@ -41,7 +41,6 @@ _MOST_LOGINS: Final = 10_000
 _MOST_KEYS: Final = 100
 _SILENT_SECONDS: Final = 5.0
 """Logins fail at once for so long after an issuer gave no answer: they wait for it one after the other."""
-_MOST_GROUPS: Final = 1000
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -50,7 +49,8 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 class OidcSettings:
     """The issuer, and this server as its client; `callback` is the redirect address after a login.
 
-    `user_claims` are tried in their order. Raises UsageError for an address that is not HTTPS (loopback may be HTTP).
+    `claims` says which claims name the user and groups. Raises UsageError for an address that is not HTTPS (loopback
+    may be HTTP).
     """
 
     issuer: str
@@ -58,8 +58,7 @@ class OidcSettings:
     callback: str
     secret: str = field(default="", repr=False)
     scopes: Sequence[str] = SCOPES
-    user_claims: Sequence[str] = USER_CLAIMS
-    groups_claim: str = "groups"
+    claims: UserClaims = field(default_factory=UserClaims)
     tls: ssl.SSLContext | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -162,8 +161,11 @@ class OidcLogins:
             return None
         return begun if self._now() - begun.seconds <= _LOGIN_SECONDS else None
 
-    async def claims(self, token: str, nonce: str) -> JSONObject:
-        """Return the claims of a token; for an unknown key the key set is read again, at a limited rate."""
+    async def claims(self, token: str, nonce: str | None) -> JSONObject:
+        """Return the claims of a token; for an unknown key the key set is read again, at a limited rate.
+
+        `nonce` is that of the login, None for a token that this server did not request.
+        """
         for is_last in (False, True):
             keys, is_new = await self._read_keys(again=is_last)
             try:
@@ -182,20 +184,7 @@ class OidcLogins:
 
     def identity(self, claims: JSONObject) -> Identity:
         """Return the user that the claims name; raises AccessDeniedError with names of claims, never a value."""
-        for name in self._settings.user_claims:
-            user = claims.get(name)
-            if not isinstance(user, str) or not user:
-                continue
-            if name == "email" and claims.get("email_verified") is False:
-                raise AccessDeniedError("the e-mail address is not verified by the issuer")
-            return Identity(user, self._groups(claims))
-        found = ", ".join(sorted(claims))
-        raise AccessDeniedError(f"no claim `{'`, `'.join(self._settings.user_claims)}` in the token: it has {found}")
-
-    def _groups(self, claims: JSONObject) -> tuple[str, ...]:
-        found = claims.get(self._settings.groups_claim)
-        listed = found if isinstance(found, list) else [found] if found else []
-        return tuple(str(each) for each in listed[:_MOST_GROUPS] if isinstance(each, str))
+        return self._settings.claims.identity(claims, self._settings.issuer)
 
     async def describe(self) -> Mapping[str, str]:
         """Return the endpoints of the issuer; raises HostError for an invalid discovery document."""

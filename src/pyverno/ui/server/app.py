@@ -19,7 +19,7 @@ from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.bodies import read_object
 from pyverno.ui.server.errors import errors_as_json
 from pyverno.ui.server.logo import Logo
-from pyverno.ui.server.namespaces import NamespaceSelector
+from pyverno.ui.server.namespaces import NamespaceSelector, visible
 from pyverno.ui.server.security import add_headers, known_hosts, own_requests
 from pyverno.ui.server.serving import Limits, bounded_bodies, sent_in_time
 from pyverno.ui.store.scope import SCOPE
@@ -159,9 +159,7 @@ class _OwnRoutes:
             return view
         if self._namespaces is None:
             raise UsageError(f"view `{view.name}` selects namespaces by labels, which needs a cluster")
-        scope = SCOPE.get()
-        found = await self._namespaces.matching(view.labels)
-        return view.within(name for name in found if scope is None or name in scope)
+        return view.within(await visible(await self._namespaces.matching(view.labels)))
 
     async def _read_views(self, request: web.Request) -> web.Response:
         """Return the views of a text; the page keeps them in the browser."""

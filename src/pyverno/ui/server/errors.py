@@ -15,6 +15,7 @@ from aiohttp import HttpVersion10, web
 from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.status import StatusError
 from pyverno.telemetry.throttle import Throttle
+from pyverno.ui.access.identity import AccessDeniedError
 from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.webhook.connections import MalformedRequestError
 
@@ -45,6 +46,8 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         response = _answer(error.status, error.message)
         response.force_close()
         return response
+    except AccessDeniedError as error:
+        return _answer(403, error.message)
     except HostError as error:
         return _answer(503, error.message)
     except PyvernoError as error:

@@ -21,7 +21,10 @@ _SECONDS: Final = 20.0
 
 
 class Inspector(Protocol):
-    """Reads one cluster for the pages; raises UsageError for missing objects, HostError where no answer comes."""
+    """Reads one cluster for the pages, and gives nothing that the viewer of the request may not read there.
+
+    Raises UsageError for missing objects, AccessDeniedError for those of others, HostError where no answer comes.
+    """
 
     async def policies(self, key: str) -> list[JSONObject]:
         """Return the policies with a key: `name`, or `namespace/name`."""
@@ -115,7 +118,7 @@ def _is_in_scope(namespace: str) -> bool:
 
 
 def _is_policy_in_scope(policy: JSONObject) -> bool:
-    """Policies without namespace apply to objects of all users, and all users may read them."""
+    """Policies without namespace are in every scope; the inspector asks whether the user may read them."""
     return not policy["namespace"] or _is_in_scope(policy["namespace"])
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import orjson
 from aiohttp import web
 
 from pyverno.errors import UsageError
+from pyverno.kube.gvk import GVR
+from pyverno.ui.access.access import access_to
+from pyverno.ui.access.viewer import may
 from pyverno.ui.server.bodies import read_object
 from pyverno.ui.store.scope import SCOPE
 
-__all__ = ["NamespaceRoutes", "NamespaceSelector"]
+__all__ = ["NamespaceRoutes", "NamespaceSelector", "visible"]
+
+_NAMESPACES: Final = GVR("", "v1", "namespaces")
 
 
 class NamespaceSelector(Protocol):
@@ -20,6 +25,13 @@ class NamespaceSelector(Protocol):
 
     async def matching(self, labels: Mapping[str, str]) -> Iterable[str]:
         """Return the names of the namespaces with these labels; raises HostError."""
+
+
+async def visible(names: Iterable[str]) -> set[str]:
+    """Return the namespaces with reports that the user may list, and with labels that the user may read."""
+    scope = SCOPE.get()
+    own = {name for name in names if scope is None or name in scope}
+    return {name for name in own if await may(access_to(_NAMESPACES, "", name))}  # guard: labels are asked for the user
 
 
 class NamespaceRoutes:
@@ -37,6 +49,5 @@ class NamespaceRoutes:
         labels = read_object(request, "the values of labels")
         if not all(isinstance(each, str) for each in labels.values()):
             raise UsageError("expected a JSON object with the values of labels")
-        found, scope = await self._selector.matching(labels), SCOPE.get()
-        names = sorted({name for name in found if scope is None or name in scope})
+        names = sorted(await visible(await self._selector.matching(labels)))
         return web.Response(body=orjson.dumps(names), content_type="application/json")

@@ -46,9 +46,12 @@ class TargetRoutes:
             item: JSONObject = {
                 "name": settings.name,
                 "minimumSeverity": settings.filter.minimum_severity,
-                "secretRef": next((layer.secret for layer in reversed(settings.layers) if layer.secret), ""),
-                "customFields": dict(settings.custom),
+                "secretRef": "",
+                "customFields": {},
             }
+            if SCOPE.get() is None:  # guard: names of Secrets are for those who see all namespaces
+                item["secretRef"] = next((layer.secret for layer in reversed(settings.layers) if layer.secret), "")
+                item["customFields"] = dict(settings.custom)
             found.setdefault(settings.kind, []).append(item)
         return _json(found)
 

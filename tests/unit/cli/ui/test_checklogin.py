@@ -34,6 +34,7 @@ def check(
 def _run(issuer: Issuer, folder: Path, words: tuple[str, ...]) -> tuple[int, str]:
     out = io.StringIO()
     flags = ["--oidc-issuer", issuer.url, "--oidc-client-id", CLIENT, "--public-url", "https://policy.example.org"]
+    flags += ["--oidc-username-claim", "email", "--oidc-groups-claim", "groups"]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         code = run(["ui", "check-login", *flags, "--token-file", str(folder / "token"), *words])
     return code, out.getvalue()
@@ -44,7 +45,7 @@ def test_a_login_that_works_is_reported_step_by_step(tmp_path: Path) -> None:
     code, printed = check(folder=tmp_path)
     assert 0 == code, printed
     assert "comes back to https://policy.example.org/login/callback" in printed
-    assert "its claims: aud, email, exp, groups, iat, iss, nonce, sub" in printed
+    assert "its claims: aud, email, email_verified, exp, groups, iat, iss, nonce, sub" in printed
     assert "1 groups in `groups`" in printed
     assert "ann@example.org" not in printed
 
@@ -54,7 +55,7 @@ def test_a_login_that_works_is_reported_step_by_step(tmp_path: Path) -> None:
     [
         ((), {"aud": "other"}, {}, "wrong: the token is for another client"),
         ((), {"exp": 1}, {}, "wrong: the token is not valid at this time (`exp`)"),
-        (("--oidc-user-claims", "upn"), {}, {}, "wrong: no claim `upn` in the token: it has aud, email"),
+        (("--oidc-username-claim", "upn"), {}, {}, "wrong: no claim `upn` with a text in the token: give"),
         (("--allow-groups", "admins"), {}, {}, "wrong: this user is not admitted"),
         ((), {}, {"issuer": "https://x"}, "wrong: the issuer names itself `https://x`"),
         ((), {}, {"jwks_uri": "https://127.0.0.1:1/keys"}, "does not answer"),

@@ -12,6 +12,8 @@ from pyverno.cluster.client import Client
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.kube.status import StatusError
+from pyverno.ui.access.access import Access
 from pyverno.ui.access.identity import Identity
 from pyverno.ui.access.rights import KubernetesRights
 from pyverno.ui.store.scope import Scope
@@ -36,6 +38,10 @@ async def _grant(client: Client) -> None:
     ):
         subject = {"kind": "Group", "name": name, "apiGroup": _GROUP}
         body = {"metadata": {"name": f"{name}-{role}"}, "subjects": [subject], "roleRef": _reference(role)}
+        await client.create(bindings, body)
+    for role in ("policyreports", "clusterpolicyreports"):  # rights of Kubernetes itself, which no login may have
+        subject = {"kind": "User", "name": "system:admin", "apiGroup": _GROUP}
+        body = {"metadata": {"name": f"admin-{role}"}, "subjects": [subject], "roleRef": _reference(role)}
         await client.create(bindings, body)
     subject = {"kind": "User", "name": "ann", "apiGroup": _GROUP}
     await client.create(
@@ -67,6 +73,59 @@ def test_rights_become_the_scope() -> None:
     """One namespace, all of them, all with cluster-scoped objects, none."""
     persons = (Identity("ann"), Identity("x", ("admins",)), Identity("x", ("auditors",)), Identity("x", ("others",)))
     assert [frozenset({"team-a"}), frozenset({"team-a", "team-b"}), None, frozenset()] == scopes(*persons)
+
+
+def test_every_kind_of_reports_that_the_cluster_serves_is_asked() -> None:
+    """Results of both kinds are in one store: whoever may list one of them only sees none."""
+
+    class Serving:
+        """A client of a cluster with both groups, whose users may list one."""
+
+        async def request(self, _: str, path: str) -> JSONObject:
+            names = ("policyreports", "clusterpolicyreports", "reports", "clusterreports")
+            return {"resources": [{"name": name} for name in names if ("policy" in name) == ("wgpolicy" in path)]}
+
+        async def create(self, _: GVR, body: JSONObject) -> JSONObject:
+            return {"status": {"allowed": body["spec"]["resourceAttributes"]["group"] == "wgpolicyk8s.io"}}
+
+    async def namespaces() -> list[str]:
+        return ["team-a"]
+
+    async def play() -> Scope:
+        return await KubernetesRights(Serving(), namespaces).scope(Identity("ann"))  # type: ignore[arg-type]
+
+    assert frozenset() == asyncio.run(play())
+
+
+def test_a_decision_is_kept_for_a_moment_and_an_error_is_not() -> None:
+    """A page asks the same again; an API server that does not decide shows nothing."""
+    answers: list[bool | None] = [True, None, False]
+    clock = [0.0]
+
+    class Deciding:
+        """A client that gives the answers in turn, None for no answer."""
+
+        async def create(self, _: GVR, __: JSONObject) -> JSONObject:
+            answer = answers.pop(0)
+            if answer is None:
+                raise StatusError(503, "ServiceUnavailable", "away")
+            return {"status": {"allowed": answer}}
+
+    async def namespaces() -> list[str]:
+        return []
+
+    async def play() -> list[bool]:
+        rights = KubernetesRights(Deciding(), namespaces, now=lambda: clock[0])  # type: ignore[arg-type]
+        access = Access("get", "", "v1", "pods", "", "a", "b")
+        seen = [await rights.may(Identity("ann"), access), await rights.may(Identity("ann"), access)]
+        clock[0] = 31.0
+        with pytest.raises(HostError, match="cannot be read"):
+            await rights.may(Identity("ann"), access)
+        seen.append(await rights.may(Identity("ann"), access))
+        assert not await rights.may(Identity("system:admin"), access)
+        return seen
+
+    assert [True, True, False] == asyncio.run(play())
 
 
 def test_a_login_never_speaks_for_kubernetes_itself() -> None:
@@ -103,6 +162,9 @@ def test_the_requests_of_a_page_ask_once() -> None:
     class Counting:
         """A client that allows everything but cluster reports, and counts."""
 
+        async def request(self, _: str, path: str) -> JSONObject:
+            return {"resources": [{"name": "policyreports"}, {"name": "clusterpolicyreports"}]} if "wg" in path else {}
+
         async def create(self, _: GVR, body: JSONObject) -> JSONObject:
             nonlocal asked
             asked += 1
@@ -126,6 +188,9 @@ def test_requests_that_wait_together_fail_together_and_ask_again_later() -> None
 
     class Failing:
         """A client whose cluster answers after a while."""
+
+        async def request(self, _: str, path: str) -> JSONObject:
+            return {"resources": [{"name": "policyreports"}, {"name": "clusterpolicyreports"}]} if "wg" in path else {}
 
         async def create(self, _: GVR, __: JSONObject) -> JSONObject:
             await asyncio.sleep(0)

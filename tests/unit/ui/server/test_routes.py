@@ -17,6 +17,7 @@ import pytest
 import yarl
 from aiohttp import web
 
+from pyverno.ui.access.access import Access
 from pyverno.ui.access.identity import Admission, Identity
 from pyverno.ui.access.login import admit
 from pyverno.ui.server import results
@@ -179,9 +180,16 @@ class User:
         return True
 
 
-async def own(_: Identity) -> Scope:
-    """Return the namespace of the user."""
-    return frozenset({OWN})
+class Own:
+    """The rights of a user who may list the reports of one namespace, and nothing else."""
+
+    async def scope(self, _: Identity) -> Scope:
+        """Return the namespace of the user."""
+        return frozenset({OWN})
+
+    async def may(self, _: Identity, __: Access) -> bool:
+        """Return False."""
+        return False
 
 
 def test_no_route_shows_another_namespace(tmp_path: Path) -> None:
@@ -194,8 +202,6 @@ def test_no_route_shows_another_namespace(tmp_path: Path) -> None:
     def scene_of(*, is_scoped: bool) -> Callable[[UiServer], Awaitable[None]]:
         async def scene(ui: UiServer) -> None:
             for path in paths(ui):
-                if path == "/metrics":
-                    continue  # for Prometheus, which sees everything and has no login
                 values = (*map(str, range(1, 9)), "exceptions", "kyverno") if "{" in path else ("",)
                 for target in (f"{filled(path, value)}{query}" for value in values for query in queries):
                     _, body = await ask(ui, target)
@@ -207,7 +213,7 @@ def test_no_route_shows_another_namespace(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     play(tmp_path / "a", scene_of(is_scoped=False))
-    play(tmp_path / "b", scene_of(is_scoped=True), admission=admit(User(), Admission(), own))
+    play(tmp_path / "b", scene_of(is_scoped=True), admission=admit(User(), Admission(), Own()))
     assert set() == seen[True]
     assert len(seen[False]) > 15
 

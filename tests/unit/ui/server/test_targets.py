@@ -6,10 +6,29 @@ import asyncio
 
 import aiohttp
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from pyverno.ui.notifications.counts import NotificationCounts
 from pyverno.ui.server.targets import TargetRoutes, TargetStatus
+from pyverno.ui.store.scope import SCOPE, Scope
 from tests.support.notifications import settings
+
+
+def test_names_of_secrets_are_for_those_who_see_all_namespaces() -> None:
+    """A Secret is an object of a namespace that the user may not read; custom fields may name anything."""
+    text = "targets: [{name: a, type: slack, secretRef: policy/slack, customFields: {owner: x}}]"
+    (target,) = settings(text).targets
+    (route,) = [
+        each for each in TargetRoutes([TargetStatus(target, NotificationCounts())]).routes() if "v2" in each.path
+    ]
+
+    async def play(scope: Scope) -> str:
+        SCOPE.set(scope)
+        response = await route.handler(make_mocked_request("GET", route.path))  # type: ignore[misc, arg-type]
+        return str(response.text)
+
+    assert all(word in asyncio.run(play(None)) for word in ("policy/slack", "owner"))
+    assert not any(word in asyncio.run(play(frozenset({"own"}))) for word in ("slack:", "policy/", "owner"))
 
 
 def test_targets_are_shown_without_addresses() -> None:
