@@ -64,8 +64,8 @@ VERIFICATION: Final = (
         f"{_VERIFY}::test_the_second_look_is_answered_from_the_cache_until_the_tag_moves",
         (
             "engine/actions/verify_images.py",
-            "return PassKey(self.at_work.repository, self.at_work.resolve().digest, constraints)",
-            'return PassKey(self.at_work.repository, "", constraints)',
+            "return PassKey(self._image.parsed.normal_repository, self.at_work.resolve().digest, constraints)",
+            'return PassKey(self._image.parsed.normal_repository, "", constraints)',
         ),
     ),
     guard(

@@ -16,7 +16,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         ("ghcr.io/a/b/c", "ghcr.io", "a/b/c", "c", "latest", "", "ghcr.io/a/b/c:latest"),
         ("localhost/a", "localhost", "a", "a", "latest", "", "localhost/a:latest"),
         ("host:5000/a", "host:5000", "a", "a", "latest", "", "host:5000/a:latest"),
-        ("Upper/a", "Upper", "a", "a", "latest", "", "Upper/a:latest"),
+        ("Upper/a", "upper:443", "a", "a", "latest", "", "upper:443/a:latest"),
         (f"a@{DIGEST}", "docker.io", "a", "a", "", DIGEST, f"docker.io/a@{DIGEST}"),
         (f"ghcr.io/a/b:1@{DIGEST}", "ghcr.io", "a/b", "b", "1", DIGEST, f"ghcr.io/a/b@{DIGEST}"),
         ("[::1]:5000/a:t", "[::1]:5000", "a", "a", "t", "", "[::1]:5000/a:t"),
