@@ -48,7 +48,8 @@ Extractors = Mapping[str, tuple[Extractor, ...]]
 def _standard(*prefix: str) -> tuple[Extractor, ...]:
     groups = ("initContainers", "containers", "ephemeralContainers")
     containers = tuple(Extractor((*prefix, group, "*"), "image", group, "name") for group in groups)
-    return (*containers, Extractor((*prefix, "volumes", "*"), "reference", IMAGE_VOLUMES, "name", within=("image",)))
+    volumes = Extractor((*prefix, "volumes", "*"), "reference", IMAGE_VOLUMES, "name", within=("image",))
+    return (*containers, volumes)  # guard: an image volume is an image
 
 
 _TEMPLATE = _standard("spec", "template", "spec")

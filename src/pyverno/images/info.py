@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.imageref import ImageReference, parse_reference
+from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass, replace
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 
-from pyverno.kube.imageref import exempting_text
+from pyverno.kube.imageref.globs import exempting_text
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.wildcard import compile_wildcard

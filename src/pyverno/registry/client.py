@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from pyverno.errors import HostError, NotFoundError
-from pyverno.kube.imageref import ImageReference
+from pyverno.kube.imageref.reference import ImageReference
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.registry.cache import SingleFlight, SizedCache

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyverno.errors import DocumentError, HostError
-from pyverno.kube.imageref import is_docker_hub, registry_name
+from pyverno.kube.imageref.hosts import is_docker_hub, registry_name
 from pyverno.kube.json import JSONObject, decode
 from pyverno.lazyregex import regex
 from pyverno.registry.credentials import Credential, CredentialSource

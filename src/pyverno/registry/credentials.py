@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.errors import DocumentError, ValueSyntaxError
-from pyverno.kube.imageref import registry_name, split_port
+from pyverno.kube.imageref.hosts import registry_name, split_port
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.wildcard import match
 from pyverno.value import dataclass

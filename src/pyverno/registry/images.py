@@ -15,7 +15,8 @@ from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
-from pyverno.kube.imageref import ImageReference, is_docker_hub, parse_reference
+from pyverno.kube.imageref.hosts import is_docker_hub
+from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.registry.client import (
     RegistryClient,

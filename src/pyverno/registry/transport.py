@@ -19,7 +19,7 @@ from yarl import URL
 
 from pyverno.connector import ForeignConnector
 from pyverno.errors import DocumentError, HostError
-from pyverno.kube.imageref import is_docker_hub
+from pyverno.kube.imageref.hosts import is_docker_hub
 from pyverno.kube.json import decode
 from pyverno.registry.challenge import Challenge, parse_challenges
 from pyverno.registry.credentials import Credential

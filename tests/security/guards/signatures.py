@@ -290,16 +290,16 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "Notary: one signer counts once",
         _COUNT,
-        "engine/imageverification/notary.py",
-        "elif store in counted:",
-        "elif False:",
+        "images/verification/counting.py",
+        "        if each.passes and not each.signers & counted:",
+        "        if each.passes:",
     ),
     (
         "Notary: each attestor has its own store",
         _COUNT,
         "engine/imageverification/notary.py",
-        "if ledger.passes:",
-        "if True:",
+        "wanted = _notary_attestor(entry)",
+        "wanted = _notary_attestor(attestors.entries[-1])",
     ),
     (
         "the record of a request admits nothing",

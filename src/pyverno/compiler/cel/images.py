@@ -16,7 +16,7 @@ from pyverno.engine.actions.cel.images import (
 )
 from pyverno.engine.actions.cel.validate import CelValidation
 from pyverno.engine.cel.images import ImageAttestation
-from pyverno.kube.imageref import selecting
+from pyverno.kube.imageref.globs import selecting
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Environment, Program, types
 from pyverno.lang.cel.types import Type, list_of, map_of

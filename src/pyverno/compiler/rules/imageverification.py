@@ -16,7 +16,7 @@ from pyverno.engine.rules.conditions import reads_data
 from pyverno.errors import ValueSyntaxError, VerificationError
 from pyverno.images import Extractors, compile_extractors
 from pyverno.images.verification.stored import SignatureForm
-from pyverno.kube.imageref import exempting, selecting
+from pyverno.kube.imageref.globs import exempting, selecting
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.literal import as_plain, as_plain_within

@@ -37,7 +37,7 @@ from pyverno.images import Extractors, FoundImages, ImageInfo, list_images
 from pyverno.images.verification.attestors import AttestorSet
 from pyverno.images.verification.counting import SetFinding
 from pyverno.images.verification.stored import SignatureForm
-from pyverno.kube.imageref import Selector
+from pyverno.kube.imageref.globs import Selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template import Template
 from pyverno.lazyregex import regex

@@ -99,7 +99,7 @@ def signers_of(signer: PublicKey | Certificate) -> Signers:
         issuer = issuer_of(signer)
     names = names or (signer.x509.subject.rfc4514_string(),)
     issuer = issuer or signer.x509.issuer.rfc4514_string()
-    found.update(("name", issuer, name.lower()) for name in names if name)
+    found.update(("name", issuer, name.lower()) for name in names if name)  # guard: one identity is one signer
     return frozenset(found)
 
 

@@ -17,21 +17,3 @@ verifies, caches or names images goes through `parse_reference`:
 """
 
 from __future__ import annotations
-
-from pyverno.kube.imageref.globs import Selector, exempting, exempting_text, selecting
-from pyverno.kube.imageref.hosts import DOCKER_HUB, is_docker_hub, normal_host, registry_name, split_port
-from pyverno.kube.imageref.reference import ImageReference, parse_reference
-
-__all__ = [
-    "DOCKER_HUB",
-    "ImageReference",
-    "Selector",
-    "exempting",
-    "exempting_text",
-    "is_docker_hub",
-    "normal_host",
-    "parse_reference",
-    "registry_name",
-    "selecting",
-    "split_port",
-]

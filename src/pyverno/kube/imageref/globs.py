@@ -13,7 +13,7 @@ from pyverno.kube.imageref.hosts import HUB_NAMES, is_docker_hub, normal_host, s
 from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 
-__all__ = ["Selector", "exempting", "exempting_text", "selecting", "spellings"]
+__all__ = ["Selector", "exempting", "exempting_text", "selecting"]
 
 Selector = Callable[[ImageReference], bool]
 _Test = Callable[[str], bool]
@@ -45,7 +45,8 @@ def exempting(pattern: str) -> Selector:
     """
     if not pattern.strip("*"):
         return lambda _reference: bool(pattern)
-    tests = tuple(_bounded(form) for form in dict.fromkeys(each for form in _forms(pattern) for each in _certain(form)))
+    forms = dict.fromkeys(each for form in _forms(pattern) for each in _certain(form))
+    tests = tuple(map(_bounded, forms))  # guard: a wildcard that exempts stays in its part of the name
 
     def exempts(reference: ImageReference) -> bool:
         texts = spellings(reference, certain=True)
@@ -128,7 +129,7 @@ def _forms(pattern: str) -> Iterable[str]:
     repository, end = _split_end(pattern)
     lowered = repository.lower()
     head, slash, rest = lowered.partition("/")
-    forms = [pattern, lowered + end]
+    forms = [pattern, lowered + end]  # guard: a glob is normalised like a reference
     if slash and not has_wildcard(head) and _is_host(repository.partition("/")[0]):
         forms.append(f"{normal_host(head)}/{rest}{end}")
     return dict.fromkeys(forms)
@@ -176,13 +177,16 @@ def _bounded(pattern: str) -> _Test:
 
 def _labels(head: str) -> _Test:
     """Return the test of the first part of a name: label by label, and only a first `*` stands for several."""
-    first, *others = (compile_wildcard(each) for each in head.split("."))
+    name, port = split_port(head)
+    first, *others = (compile_wildcard(each) for each in name.split("."))
+    fits_port = compile_wildcard(port)
     may_span = head.startswith("*")
 
     def fits(text: str) -> bool:
-        labels = text.split(".")
+        host, own_port = split_port(text)
+        labels = host.split(".")
         surplus = len(labels) - 1 - len(others)
-        if surplus < 0 or (surplus and not may_span):
+        if surplus < 0 or (surplus and not may_span) or not fits_port(own_port):
             return False
         start, rest = ".".join(labels[: surplus + 1]), labels[surplus + 1 :]
         return first(start) and all(test(each) for test, each in zip(others, rest, strict=True))

@@ -46,7 +46,7 @@ def normal_host(text: str) -> str:
     >>> normal_host("GHCR.IO:443"), normal_host("[0:0::1]:5000"), normal_host("Registry")
     ('ghcr.io', '[::1]:5000', 'registry:443')
     """
-    host, port = split_port(text.lower())
+    host, port = split_port(text.lower())  # guard: a host is written in lower case
     host = host.rstrip(".")
     if host.startswith("["):
         host = _shortest(host)

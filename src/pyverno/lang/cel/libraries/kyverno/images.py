@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError
-from pyverno.kube.imageref import is_docker_hub, normal_host
+from pyverno.kube.imageref.hosts import is_docker_hub, normal_host
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.types import opaque
