@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+import pyverno
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import ADMISSION, MUTATING
@@ -26,7 +27,7 @@ from pyverno.offline.host import OfflineHost
 from pyverno.registry.credentials import Credential, CredentialSource, credentials_for
 from tests.support.images import ImageStage, image_stage
 
-SOURCE: Final = Path(__file__).parents[2] / "src" / "pyverno"
+SOURCE: Final = Path(pyverno.__file__).parent
 DIGEST: Final = "sha256:" + "0123456789abcdef" * 4
 FORMS: Final = (
     "ghcr.io/org/app",
@@ -250,9 +251,9 @@ def test_every_field_of_policies_about_images_is_known() -> None:
     names: set[str] = set()
     for path in sorted((SOURCE / "policy").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            is_field = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field"
-            if is_field and isinstance(node.args[0], ast.Constant) and "image" in node.args[0].value:  # type: ignore[attr-defined]
-                names.add(node.args[0].value)  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Field":
+                name = ast.unparse(node.args[0]).strip("'")
+                names |= {name} if "image" in name else set()
     globs = {"image_references", "skip_image_references", "match_image_references"}
     assert names <= {*OTHERS, *globs}
     assert globs <= names
@@ -344,13 +345,13 @@ def test_a_text_that_is_no_reference_is_not_exempt(selector: str) -> None:
 )
 def test_a_text_that_is_no_reference_is_an_error(selector: str, text: Any) -> None:
     """I5: it is not an object without images."""
-    entry = {"imageReferences": {"imageReferences": ["ghcr.io/org/*"]}, "image": {"image": "ghcr.io/org/*"}}.get(
-        selector
-    )
-    policy = (
-        _image_policy(matchImageReferences=[{"glob": "ghcr.io/org/*"}]) if entry is None else _verify_policy(**entry)
-    )
-    statuses = {each.status for each in _review([policy], _pod(text))}
+    pattern = "ghcr.io/org/*"
+    policies = {
+        "imageReferences": _verify_policy(imageReferences=[pattern]),
+        "image": _verify_policy(image=pattern),
+        "matchImageReferences: glob": _image_policy(matchImageReferences=[{"glob": pattern}]),
+    }
+    statuses = {each.status for each in _review([policies[selector]], _pod(text))}
     assert {Status.ERROR} == statuses
 
 
@@ -471,3 +472,18 @@ def test_an_extractor_names_the_field_of_the_image(value: str) -> None:
     policy["spec"]["rules"][0]["imageExtractors"] = {"Pod": [entry]}
     compiled = compile_documents(load_documents(yaml.safe_dump(policy)))
     assert ["the value of an image extractor"] == [each.message[:31] for each in compiled.errors]
+
+
+def test_a_name_with_a_slash_is_no_path(stage: ImageStage) -> None:
+    """Each digest is written where its image is, although both places have one JSON pointer."""
+    digests = [stage.push(tag) for tag in ("v1", "v2")]
+    for each in digests:
+        stage.sign(each)
+    pod = stage.pod()
+    pod["spec"] = {"x": {"a/b": {"image": stage.image("v1")}, "a": {"b": {"image": stage.image("v2")}}}}
+    policy = _extracting(stage, {"path": "/spec/x/*/image"}, {"path": "/spec/x/a/b/image"})
+    x = stage.review(policy, pod=pod).resource["spec"]["x"]
+    assert [f"{stage.image(tag)}@{digest}" for tag, digest in zip(("v1", "v2"), digests, strict=True)] == [
+        x["a/b"]["image"],
+        x["a"]["b"]["image"],
+    ]

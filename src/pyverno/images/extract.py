@@ -103,22 +103,22 @@ def list_images(
     kind = resource.get("kind")
     runtime = runtime or Runtime()
     problems: list[str] = []
-    images: dict[tuple[str, str, str, ImageInfo], None] = {}
+    images: dict[tuple[str, str, ImageInfo], None] = {}
     for extractor in _extractors_for(kind if isinstance(kind, str) else "", extractors):
         for place in _places(resource, extractor.fields, runtime.budget, problems):
             try:
                 found = _reference(place, extractor, runtime)
                 if found is None:
                     continue
-                name, pointer, text = found
+                name, steps, text = found
                 image = parse_image_at(
-                    pointer, text, default_registry=default_registry, mutate_registry=mutate_registry
+                    f"/{'/'.join(steps)}", text, default_registry=default_registry, mutate_registry=mutate_registry
                 )
             except ValueSyntaxError as error:
                 problems.append(error.message)  # guard: an image that cannot be read hides no other
             else:
-                images[extractor.name, name, pointer, image.at(pointer, place.pull_secrets)] = None
-    return FoundImages(tuple((group, name, image) for group, name, _, image in images), tuple(problems))
+                images[extractor.name, name, image.at(steps, place.pull_secrets)] = None
+    return FoundImages(tuple(images), tuple(problems))
 
 
 def _free_name(pointer: str, taken: Container[str]) -> str:
@@ -187,9 +187,10 @@ def _with_secrets(place: _Place) -> _Place:
     return place._replace(pull_secrets=(*place.pull_secrets, *(name for name in names if isinstance(name, str))))
 
 
-def _reference(place: _Place, extractor: Extractor, runtime: Runtime) -> tuple[str, str, str] | None:
-    """Return name, pointer and reference of the image at a place, None for a missing one."""
-    pointer = f"/{'/'.join(place.path)}/{extractor.field}"
+def _reference(place: _Place, extractor: Extractor, runtime: Runtime) -> tuple[str, tuple[str, ...], str] | None:
+    """Return name, path and reference of the image at a place, None for a missing one."""
+    steps = (*place.path, *extractor.within, extractor.value)
+    pointer = f"/{'/'.join(steps)}"
     holder = place.value
     for field in extractor.within:
         holder = holder.get(field)
@@ -209,7 +210,7 @@ def _reference(place: _Place, extractor: Extractor, runtime: Runtime) -> tuple[s
         raise ValueSyntaxError(f"invalid image at `{pointer}` (it must be a string)")  # guard: an image is text
     if extractor.expression_text:
         text = _transform(text, extractor, runtime)
-    return name, pointer, text
+    return name, steps, text
 
 
 def _transform(text: str, extractor: Extractor, runtime: Runtime) -> str:

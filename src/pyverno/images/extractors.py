@@ -35,11 +35,6 @@ class Extractor:
     problem: str = ""
     within: tuple[str, ...] = ()
 
-    @property
-    def field(self) -> str:
-        """The path of the image field below the object."""
-        return "/".join((*self.within, self.value))
-
 
 Extractors = Mapping[str, tuple[Extractor, ...]]
 """Extractors by kind."""

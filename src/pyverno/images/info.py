@@ -15,8 +15,8 @@ class ImageInfo:
     """A normalised image reference; missing parts are empty texts.
 
     `reference` shows the digest rather than the tag when both exist, `reference_with_tag` always the tag. `parsed` is
-    what selectors and caches look at. `pointer` is the JSON pointer of the image field, `pull_secrets` are the names of
-    the secrets listed beside or above it.
+    what selectors and caches look at. `pointer` is the JSON pointer of the image field as Kyverno writes it, `steps`
+    lead to the field. `pull_secrets` are the names of the secrets listed beside or above it.
     """
 
     registry: str
@@ -28,16 +28,17 @@ class ImageInfo:
     reference_with_tag: str
     parsed: ImageReference
     pointer: str = ""
+    steps: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
 
-    def at(self, pointer: str, pull_secrets: tuple[str, ...] = ()) -> ImageInfo:
+    def at(self, steps: tuple[str, ...], pull_secrets: tuple[str, ...] = ()) -> ImageInfo:
         """Return the same image at another field of a resource."""
-        return replace(self, pointer=pointer, pull_secrets=pull_secrets)
+        return replace(self, pointer=f"/{'/'.join(steps)}", steps=steps, pull_secrets=pull_secrets)
 
     def to_entry(self) -> JSONObject:
         """Return the image as it is in the variable `images`: empty parts are left out.
 
-        >>> parse_image("nginx").at("/spec/image").to_entry()["jsonPointer"]
+        >>> parse_image("nginx").at(("spec", "image")).to_entry()["jsonPointer"]
         '/spec/image'
         """
         required = {"name": self.name, "path": self.path, "jsonPointer": self.pointer}

@@ -87,8 +87,8 @@ MEANING: Final[tuple[Guard, ...]] = (
         "I20", "every entry of extractors counts", "image_references::test_every_entry_of_extractors_counts",
         (
             _EXTRACT,
-            "tuple((group, name, image) for group, name, _, image in images)",
-            "tuple({(group, name): (group, name, image) for group, name, _, image in images}.values())",
+            "FoundImages(tuple(images), tuple(problems))",
+            "FoundImages(tuple({each[:2]: each for each in images}.values()), tuple(problems))",
         ),
     ),
     guard("I20", "equal names hide no image", f"{_UNIT}::test_images_with_one_name_all_have_one", (_EXTRACT,)),
@@ -100,6 +100,10 @@ MEANING: Final[tuple[Guard, ...]] = (
         "I20", "a reference that is none hides no other image",
         "tests/unit/engine/actions/cel/test_images.py::test_an_image_that_cannot_be_read_hides_no_other",
         ("engine/actions/cel/images.py", "raise"),
+    ),
+    guard(
+        "I20", "a digest goes where its image is", "image_references::test_a_name_with_a_slash_is_no_path",
+        ("engine/actions/verify_images.py", 'pinned(resource, self._image.pointer.split("/")[1:], text), digest, None'),
     ),
     guard(
         "I20", "an extractor names its field",
@@ -130,7 +134,7 @@ MEANING: Final[tuple[Guard, ...]] = (
     guard(
         "I20", "a count is not below zero",
         "image_signers::test_a_count_that_no_entries_can_reach_is_an_error_of_the_policy",
-        ("images/verification/attestorfields.py", "not isinstance(found, int) or found < 0", "not isinstance(found, int)"),
+        ("images/verification/attestorfields.py", "int) or found < 0:", "int):"),
     ),
     guard(
         "I20", "a count of zero is all", "image_signers::test_a_count_of_zero_demands_all",

@@ -297,9 +297,9 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "Notary: each attestor has its own store",
         _COUNT,
-        "engine/imageverification/notary.py",
-        "wanted = _notary_attestor(entry)",
-        "wanted = _notary_attestor(attestors.entries[-1])",
+        "images/verification/counting.py",
+        "return self.ledger is not None and self.ledger.passes",
+        "return self.ledger is not None",
     ),
     (
         "the record of a request admits nothing",
@@ -402,8 +402,8 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "pull secrets of one image serve no other",
         "tests/unit/engine/actions/test_verify_images.py::test_the_pull_secret_of_one_image_serves_no_other",
         "images/extract.py",
-        "image.at(pointer, place.pull_secrets)",
-        "image.at(pointer, sum((p.pull_secrets for p in _places(resource, extractor.fields, runtime.budget)), ()))",
+        "image.at(steps, place.pull_secrets)",
+        "image.at(steps, sum((p.pull_secrets for p in _places(resource, extractor.fields, runtime.budget, [])), ()))",
     ),
     (
         "what was read is kept by its credentials",

@@ -275,7 +275,7 @@ class _BlockAtWork:
         try:
             digest = self.at_work.resolve().digest
             text = f"{self._image.reference_with_tag}@{digest}"
-            return pinned(resource, self._image.pointer, text), digest, None
+            return pinned(resource, self._image.steps, text), digest, None  # guard: a digest goes where its image is
         except PyvernoError as error:
             return resource, "", Verdict(Status.ERROR, f"failed to update digest: {error.message}")
 
@@ -438,8 +438,8 @@ def _recorded_before(run: Run, rule: str) -> Mapping[str, ImageStatus]:
 
 
 def _is_unchanged(run: Run, image: ImageInfo) -> bool:
-    before = text_at(run.request.old, image.pointer)
-    return before is not None and before == text_at(run.resource, image.pointer)
+    before = text_at(run.request.old, image.steps)
+    return before is not None and before == text_at(run.resource, image.steps)
 
 
 def _note(statuses: dict[str, ImageStatus], image: str, status: ImageStatus) -> None:

@@ -129,10 +129,10 @@ def _forms(pattern: str) -> Iterable[str]:
     repository, end = _split_end(pattern)
     lowered = repository.lower()
     head, slash, rest = lowered.partition("/")
-    forms = [pattern, lowered + end]  # guard: a glob is normalised like a reference
+    forms = [pattern, lowered + end]
     if slash and not has_wildcard(head) and _is_host(repository.partition("/")[0]):
         forms.append(f"{normal_host(head)}/{rest}{end}")
-    return dict.fromkeys(forms)
+    return dict.fromkeys(forms)  # guard: a glob is normalised like a reference
 
 
 def _split_end(pattern: str) -> tuple[str, str]:

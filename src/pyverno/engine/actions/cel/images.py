@@ -97,7 +97,7 @@ class ImageSelection:
         document = _object(run)
         listed = self._listed(run, document)
         for name, _, image in listed.images:
-            groups.setdefault(name, []).append(text_at(document, image.pointer) or image.reference)
+            groups.setdefault(name, []).append(text_at(document, image.steps) or image.reference)
         for name, program in self.expressions:
             groups[name] = _texts(session.evaluate(program), name)
         infos: dict[str, ImageInfo] = {}
@@ -119,7 +119,7 @@ class ImageSelection:
         listed = self._listed(run, _object(run))
         problems.extend(listed.problems)
         for _, _, image in listed.images:
-            text = text_at(run.resource, image.pointer)
+            text = text_at(run.resource, image.steps)
             if not image.digest and text and self._matches(text, image.pointer, infos, run, session):
                 yield text, image
 
@@ -219,7 +219,7 @@ class PinDigests:
             for text, info in pinnable:
                 try:
                     digest = host.at_work(text).resolve().digest
-                    changed = pinned(changed, info.pointer, f"{text}@{digest}")
+                    changed = pinned(changed, info.steps, f"{text}@{digest}")
                 except PyvernoError as error:
                     reason = f"failed to resolve digest for image {text}: {error.message}"
                     errors.append(Verdict(Status.ERROR, f"failed to update digest: {reason}"))
