@@ -28,7 +28,7 @@ def selecting(pattern: str) -> Selector:
     """
     if not pattern.strip("*"):
         return lambda _reference: bool(pattern)
-    tests = tuple(map(compile_wildcard, _forms(pattern)))
+    tests = tuple(map(compile_wildcard, (*_forms(pattern), *_certain_forms(pattern))))
 
     def selects(reference: ImageReference) -> bool:
         return any(test(text) for text in spellings(reference) for test in tests)
@@ -45,7 +45,7 @@ def exempting(pattern: str) -> Selector:
     """
     if not pattern.strip("*"):
         return lambda _reference: bool(pattern)
-    forms = dict.fromkeys(each for form in _forms(pattern) for each in _certain(form))
+    forms = _certain_forms(pattern)
     tests = tuple(map(_bounded, forms))  # guard: a wildcard that exempts stays in its part of the name
 
     def exempts(reference: ImageReference) -> bool:
@@ -147,6 +147,10 @@ def _is_host(text: str) -> bool:
     return "." in text or ":" in text or text.lower() in ("localhost",) or text.lower() != text
 
 
+def _certain_forms(pattern: str) -> Iterable[str]:
+    return dict.fromkeys(each for form in _forms(pattern) for each in _certain(form))
+
+
 def _certain(pattern: str) -> Iterator[str]:
     """Yield a glob as it is held against certain spellings: `:*` stands for digests too, and a digest for its tag."""
     repository, end = _split_end(pattern)
@@ -160,7 +164,7 @@ def _bounded(pattern: str) -> _Test:
     """Return the test of a glob whose wildcards do not leave the first part of a name, unless that is `*` alone."""
     head, slash, rest = pattern.partition("/")
     whole = compile_wildcard(pattern)
-    if not head.strip("*") or (head.startswith("*") and not slash):
+    if not head.strip("*"):
         return whole
     if slash:
         in_rest, in_head = compile_wildcard(rest), _labels(head)
@@ -170,9 +174,12 @@ def _bounded(pattern: str) -> _Test:
             return in_rest(below) and in_head(first)
 
         return named
-    start = _literal_start(head)
-    is_host = "." in start.partition(":")[0] or start.partition(":")[0] == "localhost"
-    return lambda text: whole(text) and ("/" not in text or (is_host and text[len(start) :].startswith("/")))
+    start = head.rstrip("*")
+    name = start.partition(":")[0]
+    if "." in name or name == "localhost":
+        in_host = _labels(start)
+        return lambda text: whole(text) and ("/" not in text or in_host(text.partition("/")[0]))
+    return whole if head.startswith("*") else lambda text: "/" not in text and whole(text)
 
 
 def _labels(head: str) -> _Test:
@@ -192,7 +199,3 @@ def _labels(head: str) -> _Test:
         return first(start) and all(test(each) for test, each in zip(others, rest, strict=True))
 
     return fits
-
-
-def _literal_start(text: str) -> str:
-    return text[: min((at for mark in "*?" if (at := text.find(mark)) >= 0), default=len(text))]
