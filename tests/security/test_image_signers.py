@@ -204,11 +204,13 @@ def _cosign(name: str, signer: Signer) -> JSONObject:
 def test_attestors_of_an_image_policy_are_counted_by_their_signer(
     stage: ImageStage, attestors: str, order: str
 ) -> None:
-    """`verifyImageSignatures` returns how many have signed."""
+    """`verifyImageSignatures` returns how many have signed, and `verifyAttestationSignatures` too."""
     digest, other = stage.push(), stage.services.keyed()
     stage.sign(digest, stage.signer.sign_layer(digest), other.sign_layer(digest))
+    stage.attest(digest, *(each.attest_layer(digest, {"a": 1}, TYPE) for each in (stage.signer, other)))
+    written = ATTESTORS[attestors](stage, other)
     expected = 2 if attestors == "two keys" else 1
-    assert expected == _number(stage, ATTESTORS[attestors](stage, other), order, digest)
+    assert [expected] * 2 == [_number(stage, written, order, digest, scan=scan) for scan in (False, True)]
 
 
 @pytest.mark.parametrize("order", ["attestors.a, attestors.b", "attestors.b, attestors.a"])
@@ -226,10 +228,12 @@ def test_identities_of_an_image_policy_are_counted_by_their_signer(stage: ImageS
     assert 2 == _number(stage, attestors, order, digest)
 
 
-def _number(stage: ImageStage, attestors: list[JSONObject], order: str, digest: str) -> int:
-    """Return what `verifyImageSignatures` returns."""
+def _number(stage: ImageStage, attestors: list[JSONObject], order: str, digest: str, *, scan: bool = False) -> int:
+    """Return how many have signed, as `verifyImageSignatures` or `verifyAttestationSignatures` says."""
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     call = f"verifyImageSignatures(images.containers[0], [{order}])"
+    if scan:
+        call = f"verifyAttestationSignatures(images.containers[0], attestations.scan, [{order}])"
     policy = {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": "ImageValidatingPolicy",
@@ -237,6 +241,7 @@ def _number(stage: ImageStage, attestors: list[JSONObject], order: str, digest: 
         "spec": {
             "matchConstraints": {"resourceRules": [pods]},
             "attestors": attestors,
+            "attestations": [{"name": "scan", "intoto": {"type": TYPE}}],
             "validations": [{"expression": f"{call} < 0", "messageExpression": f"string({call})"}],
         },
     }

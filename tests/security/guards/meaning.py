@@ -23,6 +23,10 @@ MEANING: Final[tuple[Guard, ...]] = (
     ),
     guard(
         "I21", "a digest does not hide an image from a glob of tags",
+        "tests/unit/kube/imageref/test_globs.py::test_a_glob_selects_and_exempts", (_GLOBS,),
+    ),
+    guard(
+        "I21", "every tag is every digest",
         "image_references::test_a_selector_that_enforces_finds_every_spelling", (_GLOBS,),
     ),
     guard(

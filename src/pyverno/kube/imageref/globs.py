@@ -89,10 +89,9 @@ def _ends(reference: ImageReference, *, certain: bool) -> Iterator[str]:
     tag, digest = reference.tag, reference.digest
     if digest:
         yield f"@{digest}"
-        if not certain:
-            yield f":{tag}@{digest}"  # guard: a digest does not hide an image from a glob of tags
-            if tag:
-                yield f":{tag}"
+        if tag and not certain:  # guard: a digest does not hide an image from a glob of tags
+            yield f":{tag}@{digest}"
+            yield f":{tag}"
     else:
         yield f":{tag}"
     if tag == "latest" and not (digest and certain):
@@ -156,7 +155,7 @@ def _certain(pattern: str) -> Iterator[str]:
     repository, end = _split_end(pattern)
     _, at, digest = end.partition("@")
     yield f"{repository}@{digest}" if at else pattern
-    if end.startswith(":") and not end[1:].strip("*") and end[1:]:
+    if end.startswith(":") and not end[1:].strip("*") and end[1:]:  # guard: every tag is every digest
         yield f"{repository}@*"
 
 
