@@ -267,3 +267,10 @@ def test_a_count_of_zero_demands_all(stage: ImageStage) -> None:
     stage.sign(stage.push())
     entries = [_key(stage.signer), _key(stage.services.keyed())]
     assert "fail" == _status(stage, attestors=[{"count": 0, "entries": entries}])
+
+
+def test_attestors_of_an_image_policy_have_names_of_their_own(stage: ImageStage) -> None:
+    """Of two with one name only one would count."""
+    written = [_cosign("a", stage.signer), _cosign("a", stage.services.keyed())]
+    with pytest.raises(PolicyError, match=r"spec\.attestors\[1\]: Duplicate value"):
+        _number(stage, written, "attestors.a", stage.push())

@@ -106,6 +106,16 @@ MEANING: Final[tuple[Guard, ...]] = (
         ("engine/actions/cel/images.py", "raise"),
     ),
     guard(
+        "I20", "a name hides no group",
+        "tests/unit/engine/actions/cel/test_images.py::test_expressions_with_one_name_are_all_judged",
+        ("engine/actions/cel/images.py", "groups[name] = _texts(session.evaluate(program), name)"),
+    ),
+    guard(
+        "I20", "attestors have one name each",
+        "image_signers::test_attestors_of_an_image_policy_have_names_of_their_own",
+        ("compiler/validation/cel.py",),
+    ),
+    guard(
         "I20", "a digest goes where its image is", "image_references::test_a_name_with_a_slash_is_no_path",
         ("engine/actions/verify_images.py", 'pinned(resource, self._image.pointer.split("/")[1:], text), digest, None'),
     ),

@@ -99,7 +99,7 @@ class ImageSelection:
         for name, _, image in listed.images:
             groups.setdefault(name, []).append(text_at(document, image.steps) or image.reference)
         for name, program in self.expressions:
-            groups[name] = _texts(session.evaluate(program), name)
+            groups.setdefault(name, []).extend(_texts(session.evaluate(program), name))  # guard: a name hides no group
         infos: dict[str, ImageInfo] = {}
         problems = list(listed.problems)
         for name, texts in groups.items():

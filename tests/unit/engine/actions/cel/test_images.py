@@ -157,6 +157,19 @@ def test_an_image_that_cannot_be_read_hides_no_other(stage: ImageStage) -> None:
     assert f"{stage.image('v2')}@{signed}" == _image(contained)
 
 
+@pytest.mark.parametrize("names", [("extra", "extra"), ("containers", "other")])
+@pytest.mark.parametrize("unsigned", [0, 1])
+def test_expressions_with_one_name_are_all_judged(stage: ImageStage, names: tuple[str, str], unsigned: int) -> None:
+    """They add to a group, and to that of the containers."""
+    stage.sign(stage.push())
+    stage.push("v2")
+    found = [stage.image("v2" if index == unsigned else "v1") for index in (0, 1)]
+    listed = [{"name": name, "expression": f"['{image}']"} for name, image in zip(names, found, strict=True)]
+    every = f"(images.{names[0]} + images.{names[1]}).all(image, verifyImageSignatures(image, [attestors.key]) > 0)"
+    loose = {"validationConfigurations": {"verifyDigest": False, "required": False}}
+    assert not stage.review(_policy(stage, every, images=listed, **loose), stage.image()).decision.allowed
+
+
 def test_an_image_volume_is_pinned_and_verified(stage: ImageStage) -> None:
     """It is in a group of its own, which always exists."""
     signed = stage.push()
