@@ -7,10 +7,12 @@ law of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from pyverno.errors import ValueSyntaxError
 from pyverno.kube.imageref.hosts import HUB_NAMES, is_docker_hub, normal_host, split_port
 from pyverno.kube.imageref.reference import ImageReference, parse_reference
+from pyverno.kube.names import MAX_NAME
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 
 __all__ = ["Selector", "exempting", "exempting_text", "selecting"]
@@ -31,7 +33,8 @@ def selecting(pattern: str) -> Selector:
     tests = tuple(map(compile_wildcard, (*_forms(pattern), *_certain_forms(pattern))))
 
     def selects(reference: ImageReference) -> bool:
-        return any(test(text) for text in spellings(reference) for test in tests)
+        texts = _texts(reference, certain=False)
+        return any(test(text) for text in texts for test in tests)  # guard: a glob leaves other images alone
 
     return selects
 
@@ -49,8 +52,8 @@ def exempting(pattern: str) -> Selector:
     tests = tuple(map(_bounded, forms))  # guard: a wildcard that exempts stays in its part of the name
 
     def exempts(reference: ImageReference) -> bool:
-        texts = spellings(reference, certain=True)
-        return any(test(text) for text in texts for test in tests)
+        texts = _texts(reference, certain=True)
+        return any(test(text) for text in texts for test in tests)  # guard: a glob exempts what it names
 
     return exempts
 
@@ -77,7 +80,18 @@ def exempting_text(pattern: str) -> Callable[[str], bool]:
 # ------------------------------------------------------------------------------------------------ spellings of an image
 
 
-def spellings(reference: ImageReference, *, certain: bool = False) -> Iterator[str]:
+def _texts(reference: ImageReference, *, certain: bool) -> Iterable[str]:
+    if max(len(reference.registry), len(reference.path), len(reference.tag), len(reference.digest)) > MAX_NAME:
+        return _spellings(reference, certain=certain)
+    return _known(reference, certain)
+
+
+@lru_cache(maxsize=256)  # an image meets the globs of many policies; of references no longer than a name
+def _known(reference: ImageReference, certain: bool) -> tuple[str, ...]:
+    return tuple(_spellings(reference, certain=certain))
+
+
+def _spellings(reference: ImageReference, *, certain: bool) -> Iterator[str]:
     """Yield the equivalent texts of a reference; `certain` leaves out those that may be another image."""
     ends = tuple(_ends(reference, certain=certain))
     for repository in _repositories(reference, certain=certain):
