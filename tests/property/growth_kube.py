@@ -28,7 +28,9 @@ TEXT_READERS = (
     "kube.apipath.format_segment", "kube.apipath.parse_api_path", "kube.time.cron.parse_cronexpr", "kube.time.cron.parse_standard", "kube.yaml.documents.load_documents",
     "kube.time.cronexpr.parse_cronexpr", "kube.time.duration.parse_duration", "kube.time.duration.try_duration",
     "kube.time.duration.quote_time", "kube.time.gotime.parse_rfc3339", "kube.gvk.parse_api_version", "kube.gvk.version_order",
-    "kube.imageref.parse_reference", "kube.json.decode", "kube.patch.jsonpatch.escape_key", "kube.patch.jsonpatch.unescape_key",
+    "kube.imageref.reference.parse_reference", "kube.imageref.globs.exempting", "kube.imageref.globs.exempting_text",
+    "kube.imageref.globs.selecting", "kube.imageref.hosts.is_docker_hub", "kube.imageref.hosts.normal_host",
+    "kube.imageref.hosts.registry_name", "kube.imageref.hosts.split_port", "kube.json.decode", "kube.patch.jsonpatch.escape_key", "kube.patch.jsonpatch.unescape_key",
     "kube.labelsyntax.label_key_problems", "kube.labelsyntax.label_value_problems", "kube.quantity.parse_quantity",
     "kube.quantity.try_quantity", "kube.selector.parse_selector_text", "kube.semver.parse_version",
     "kube.admissionreview.shortened", "kube.semver.try_version", "kube.wildcard.compile_wildcard", "kube.wildcard.has_wildcard",
@@ -85,7 +87,7 @@ EXEMPT: Mapping[str, str] = {
         (
             f"images.verification.{name}"
             for name in (
-                "attestors.constraints_of", "certificates.check_code_signing", "certificates.extension_value", "chain.check_chain",
+                "attestors.constraints_of", "certificates.check_code_signing", "certificates.extension_value", "chain.check_chain", "counting.count_signers", "counting.signers_of",
                 "certificates.extensions_of", "certificates.issuer_of", "certificates.subjects_of", "keys.format_pem", "logentry.check_entry",
                 "logentry.read_log_entry", "merkle.root_of", "notary.algorithms.check_signature", "notary.verify.verify_notary", "payloads.read_envelope", "payloads.read_statement",
                 "signature.read_attestation_layer", "signature.read_signature_layer", "signature.read_stored", "strictjson.text_of",
@@ -163,7 +165,7 @@ EXEMPT: Mapping[str, str] = {
          "lang.template.positions.find_outer_offset", "lang.template.positions.find_steps",
          "podsecurity.excludes.compile_excludes", "podsecurity.excludes.exempt", "podsecurity.evaluate.message",
          "podsecurity.pod.read_pod", "podsecurity.evaluate.compile_pod_security", "podsecurity.problems.exclude_problems",
-         "images.extractors.compile_extractors", "images.extract.find_images", "kube.yaml.scalars.key_text",
+         "images.extractors.compile_extractors", "images.extract.find_images", "images.extract.list_images", "kube.yaml.scalars.key_text",
          "kube.yaml.scalars.resolve_tagged", "kube.time.golayout.read_fields", "kube.yaml.documents.expand_lists", "kube.yaml.events.build_positions", "kube.admissionreview.check_request", "kube.admissionreview.check_user", "kube.admissionreview.request_of"),
         "a part of a function that has a row",
     ),

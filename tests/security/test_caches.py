@@ -18,6 +18,8 @@ from pyverno.engine.policyset import PolicySet
 from pyverno.kube.apply.fieldset import key_step
 from pyverno.kube.apply.schematree import schema_tree_for
 from pyverno.kube.gvk import GVK, parse_kind_selector
+from pyverno.kube.imageref.globs import selecting
+from pyverno.kube.imageref.reference import ImageReference
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.schemas import schema_set
@@ -44,6 +46,7 @@ OWN = (
 CACHED: dict[str, Callable[[str], object]] = {
     "durations": lambda text: try_duration(f"{text}1h"),
     "key steps": lambda text: key_step({"name": text}),
+    "image spellings": lambda text: selecting("a.example.com/*")(ImageReference(f"{text}.example.com", "a", "b")),
     "kinds": lambda text: parse_kind_selector(f"v1/{text}"),
     "layouts": chunks,
     "literals": literal_texts,

@@ -423,7 +423,8 @@ UNREACHED: Mapping[str, str] = {
     **{
         f"pyverno.engine.actions.cel.images.{name}": _VERIFIES_CEL
         for name in (
-            "ImageSelection._builtin",
+            "ImageSelection._listed",
+            "ImageSelection._selects",
             "ImageSelection._matches",
             "ImageSelection.applies",
             "ImageSelection.found",
@@ -478,7 +479,8 @@ UNREACHED: Mapping[str, str] = {
             "ImageHost._notary",
             "ImageHost._check_signatures",
             "ImageHost._check_statements",
-            "ImageHost._verifies",
+            "ImageHost._count_signed",
+            "ImageHost._verify",
             "ImageHost._work",
             "ImageHost._works",
             "ImageHost.at_work",
@@ -493,6 +495,7 @@ UNREACHED: Mapping[str, str] = {
         f"pyverno.engine.imageverification.{name}": _VERIFIES
         for name in (
             "demands.read_demands",
+            "notary._attempts",
             "notary._notary_attestor",
             "notary.check_notary",
             "notary.try_notary",
@@ -538,6 +541,8 @@ UNREACHED: Mapping[str, str] = {
             "payloads.predicate_type_of",
             "revocation.no_revocations",
             "signature.read_stored",
+            "counting.count_signers",
+            "counting.signers_of",
             "verify.verify",
             "verify.verify_set",
             "attestorsets.read_attestor_sets",

@@ -10,16 +10,19 @@ from pyverno.kube.json import JSON
 from pyverno.lang.jmespath import Expression, compile_expression
 from pyverno.value import dataclass
 
-__all__ = ["BUILTIN_EXTRACTORS", "Extractor", "Extractors", "compile_extractors"]
+__all__ = ["BUILTIN_EXTRACTORS", "IMAGE_VOLUMES", "Extractor", "Extractors", "compile_extractors"]
 
 DEFAULT_NAME = "custom"
+IMAGE_VOLUMES = "imageVolumes"
+"""The group of images that are mounted as volumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extractor:
     """One place: `fields` lead to the objects (`*` means every item or value), `value` is the image field in them.
 
-    `name` is the group the images are listed under; `key` the sibling field that names each of them, empty for its JSON
+    `within` are fields between such an object and `value`; an object that lacks them holds no image. `name` is the
+    group the images are listed under; `key` the field of the object that names each of them, empty for its JSON
     pointer. `expression` turns the text of the field into the reference; `problem` is the reason why it does not parse.
     """
 
@@ -30,6 +33,7 @@ class Extractor:
     expression_text: str = ""
     expression: Expression | None = None
     problem: str = ""
+    within: tuple[str, ...] = ()
 
 
 Extractors = Mapping[str, tuple[Extractor, ...]]
@@ -38,7 +42,9 @@ Extractors = Mapping[str, tuple[Extractor, ...]]
 
 def _standard(*prefix: str) -> tuple[Extractor, ...]:
     groups = ("initContainers", "containers", "ephemeralContainers")
-    return tuple(Extractor((*prefix, group, "*"), "image", group, "name") for group in groups)
+    containers = tuple(Extractor((*prefix, group, "*"), "image", group, "name") for group in groups)
+    volumes = Extractor((*prefix, "volumes", "*"), "reference", IMAGE_VOLUMES, "name", within=("image",))
+    return (*containers, volumes)  # guard: an image volume is an image
 
 
 _TEMPLATE = _standard("spec", "template", "spec")
@@ -61,8 +67,8 @@ BUILTIN_EXTRACTORS: Extractors = MappingProxyType(
 def compile_extractors(document: JSON) -> Extractors:
     """Compile the field `imageExtractors` of a rule: a map from kinds to lists of places.
 
-    Raises ValueSyntaxError when an entry has no path. An expression that does not parse is kept, and fails when an
-    image is found.
+    Raises ValueSyntaxError when an entry has no path or no field. An expression that does not parse is kept, and fails
+    when an image is found.
 
     >>> compile_extractors({"Task": [{"path": "/spec/steps/*", "value": "image", "key": "name"}]})["Task"][0].fields
     ('spec', 'steps', '*')
@@ -83,6 +89,9 @@ def _extractor(entry: JSON) -> Extractor:
         if not fields:
             raise ValueSyntaxError("an image extractor needs a path")
         fields, value = fields[:-1], fields[-1]
+    if value == "*":
+        text = "the value of an image extractor, or the last part of its path, is the name of the image field, no `*`"
+        raise ValueSyntaxError(text)  # guard: an extractor names its field
     text = _read_text(entry, "jmesPath")
     expression, problem = None, ""
     if text:

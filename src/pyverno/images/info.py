@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.imageref import parse_reference
+from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.value import dataclass, replace
 
@@ -14,8 +14,9 @@ __all__ = ["ImageInfo", "parse_image", "parse_image_at"]
 class ImageInfo:
     """A normalised image reference; missing parts are empty texts.
 
-    `reference` shows the digest rather than the tag when both exist, `reference_with_tag` always the tag. `pointer` is
-    the JSON pointer of the image field, `pull_secrets` are the names of the secrets listed beside or above it.
+    `reference` shows the digest rather than the tag when both exist, `reference_with_tag` always the tag. `parsed` is
+    what selectors and caches look at. `pointer` is the JSON pointer of the image field as Kyverno writes it, `steps`
+    lead to the field. `pull_secrets` are the names of the secrets listed beside or above it.
     """
 
     registry: str
@@ -25,17 +26,19 @@ class ImageInfo:
     digest: str
     reference: str
     reference_with_tag: str
+    parsed: ImageReference
     pointer: str = ""
+    steps: tuple[str, ...] = ()
     pull_secrets: tuple[str, ...] = ()
 
-    def at(self, pointer: str, pull_secrets: tuple[str, ...] = ()) -> ImageInfo:
+    def at(self, steps: tuple[str, ...], pull_secrets: tuple[str, ...] = ()) -> ImageInfo:
         """Return the same image at another field of a resource."""
-        return replace(self, pointer=pointer, pull_secrets=pull_secrets)
+        return replace(self, pointer=f"/{'/'.join(steps)}", steps=steps, pull_secrets=pull_secrets)
 
     def to_entry(self) -> JSONObject:
         """Return the image as it is in the variable `images`: empty parts are left out.
 
-        >>> parse_image("nginx").at("/spec/image").to_entry()["jsonPointer"]
+        >>> parse_image("nginx").at(("spec", "image")).to_entry()["jsonPointer"]
         '/spec/image'
         """
         required = {"name": self.name, "path": self.path, "jsonPointer": self.pointer}
@@ -77,7 +80,7 @@ def parse_image(text: str, *, default_registry: str = "docker.io", mutate_regist
     if slash and not registry and "_" in first:
         # Kyverno: a host with an underscore is no domain of the grammar, but meant as one
         registry, path = first, rest
-    return ImageInfo(registry, path, parsed.name, parsed.tag, parsed.digest, str(parsed), parsed.with_tag)
+    return ImageInfo(registry, path, parsed.name, parsed.tag, parsed.digest, str(parsed), parsed.with_tag, parsed)
 
 
 def parse_image_at(

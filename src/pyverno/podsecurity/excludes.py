@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 
+from pyverno.kube.imageref.globs import exempting_text
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.kube.wildcard import compile_wildcard
@@ -75,17 +76,19 @@ def _compile(exclude: Mapping[str, JSON]) -> Exclude:
     return Exclude(
         control=name,
         check_ids=_CHECK_IDS.get(name, ()),
-        matches_image=_any_of(exclude.get("images")),
+        matches_image=_any_of(exclude.get("images"), exempting_text),
         restricted_field=field if isinstance(field, str) else "",
         matches_value=_any_of(exclude.get("values")),
     )
 
 
-def _any_of(patterns: JSON) -> Callable[[str], bool] | None:
+def _any_of(
+    patterns: JSON, compiled: Callable[[str], Callable[[str], bool]] = compile_wildcard
+) -> Callable[[str], bool] | None:
     if not isinstance(patterns, list) or not patterns:
         return None
     matchers: tuple[Callable[[str], bool], ...] = tuple(
-        compile_wildcard(pattern) for pattern in patterns if isinstance(pattern, str)
+        compiled(pattern) for pattern in patterns if isinstance(pattern, str)
     )
     if len(matchers) == 1:
         return matchers[0]

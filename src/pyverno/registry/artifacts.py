@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pyverno.errors import HostError, NotFoundError
-from pyverno.kube.imageref import ImageReference
+from pyverno.kube.imageref.reference import ImageReference
 from pyverno.kube.json import JSONObject, encode
 from pyverno.registry.client import RegistryClient, Repository, layers_of
 from pyverno.registry.transport import RegistryAnswer, RegistryCall, Transport

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from pyverno.errors import HostError, NotFoundError
-from pyverno.kube.imageref import ImageReference
+from pyverno.kube.imageref.reference import ImageReference
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lazyregex import regex
 from pyverno.registry.cache import SingleFlight, SizedCache
@@ -58,10 +58,7 @@ class Repository:
         cls, reference: ImageReference, credentials: Sequence[Credential] = (), *, allows_http: bool = False
     ) -> Repository:
         """Return the repository of an image; official images of Docker Hub live below `library`."""
-        path = reference.path
-        if reference.registry in ("docker.io", "index.docker.io") and "/" not in path:
-            path = f"library/{path}"
-        return cls(reference.registry, path, tuple(credentials), allows_http)
+        return cls(reference.registry or reference.full_registry, reference.full_path, tuple(credentials), allows_http)
 
     def __str__(self) -> str:
         return f"{self.registry}/{self.path}"

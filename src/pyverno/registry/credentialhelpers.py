@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pyverno.errors import DocumentError, HostError
+from pyverno.kube.imageref.hosts import is_docker_hub, registry_name
 from pyverno.kube.json import JSONObject, decode
 from pyverno.lazyregex import regex
 from pyverno.registry.credentials import Credential, CredentialSource
@@ -44,7 +45,7 @@ class CredentialHelpers:
         program = shutil.which(f"docker-credential-{name}", path=self._search_path)
         if program is None:
             raise HostError(f"the credential helper `docker-credential-{name}` is not installed")
-        answer = await self._run(program, name, _HUB if registry in ("docker.io", "index.docker.io") else registry)
+        answer = await self._run(program, name, _HUB if is_docker_hub(registry) else registry)
         if answer is None:
             return ()
         source = f"docker-credential-{name}"
@@ -104,7 +105,9 @@ def _helper_of(config: bytes, registry: str) -> str:
     except DocumentError:
         return ""  # the caller reports it
     helpers = body.get("credHelpers") if isinstance(body, dict) else None
-    named = helpers.get(registry) if isinstance(helpers, dict) else None
+    listed = helpers if isinstance(helpers, dict) else {}
+    wanted = registry_name(registry)
+    named = next((name for host, name in listed.items() if registry_name(host) == wanted), None)
     found = named or (body.get("credsStore") if isinstance(body, dict) else None)
     return found if isinstance(found, str) else ""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pyverno.errors import DocumentError, ValueSyntaxError
+from pyverno.kube.imageref.hosts import registry_name, split_port
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.kube.wildcard import match
 from pyverno.value import dataclass
@@ -19,8 +20,6 @@ from pyverno.value import dataclass
 __all__ = ["Credential", "CredentialSource", "credentials_for", "read_docker_config", "read_pull_secret"]
 
 _MAX_BYTES: Final = 1_048_576
-_DOCKER_HUB: Final = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
-_HUB: Final = "index.docker.io"
 _TYPES: Final = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson", True),
     "kubernetes.io/dockercfg": (".dockercfg", False),
@@ -105,14 +104,10 @@ def credentials_for(registry: str, path: str, sources: Iterable[CredentialSource
 
 def _fits(key: str, registry: str, path: str) -> bool:
     host, prefix = _split(key)
-    if registry in _DOCKER_HUB:
-        registry = _HUB
-    if host in _DOCKER_HUB:
-        host = _HUB
     if prefix and path != prefix and not path.startswith(f"{prefix}/"):
         return False
-    wanted, _, wanted_port = host.partition(":")
-    given, _, given_port = registry.partition(":")
+    wanted, wanted_port = split_port(registry_name(host))  # guard: a registry has one name for credentials
+    given, given_port = split_port(registry_name(registry))
     labels, own = wanted.split("."), given.split(".")
     return (
         wanted_port == given_port

@@ -15,7 +15,8 @@ from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.trust import TrustRoot
-from pyverno.kube.imageref import ImageReference, parse_reference
+from pyverno.kube.imageref.hosts import is_docker_hub
+from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.registry.client import (
     RegistryClient,
@@ -193,7 +194,7 @@ class RegistryImages:
             raise HostError(f"image `{image}` has no configuration")
         raw = await self._client.blob(repository, digest, MAX_CONFIGURATION, deadline)
         # Kyverno: Docker Hub has the name of its index, and official images are below `library`
-        registry = "index.docker.io" if reference.registry == "docker.io" else reference.registry
+        registry = "index.docker.io" if is_docker_hub(reference.registry) else reference.registry
         return {
             "image": image,
             "resolvedImage": f"{registry}/{repository.path}@{top.digest}",

@@ -19,6 +19,7 @@ from yarl import URL
 
 from pyverno.connector import ForeignConnector
 from pyverno.errors import DocumentError, HostError
+from pyverno.kube.imageref.hosts import is_docker_hub
 from pyverno.kube.json import decode
 from pyverno.registry.challenge import Challenge, parse_challenges
 from pyverno.registry.credentials import Credential
@@ -305,7 +306,7 @@ def _is_local(registry: str) -> bool:
 
 def _base(call: RegistryCall) -> URL:
     registry = call.registry
-    host = "registry-1.docker.io" if registry in ("docker.io", "index.docker.io") else registry
+    host = "registry-1.docker.io" if is_docker_hub(registry) else registry
     scheme = "http" if call.allows_http or _is_local(host) else "https"
     try:
         return URL(f"{scheme}://{host}")

@@ -19,7 +19,7 @@ from pyverno.images.verification.signature import Signature, read_stored
 from pyverno.images.verification.stored import SignatureForm, StoredSignature
 from pyverno.images.verification.trust import TrustRoot, read_trust_root
 from pyverno.images.verification.verify import Expected, verify_set
-from pyverno.kube.imageref import parse_reference
+from pyverno.kube.imageref.reference import parse_reference
 from pyverno.kube.json import JSONObject
 from pyverno.registry.images import BlockingImages
 from pyverno.registry.owncredentials import own_credentials

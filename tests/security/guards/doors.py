@@ -85,6 +85,6 @@ DOORS: Final = (
     ),
     guard(
         "I7", "a signed image is admitted", "image_faults::test_an_image_that_is_signed_is_admitted",
-        ("images/verification/verify.py", "elif who in counted:", "elif True:"),
+        ("images/verification/counting.py", "return 0 < self.required <= self.verified", "return False"),
     ),
 )  # fmt: skip

@@ -204,8 +204,8 @@ LIMITS: Final = (
     ),
     guard(
         "I9", "image references have a length",
-        "tests/unit/kube/test_imageref.py::test_a_reference_of_more_than_4096_characters_is_refused",
-        ("kube/imageref.py", "    if len(text) > _MAX_REFERENCE:\n", "    if False:\n"),
+        "tests/unit/kube/imageref/test_reference.py::test_a_reference_of_more_than_4096_characters_is_refused",
+        ("kube/imageref/reference.py", "    if len(text) > _MAX_REFERENCE:\n", "    if False:\n"),
     ),
     guard(
         "I9", "comparing versions costs by their identifiers",

@@ -290,16 +290,16 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
     (
         "Notary: one signer counts once",
         _COUNT,
-        "engine/imageverification/notary.py",
-        "elif store in counted:",
-        "elif False:",
+        "images/verification/counting.py",
+        "        if each.passes and not each.signers & counted:",
+        "        if each.passes:",
     ),
     (
         "Notary: each attestor has its own store",
         _COUNT,
-        "engine/imageverification/notary.py",
-        "if ledger.passes:",
-        "if True:",
+        "images/verification/counting.py",
+        "return self.ledger is not None and self.ledger.passes",
+        "return self.ledger is not None",
     ),
     (
         "the record of a request admits nothing",
@@ -402,8 +402,8 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "pull secrets of one image serve no other",
         "tests/unit/engine/actions/test_verify_images.py::test_the_pull_secret_of_one_image_serves_no_other",
         "images/extract.py",
-        "image.at(pointer, place.pull_secrets)",
-        "image.at(pointer, sum((p.pull_secrets for p in _places(resource, extractor.fields, runtime.budget)), ()))",
+        "image.at(steps, place.pull_secrets)",
+        "image.at(steps, sum((p.pull_secrets for p in _places(resource, extractor.fields, runtime.budget, [])), ()))",
     ),
     (
         "what was read is kept by its credentials",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.images import BUILTIN_EXTRACTORS, compile_extractors, extract_images, find_images
+from pyverno.images import BUILTIN_EXTRACTORS, compile_extractors, extract_images, find_images, list_images
 
 
 def references(resource, extractors=None, **options):
@@ -50,7 +50,7 @@ def test_every_kind_with_pods_has_built_in_places(kind):
         {"kind": "Pod", "spec": None},
         {
             "kind": "Pod",
-            "spec": {"containers": [{"name": "a"}, {"name": "b", "image": "  "}, {"name": "c", "image": 5}, None]},
+            "spec": {"containers": [{"name": "a"}, {"name": "b", "image": "  "}, {"name": "c", "image": None}, None]},
         },
         {"kind": ["Pod"]},
     ],
@@ -67,6 +67,11 @@ def test_a_resource_without_images_gives_nothing(resource):
         ({"kind": "Pod", "spec": {"containers": "x"}}, "invalid type"),
         ({"kind": "Pod", "spec": {"containers": ["x"]}}, "invalid image config"),
         ({"kind": "Pod", "spec": {"containers": [{"image": "a"}]}}, "invalid key"),
+        (
+            {"kind": "Pod", "spec": {"containers": containers(a=5)}},
+            "invalid image at `/spec/containers/0/image` (it must be a string)",
+        ),
+        ({"kind": "Pod", "spec": {"volumes": [{"name": "v", "image": "x"}]}}, "invalid image config"),
         (
             {"kind": "Pod", "spec": {"containers": containers(a="A b")}},
             "invalid image at `/spec/containers/0/image` (invalid reference format)",
@@ -99,7 +104,27 @@ TASK = {"kind": "Task", "spec": {"steps": [{"name": "s", "image": "a:1"}, {"name
             [{"path": "/spec/one", "jmesPath": "replace_all(@, 'c', 'd')"}],
             {"custom": {"/spec/one": "docker.io/d:1"}},
         ),
-        ([{"path": "/spec/steps/*/image"}, {"path": "/spec/one"}], {"custom": {"/spec/one": "docker.io/c:1"}}),
+        (
+            [{"path": "/spec/steps/*/image"}, {"path": "/spec/one"}],
+            {
+                "custom": {
+                    "/spec/steps/0/image": "docker.io/a:1",
+                    "/spec/steps/1/image": "docker.io/b:1",
+                    "/spec/one": "docker.io/c:1",
+                }
+            },
+        ),
+        (
+            [
+                {"path": "/spec/steps/*/image"},
+                {"path": "/spec/steps/*/image"},
+            ],
+            {"custom": {"/spec/steps/0/image": "docker.io/a:1", "/spec/steps/1/image": "docker.io/b:1"}},
+        ),
+        (
+            [{"path": "/spec/one"}, {"path": "/spec/one", "jmesPath": "replace_all(@, 'c', 'd')"}],
+            {"custom": {"/spec/one": "docker.io/d:1", "/spec/one (2)": "docker.io/c:1"}},
+        ),
         ([{"path": "/spec/none/*/image"}], {}),
     ],
 )
@@ -152,6 +177,31 @@ def test_pull_secrets_are_collected_on_the_way():
     image = find_images({"kind": "Pod", "spec": spec})["containers"]["c"]
     assert image.pull_secrets == ("one", "two")
     assert image.pointer == "/spec/containers/0/image"
+
+
+def test_images_with_one_name_all_have_one():
+    """The last has it, as in Kyverno, and the others are named by their places."""
+    listed = [{"name": "a", "image": "a:1"}, {"name": "a", "image": "b:1"}, {"name": "a", "image": "c:1"}]
+    expected = {"/spec/containers/0/image": "docker.io/a:1", "/spec/containers/1/image": "docker.io/b:1"}
+    assert {"containers": {**expected, "a": "docker.io/c:1"}} == references(
+        {"kind": "Pod", "spec": {"containers": listed}}
+    )
+
+
+def test_lists_in_lists_are_walked():
+    """With a wildcard for each."""
+    resource = {"kind": "K", "spec": [[{"image": "a:1"}], [{"image": "b:1"}, {"image": "c:1"}]]}
+    found = references(resource, {"K": [{"path": "/spec/*/*/image"}]})
+    assert ["docker.io/a:1", "docker.io/b:1", "docker.io/c:1"] == list(found["custom"].values())
+
+
+def test_an_image_that_cannot_be_read_is_beside_the_others():
+    """The places that have another shape, too."""
+    spec = {"containers": [*containers(a="a:1", b="::"), "x"], "initContainers": "y", "volumes": [{"name": "v"}]}
+    found = list_images({"kind": "Pod", "spec": spec})
+    assert ["docker.io/a:1"] == [image.reference for _, _, image in found.images]
+    reason = "invalid image at `/spec/containers/1/image` (invalid reference format)"
+    assert ("invalid type", "invalid image config", reason) == found.problems
 
 
 def test_settings_of_the_default_registry_reach_every_image():

@@ -38,7 +38,7 @@ def test_the_default_registry_may_be_another_or_stay_away():
 
 def test_the_variable_image_has_all_parts_and_an_entry_of_images_only_those_that_exist():
     """A missing digest is an unknown key in `images`, an empty text in `image`."""
-    image = parse_image("nginx:1").at("/spec/containers/0/image")
+    image = parse_image("nginx:1").at(("spec", "containers", "0", "image"))
     assert image.to_entry() == {
         "registry": "docker.io",
         "path": "nginx",

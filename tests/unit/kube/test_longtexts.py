@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyverno.errors import PyvernoError
-from pyverno.kube.imageref import parse_reference
+from pyverno.kube.imageref.reference import parse_reference
 from pyverno.kube.quantity import try_quantity
 from pyverno.kube.selector import parse_selector_text
 from pyverno.kube.semver import parse_range, try_version

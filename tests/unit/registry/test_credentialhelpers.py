@@ -37,6 +37,13 @@ def test_the_program_of_a_registry_gives_its_credential(tmp_path: Path) -> None:
     assert [("user", HOST, "")] == _ask(tmp_path)
 
 
+@pytest.mark.parametrize(("key", "expected"), [("A.Example.COM:443", 1), ("a.example.com:5000", 0)])
+def test_a_registry_has_one_name(tmp_path: Path, key: str, expected: int) -> None:
+    """Upper case and the port 443 name no other one."""
+    _helper(tmp_path, """printf '{"Username":"user","Secret":"s"}'""")
+    assert expected == len(_ask(tmp_path, {"credHelpers": {key: "test"}}))
+
+
 def test_a_token_is_no_password(tmp_path: Path) -> None:
     """Helpers mark identity tokens by a special user name."""
     _helper(tmp_path, """printf '{"Username":"<token>","Secret":"t"}'""")

@@ -51,6 +51,11 @@ def test_a_pull_secret_of_either_type_is_read(kind: str) -> None:
         ("*.example.com", ("a.eu.example.com", "a"), False),
         ("https://index.docker.io/v1/", ("docker.io", "nginx"), True),
         ("docker.io", ("index.docker.io", "nginx"), True),
+        ("registry-1.docker.io:443", ("docker.io", "nginx"), True),
+        ("Registry.Example.COM:443/team", ("registry.example.com", "team/app"), True),
+        ("registry.example.com:80", ("registry.example.com", "team/app"), False),
+        ("[0:0::1]:5000", ("[::1]:5000", "a"), True),
+        ("[::1]", ("[::1]:5000", "a"), False),
         ("evil.com", ("registry.example.com", "a"), False),
     ],
 )

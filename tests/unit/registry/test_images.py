@@ -430,7 +430,8 @@ def test_image_data_of_docker_hub_has_the_names_of_its_index() -> None:
     registry.push("team/app", "latest")
 
     async def work(images: RegistryImages) -> tuple[object, ...]:
-        first = await images.data("nginx", ImageAccess())
+        first = await images.data("Registry-1.Docker.IO:443/nginx", ImageAccess())
+        assert first["resolvedImage"] == (await images.data("nginx", ImageAccess()))["resolvedImage"]
         second = await images.data("docker.io/team/app", ImageAccess())
         return first["registry"], first["repository"], first["resolvedImage"], second["registry"], second["repository"]
 

@@ -14,7 +14,7 @@ from kubesandbox.controllers.conditions import condition, find_condition, has_co
 from kubesandbox.controllers.objects import at, number_at, uid_of
 from kubesandbox.controllers.pods import conditions_of
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.imageref import parse_reference
+from pyverno.kube.imageref.reference import parse_reference
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import replace
 

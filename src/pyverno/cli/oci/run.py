@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from pyverno.compiler import compile_documents
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import PyvernoError, UsageError, ValueSyntaxError
-from pyverno.kube.imageref import ImageReference, parse_reference
+from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.policies import load_policy_documents

@@ -16,8 +16,8 @@ from pyverno.engine.actions.cel.images import (
 )
 from pyverno.engine.actions.cel.validate import CelValidation
 from pyverno.engine.cel.images import ImageAttestation
+from pyverno.kube.imageref.globs import selecting
 from pyverno.kube.json import JSONObject
-from pyverno.kube.wildcard import compile_wildcard
 from pyverno.lang.cel import Environment, Program, types
 from pyverno.lang.cel.types import Type, list_of, map_of
 from pyverno.policy.cel.imagepolicy import Credentials, ImageValidatingSpec
@@ -54,7 +54,7 @@ def lower_images(
             program = by_reference.compile(each.expression.text, each.expression.path, expected=types.BOOL)
             references.append(ImageReferenceMatch(program=program))
         else:
-            references.append(ImageReferenceMatch(glob=compile_wildcard(each.glob)))
+            references.append(ImageReferenceMatch(glob=selecting(each.glob)))
     expressions = ((each.name, compiler.compile(each.expression, (*each.path, "expression"))) for each in spec.images)
     selection = ImageSelection(
         conditions=conditions,

@@ -30,7 +30,10 @@ from pyverno.policy.verifyimages import ImageVerification, VerificationType
 
 __all__ = ["convert_images"]
 
-_IMAGES: Final = "(images.containers + images.initContainers + images.ephemeralContainers)"
+_IMAGES: Final = (
+    "(images.containers + images.initContainers + images.ephemeralContainers + images.?imageVolumes.orValue([]))"
+)
+"""All images of an object; Kyverno 1.19 has no group of image volumes."""
 _SWITCHES: Final = ("mutateDigest", "verifyDigest", "required")
 _HANDLED: Final = frozenset(
     {

@@ -16,8 +16,8 @@ from pyverno.engine.rules.conditions import reads_data
 from pyverno.errors import ValueSyntaxError, VerificationError
 from pyverno.images import Extractors, compile_extractors
 from pyverno.images.verification.stored import SignatureForm
+from pyverno.kube.imageref.globs import exempting, selecting
 from pyverno.kube.json import JSON, JSONObject
-from pyverno.kube.wildcard import compile_wildcard
 from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.literal import as_plain, as_plain_within
 from pyverno.lang.template import DataMark
@@ -74,12 +74,12 @@ def _block(written: ImageVerification, parser: Parser) -> ImageBlock:
         for each in written.attestations
     )
     return ImageBlock(
-        references=tuple(compile_wildcard(text) for text in written.image_references),
+        references=tuple(selecting(text) for text in written.image_references),
         document=document,
         demands=demands,
         signatures=signatures,
         attestations=_FORMS.get(written.type, SignatureForm.ATTESTATION_TAG),
-        skipped=tuple(compile_wildcard(text) for text in written.skip_image_references),
+        skipped=tuple(exempting(text) for text in written.skip_image_references),
         conditions=conditions,
         deny=deny,
         mutates_digest=written.mutate_digest,

@@ -28,7 +28,7 @@ from pyverno.policy.cel.admissionpolicy import (
 from pyverno.policy.cel.blocks import EvaluationMode
 from pyverno.policy.cel.constraints import MatchConstraints, ResourceRule
 from pyverno.policy.cel.exception import CelException
-from pyverno.policy.cel.imagepolicy import Attestor, Given, ImageReference, ImageValidatingPolicy
+from pyverno.policy.cel.imagepolicy import Attestation, Attestor, Given, ImageReference, ImageValidatingPolicy
 from pyverno.policy.cel.policies import CelPolicy, DeletingPolicy, GeneratingPolicy, MutatingPolicy
 from pyverno.policy.validate import NamedExpression
 from pyverno.spelling import did_you_mean
@@ -76,6 +76,9 @@ def check_cel_policy(policy: CelPolicy, findings: Findings) -> None:
         case ImageValidatingPolicy():
             for reference in policy.spec.match_image_references:
                 _check_reference(reference, findings)
+            # Kyverno: of two with one name, only the last counts
+            _check_unique(policy.spec.attestors, ("spec", "attestors"), findings)  # guard: attestors have one name each
+            _check_unique(policy.spec.attestations, ("spec", "attestations"), findings)
             for attestor in policy.spec.attestors:
                 _check_attestor(attestor, findings)
     if policy.is_namespaced:
@@ -166,7 +169,7 @@ def _check_names(policy: CelPolicy, findings: Findings) -> None:
     _check_unique(policy.spec.variables, ("spec", "variables"), findings)
 
 
-def _check_unique(items: Iterable[NamedExpression], path: Path, findings: Findings) -> None:
+def _check_unique(items: Iterable[NamedExpression | Attestor | Attestation], path: Path, findings: Findings) -> None:
     seen: set[str] = set()
     for index, each in enumerate(items):
         if each.name in seen:

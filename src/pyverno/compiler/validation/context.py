@@ -98,7 +98,7 @@ def _check_entry(entry: ContextEntry, findings: Findings) -> None:
 def _check_image(text: str, path: Path, findings: Findings) -> None:
     if not text or has_variables(text):
         return
-    from pyverno.kube.imageref import parse_reference
+    from pyverno.kube.imageref.reference import parse_reference
 
     try:
         parse_reference(text)

@@ -8,7 +8,7 @@ from functools import partial
 from pyverno.engine.result import PodSecurityDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import BudgetExceededError, PyvernoError
-from pyverno.images import find_images
+from pyverno.images import IMAGE_VOLUMES, find_images
 from pyverno.kube.json import JSON
 from pyverno.lang.runtime import Runtime
 from pyverno.podsecurity import MAX_LISTED, PodSecurityCheck, PodSecurityOutcome, message
@@ -88,4 +88,9 @@ def _images_by_container(resource: JSON, runtime: Runtime) -> dict[str, str]:
         raise
     except PyvernoError:
         return {}
-    return {name: image.reference for group in found.values() for name, image in group.items()}
+    return {
+        name: image.reference
+        for group, images in found.items()
+        if group != IMAGE_VOLUMES
+        for name, image in images.items()
+    }

@@ -33,10 +33,11 @@ from pyverno.errors import (
     SubstitutionError,
     ValueSyntaxError,
 )
-from pyverno.images import Extractors, ImageInfo, find_images
+from pyverno.images import Extractors, FoundImages, ImageInfo, list_images
 from pyverno.images.verification.attestors import AttestorSet
+from pyverno.images.verification.counting import SetFinding
 from pyverno.images.verification.stored import SignatureForm
-from pyverno.images.verification.verify import SetFinding
+from pyverno.kube.imageref.globs import Selector
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.template import Template
 from pyverno.lazyregex import regex
@@ -56,12 +57,12 @@ class ImageBlock:
     those of the attestations, in their order.
     """
 
-    references: tuple[Callable[[str], bool], ...]
+    references: tuple[Selector, ...]
     document: Template
     demands: Demands | None = None
     signatures: SignatureForm = SignatureForm.SIGNATURE_TAG
     attestations: SignatureForm = SignatureForm.ATTESTATION_TAG
-    skipped: tuple[Callable[[str], bool], ...] = ()
+    skipped: tuple[Selector, ...] = ()
     conditions: tuple[Conditions | None, ...] = ()
     deny: DenyCheck | None = None
     mutates_digest: bool = True
@@ -71,13 +72,12 @@ class ImageBlock:
     credentials: JSONObject | None = None
 
     def selects(self, image: ImageInfo) -> bool:
-        """Return whether the entry matches an image, by its reference with the digest or with the tag."""
-        texts = {image.reference, image.reference_with_tag} if image.tag else {image.reference}
-        return any(matches(text) for matches in self.references for text in texts)
+        """Return whether the entry matches an image in any of its spellings."""
+        return any(selects(image.parsed) for selects in self.references)
 
     def skips(self, image: ImageInfo) -> bool:
-        """Return whether an image is left out; with a digest the tag proves nothing, and is not looked at."""
-        return any(matches(image.reference) for matches in self.skipped)
+        """Return whether an image is certainly left out; with a digest the tag proves nothing, and is not looked at."""
+        return any(exempts(image.parsed) for exempts in self.skipped)
 
     def reads(self, image: ImageInfo) -> bool:
         """Return whether the entry reads the registry of an image."""
@@ -103,11 +103,13 @@ class _ImagesAction(SkippedByException):
         if not isinstance(resource, dict):
             return ()
         try:
-            images = object_images(run, resource, self.extractors)
+            found = object_images(run, resource, self.extractors)
         except ValueSyntaxError as error:
-            text = f"failed to instantiate handler: failed to extract images: {error.message}"
-            return (Verdict(Status.ERROR, text),)
-        return self.judge(run, resource, images)
+            found = FoundImages((), (error.message,))
+        text = "failed to instantiate handler: failed to extract images: "
+        problems = [Verdict(Status.ERROR, f"{text}{each}") for each in dict.fromkeys(found.problems)]
+        verdicts = self.judge(run, resource, tuple(image for _, _, image in found.images))
+        return (*problems, *verdicts)  # guard: an image that cannot be read is an error beside the others
 
     if TYPE_CHECKING:
 
@@ -273,7 +275,7 @@ class _BlockAtWork:
         try:
             digest = self.at_work.resolve().digest
             text = f"{self._image.reference_with_tag}@{digest}"
-            return pinned(resource, self._image.pointer, text), digest, None
+            return pinned(resource, self._image.steps, text), digest, None  # guard: a digest goes where its image is
         except PyvernoError as error:
             return resource, "", Verdict(Status.ERROR, f"failed to update digest: {error.message}")
 
@@ -321,7 +323,7 @@ class _BlockAtWork:
         if not block.uses_cache or depends:
             return None
         constraints = f"{block.signatures}/{block.attestations}/{demands.constraints}"
-        return PassKey(self.at_work.repository, self.at_work.resolve().digest, constraints)
+        return PassKey(self._image.parsed.normal_repository, self.at_work.resolve().digest, constraints)
 
     def _trust_root(self) -> object:
         try:
@@ -407,17 +409,16 @@ def _first_problem(found: SetFinding, of_type: int, path: str, predicate_type: s
     return "; ".join(found.problems) or "attestations verification failed"
 
 
-def object_images(run: Run, resource: JSONObject, extractors: Extractors | None) -> tuple[ImageInfo, ...]:
-    """Return the images of an object; raises ValueSyntaxError for a reference that is none."""
+def object_images(run: Run, resource: JSONObject, extractors: Extractors | None) -> FoundImages:
+    """Return every image of an object, and why others cannot be read; raises ValueSyntaxError without a place."""
     settings = run.request.settings
-    found = find_images(
+    return list_images(
         resource,
         extractors,
         default_registry=settings.default_registry,
         mutate_registry=settings.mutates_registry,
         runtime=run.runtime,
     )
-    return tuple(image for images in found.values() for image in images.values())
 
 
 def _policy_key(run: Run) -> str:
@@ -437,8 +438,8 @@ def _recorded_before(run: Run, rule: str) -> Mapping[str, ImageStatus]:
 
 
 def _is_unchanged(run: Run, image: ImageInfo) -> bool:
-    before = text_at(run.request.old, image.pointer)
-    return before is not None and before == text_at(run.resource, image.pointer)
+    before = text_at(run.request.old, image.steps)
+    return before is not None and before == text_at(run.resource, image.steps)
 
 
 def _note(statuses: dict[str, ImageStatus], image: str, status: ImageStatus) -> None:

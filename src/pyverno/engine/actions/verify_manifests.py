@@ -12,7 +12,8 @@ from pyverno.errors import PyvernoError, SubstitutionError, VerificationError
 from pyverno.images.manifests.compare import IgnoredFields, difference, same_object
 from pyverno.images.manifests.signed import DEFAULT_DOMAIN, MANIFEST, SignedManifest, read_signed_manifest
 from pyverno.images.verification.attestorsets import Trust, UnresolvedSet, read_attestor_sets
-from pyverno.images.verification.verify import Expected, SetFinding, verify_set
+from pyverno.images.verification.counting import SetFinding
+from pyverno.images.verification.verify import Expected, verify_set
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.lang.template import Template
 from pyverno.value import dataclass

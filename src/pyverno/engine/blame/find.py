@@ -50,14 +50,14 @@ def find_blame(run: Run, position: int = -1, message: str = "") -> Path | None:
 
 def _of_images(action: VerifyImages | ImagesCheck, run: Run, message: str) -> Path | None:
     document = judged_object(run)
-    found = object_images(run, document, action.extractors) if isinstance(document, dict) else ()
-    images = [image for image in found if any(block.selects(image) for block in action.blocks)]
+    found = object_images(run, document, action.extractors).images if isinstance(document, dict) else ()
+    images = [image for _, _, image in found if any(block.selects(image) for block in action.blocks)]
     return blamed_image(images, message, document)
 
 
 def _of_policy_images(selection: ImageSelection, run: Run, message: str) -> Path | None:
     session, _ = selection.open(run)
-    _, infos = selection.found(run, session)
+    infos = selection.found(run, session).infos
     return blamed_text(tuple(infos), message, judged_object(run))
 
 

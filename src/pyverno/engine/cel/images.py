@@ -16,9 +16,9 @@ from pyverno.errors import EvaluationError, VerificationError
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
+from pyverno.images.verification.counting import SetFinding, Signers
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact
-from pyverno.images.verification.verify import SetFinding
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.faults import OperandError
@@ -29,8 +29,6 @@ from pyverno.value import dataclass, field
 __all__ = ["ImageAttestation", "ImageAttestor", "ImageHost", "failed_checks", "verified_images"]
 
 Evaluate = Callable[[Program], Value]
-Problems = tuple[str, ...] | None
-"""The reason why nothing was verified; None if something was."""
 
 _VERIFIED: Final = "verified images"
 _FAILED: Final = "failed image checks"
@@ -85,12 +83,18 @@ class ImageHost(BrokerHost):
     built: dict[str, Attestor] = field(default_factory=dict)
 
     def verify_image(self, image: str, attestors: list[JSON], attestation: str | None) -> int:
-        """Return how many attestors verify an image, or an attestation of it; 0 for one that is not matched."""
+        """Return how many attestors verify an image, or an attestation of it; 0 for one that is not matched.
+
+        A signer counts once, whatever attestors it satisfies.
+        """
         if image not in self.images:
             return 0
         demanded = None if attestation is None else self._attestation(attestation)
         names = dict.fromkeys(self._name(each) for each in attestors)
-        count = sum(self._verifies(image, name, demanded) for name in names)
+        count, repeated = self._count_signed(image, names, demanded)
+        if repeated:
+            # one that was taken by the attestor of another may be the only one of its own
+            count = max(count, self._count_signed(image, (*repeated, *names), demanded)[0])
         if names:
             verified = verified_images(self.runtime)
             verified[image] = verified.get(image, False) or count > 0
@@ -127,63 +131,85 @@ class ImageHost(BrokerHost):
     def _work(self, image: ImageInfo, others: Callable[[], Sequence[ImageAtWork]] = tuple) -> ImageAtWork:
         return ImageAtWork(image, ImageAccess(self.credentials), self.broker, self.runtime, others)
 
-    def _verifies(self, image: str, name: str, attestation: ImageAttestation | None) -> bool:
+    def _count_signed(
+        self, image: str, names: Iterable[str], attestation: ImageAttestation | None
+    ) -> tuple[int, Sequence[str]]:
+        """Return how many attestors verify, each by a signer of its own, and those whose only signers are taken."""
+        signers: Signers = frozenset()
+        count, repeated = 0, []
+        for name in dict.fromkeys(names):
+            found = self._verify(image, name, attestation, signers)
+            count += found.passes
+            signers |= found.signers  # guard: a signer counts once among attestors
+            if found.repeats:
+                repeated.append(name)
+        return count, repeated
+
+    def _verify(self, image: str, name: str, attestation: ImageAttestation | None, counted: Signers) -> SetFinding:
         """Return whether an attestor signed an image or an attestation of it; why not is kept in `problems`."""
         work, attestor = self.at_work(image), self._build(name)
         attestors = AttestorSet(attestor.path, (attestor,), 1)
         if self.attestors[name].is_notary:
-            problems = self._notary(work, image, attestors, attestation)
+            found = self._notary(work, image, attestors, attestation, counted)
         elif attestation is None:
-            problems = self._check_signatures(work, image, attestors)
+            found = self._check_signatures(work, image, attestors, counted)
         else:
-            problems = self._check_statements(work, image, attestors, attestation)
-        self.problems.extend(f"{image}: {each}" for each in problems or ())
-        return problems is None
+            found = self._check_statements(work, image, attestors, attestation, counted)
+        if not found.passes:
+            self.problems.extend(f"{image}: {each}" for each in found.problems)
+        return found
 
-    def _check_signatures(self, work: ImageAtWork, image: str, attestors: AttestorSet) -> Problems:
+    def _check_signatures(self, work: ImageAtWork, image: str, attestors: AttestorSet, counted: Signers) -> SetFinding:
         # Kyverno looks at layers only where there are no bundles; an added signature must not hide the others
         forms = (SignatureForm.BUNDLE, SignatureForm.SIGNATURE_TAG)
-        return self._first_pass(image, (work.check_signatures(attestors, form) for form in forms))
+        return self._first_pass(image, attestors, (work.check_signatures(attestors, form, counted) for form in forms))
 
     def _check_statements(
-        self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation
-    ) -> Problems:
+        self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation, counted: Signers
+    ) -> SetFinding:
         if demanded.artifact_type:
             # Kyverno's text is another; its verifier fails as well, because cosign signs no referrer
-            return (f"{attestors.path}: cosign verifies in-toto attestations only, not referrers",)
+            reason = f"{attestors.path}: cosign verifies in-toto attestations only, not referrers"
+            return SetFinding(attestors.path, 0, 1, problems=(reason,))
 
         def found() -> Iterator[SetFinding]:
             for form in (SignatureForm.BUNDLE, SignatureForm.ATTESTATION_TAG):
-                statements = work.check_statements(attestors, form, demanded.predicate_type)
+                statements = work.check_statements(attestors, form, demanded.predicate_type, counted)
                 if statements.found.passes:
                     self.payloads[image, demanded.name] = statements.verified[-1].payload.body
                 yield statements.found
 
-        return self._first_pass(image, found())
+        return self._first_pass(image, attestors, found())
 
     def _notary(
-        self, work: ImageAtWork, image: str, attestors: AttestorSet, demanded: ImageAttestation | None
-    ) -> Problems:
+        self,
+        work: ImageAtWork,
+        image: str,
+        attestors: AttestorSet,
+        demanded: ImageAttestation | None,
+        counted: Signers,
+    ) -> SetFinding:
         if demanded is None:
-            return self._first_pass(image, (work.check_signatures(attestors, SignatureForm.NOTARY),))
+            found = work.check_signatures(attestors, SignatureForm.NOTARY, counted)
+            return self._first_pass(image, attestors, (found,))
         if not demanded.artifact_type:
             text = "notary verifier only supports oci 1.1 referrers as attestations"
             raise OperandError(text, text)
-        artifacts = work.check_artifacts(attestors, demanded.artifact_type)
+        artifacts = work.check_artifacts(attestors, demanded.artifact_type, counted)
         if artifacts.verified:
             self.payloads[image, demanded.name] = artifacts.verified[-1]
-        return self._first_pass(image, (artifacts.found,))
+        return self._first_pass(image, attestors, (artifacts.found,))
 
-    def _first_pass(self, image: str, findings: Iterable[SetFinding]) -> Problems:
-        """Return None at the first finding that passes, else the most specific problems; every ledger is kept."""
+    def _first_pass(self, image: str, attestors: AttestorSet, findings: Iterable[SetFinding]) -> SetFinding:
+        """Return the first finding that passes, else one with the most specific problems; every ledger is kept."""
         problems: tuple[str, ...] = ()
         for found in findings:
             self.checks.extend((f"{image}: {path}", ledger) for path, ledger in found.checks)
             if found.passes:
-                return None
+                return found
             if not problems or "no signatures found" not in " ".join(found.problems):
                 problems = found.problems
-        return problems
+        return SetFinding(attestors.path, 0, attestors.count, problems=problems)
 
     def _attestation(self, value: JSON) -> ImageAttestation:
         found = self.attestations.get(value) if isinstance(value, str) else None

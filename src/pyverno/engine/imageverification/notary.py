@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from pyverno.errors import VerificationError
 from pyverno.images.verification.attestors import Attestor, AttestorSet
+from pyverno.images.verification.counting import Attempt, SetFinding, Signers, count_signers, signers_of
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.notary.envelope import read_notary
 from pyverno.images.verification.notary.verify import NotaryAttestor, NotaryTarget, verify_notary
 from pyverno.images.verification.revocation import ReadRevocation, no_revocations
 from pyverno.images.verification.stored import StoredSignature
-from pyverno.images.verification.verify import SetFinding
 
 __all__ = ["NotaryTries", "check_notary", "try_notary"]
 
@@ -30,37 +30,19 @@ def check_notary(
     target: NotaryTarget,
     check_deadline: Callable[[], None],
     read_revocation: ReadRevocation = no_revocations,
+    *,
+    counted: Signers = frozenset(),
 ) -> SetFinding:
     """Hold what is stored for each entry against its certificates, in order, until the count of the set is reached.
 
-    The same certificates in two entries count once. Raises VerificationError for an entry that Notary cannot fulfil.
+    One signer counts once. Raises VerificationError for an entry that Notary cannot fulfil.
     """
-    verified = 0
-    problems: list[str] = []
-    checks: list[tuple[str, Ledger]] = []
-    counted: set[frozenset[bytes]] = set()
-    for entry in attestors.entries:
-        check_deadline()
-        if isinstance(entry, AttestorSet):
-            inner = check_notary(entry, stored, target, check_deadline, read_revocation)
-            problems.extend(inner.problems)
-            checks.extend(inner.checks)
-            verified += inner.passes
-        else:
-            wanted = _notary_attestor(entry)
-            store = frozenset(each.der for each in wanted.store)
-            tries = try_notary(wanted, stored(entry), target, read_revocation, check_deadline)
-            checks.extend((entry.path, ledger) for ledger in tries.ledgers)
-            if tries.problems:
-                problems.append(f"{entry.path}: {tries.problems[-1]}")
-            elif store in counted:
-                problems.append(f"{entry.path}: the same signer was counted before")
-            else:
-                counted.add(store)
-                verified += 1
-        if verified >= attestors.count:
-            break
-    return SetFinding(attestors.path, verified, attestors.count, (), tuple(problems), tuple(checks))
+
+    def attempts(entry: Attestor) -> Iterator[Attempt]:
+        wanted = _notary_attestor(entry)
+        yield from _attempts(wanted, stored(entry), target, read_revocation, check_deadline)
+
+    return count_signers(attestors, attempts, check_deadline, counted=counted)
 
 
 def _notary_attestor(entry: Attestor) -> NotaryAttestor:
@@ -84,15 +66,28 @@ def try_notary(
 ) -> NotaryTries:
     """Verify signatures by a trust store until one of them counts; `check_deadline` is called before each."""
     ledgers, problems = [], []
+    for each in _attempts(wanted, stored, target, read, check_deadline):
+        if each.passes and each.ledger is not None:
+            return NotaryTries((each.ledger,), ())
+        problems.append(each.problem)
+        if each.ledger is not None:
+            ledgers.append(each.ledger)
+    return NotaryTries(tuple(ledgers), tuple(problems or ("no signatures found",)))
+
+
+def _attempts(
+    wanted: NotaryAttestor,
+    stored: Sequence[StoredSignature],
+    target: NotaryTarget,
+    read: ReadRevocation,
+    check_deadline: Callable[[], None],
+) -> Iterator[Attempt]:
     for each in stored:
         check_deadline()
         try:
-            ledger = verify_notary(wanted, read_notary(each.blob, each.media_type), target, read)
+            signature = read_notary(each.blob, each.media_type)
+            ledger = verify_notary(wanted, signature, target, read)
         except VerificationError as error:
-            problems.append(error.message)
+            yield Attempt(error.message)
             continue
-        if ledger.passes:
-            return NotaryTries((ledger,), ())
-        ledgers.append(ledger)
-        problems.append(ledger.problem)
-    return NotaryTries(tuple(ledgers), tuple(problems or ("no signatures found",)))
+        yield Attempt(ledger.problem, signers_of(signature.chain[0]) if ledger.passes else frozenset(), ledger)

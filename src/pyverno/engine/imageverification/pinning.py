@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyverno.errors import EvaluationError
 from pyverno.kube.json import JSON, JSONObject
 
 __all__ = ["pinned", "text_at"]
 
 
-def text_at(document: JSON, pointer: str) -> str | None:
-    """Return the text at a pointer as image extractors write it (steps are not escaped); None for a missing one.
+def text_at(document: JSON, steps: Sequence[str]) -> str | None:
+    """Return the text that steps lead to, None for a missing one; a JSON pointer is not exact, as keys may hold `/`.
 
-    >>> text_at({"spec": {"containers": [{"image": "nginx"}]}}, "/spec/containers/0/image")
+    >>> text_at({"spec": {"containers": [{"image": "nginx"}]}}, ("spec", "containers", "0", "image"))
     'nginx'
     """
-    for step in pointer.split("/")[1:]:
+    for step in steps:
         document = _child(document, step)
     return document if isinstance(document, str) else None
 
 
-def pinned(resource: JSONObject, pointer: str, text: str) -> JSONObject:
-    """Return the object with another text at a pointer; raises EvaluationError when there is no text to replace."""
-    if text_at(resource, pointer) is None:
-        raise EvaluationError(f"there is no image at `{pointer}`")
-    changed: JSONObject = _with(resource, pointer.split("/")[1:], text)
+def pinned(resource: JSONObject, steps: Sequence[str], text: str) -> JSONObject:
+    """Return the object with another text where steps lead; raises EvaluationError when there is none to replace."""
+    if text_at(resource, steps) is None:
+        raise EvaluationError(f"there is no image at `/{'/'.join(steps)}`")
+    changed: JSONObject = _with(resource, steps, text)
     return changed
 
 
@@ -35,7 +37,7 @@ def _child(value: JSON, step: str) -> JSON:
     return None
 
 
-def _with(value: JSON, steps: list[str], text: str) -> JSON:
+def _with(value: JSON, steps: Sequence[str], text: str) -> JSON:
     if not steps:
         return text
     step, rest = steps[0], steps[1:]

@@ -17,13 +17,14 @@ from pyverno.errors import DocumentError, EvaluationError, HostError, Verificati
 from pyverno.images.info import ImageInfo
 from pyverno.images.verification.attestors import Attestor, AttestorSet
 from pyverno.images.verification.attestorsets import Trust
+from pyverno.images.verification.counting import SetFinding, Signers
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.notary.verify import NotaryTarget
 from pyverno.images.verification.payloads import IMAGE_SIGNATURE
 from pyverno.images.verification.signature import Signature, read_stored
 from pyverno.images.verification.stored import SignatureForm, StoredArtifact, StoredSignature
 from pyverno.images.verification.strictjson import MAX_VALUES
-from pyverno.images.verification.verify import Expected, SetFinding, verify, verify_set
+from pyverno.images.verification.verify import Expected, verify, verify_set
 from pyverno.kube.json import JSON, decode
 from pyverno.kube.jsonscan import has_more_values
 from pyverno.lang.runtime import Runtime
@@ -101,15 +102,22 @@ class ImageAtWork:
         """Return the present time in seconds since 1970."""
         return self.runtime.host.now() // _NANOSECONDS
 
-    def check_signatures(self, attestors: AttestorSet, form: SignatureForm) -> SetFinding:
-        """Hold the signatures of the image against a set; raises HostError when they cannot be fetched."""
+    def check_signatures(
+        self, attestors: AttestorSet, form: SignatureForm, counted: Signers = frozenset()
+    ) -> SetFinding:
+        """Hold the signatures of the image against a set; raises HostError when they cannot be fetched.
+
+        Signers of `counted` do not count.
+        """
         if form is SignatureForm.NOTARY:
             image = self.resolve()
-            return self._check_notary(attestors, image)
+            return self._check_notary(attestors, image, counted)
         expected = Expected(self.resolve().digest, IMAGE_SIGNATURE, self.now())
-        return self._check_set(attestors, lambda entry: self._read(form, entry), expected)
+        return self._check_set(attestors, lambda entry: self._read(form, entry), expected, counted)
 
-    def check_artifacts(self, attestors: AttestorSet, artifact_type: str) -> ArtifactFinding:
+    def check_artifacts(
+        self, attestors: AttestorSet, artifact_type: str, counted: Signers = frozenset()
+    ) -> ArtifactFinding:
         """Hold the Notary signatures of artifacts that refer to the image against a set; raises HostError.
 
         Each artifact stands for itself: a signature of one proves nothing of another.
@@ -125,7 +133,8 @@ class ImageAtWork:
         checks: list[tuple[str, Ledger]] = []
         for each in stored:
             self.runtime.budget.check_deadline()
-            found = self._check_notary(attestors, ResolvedImage(each.digest, each.media_type, each.size))
+            target = ResolvedImage(each.digest, each.media_type, each.size)
+            found = self._check_notary(attestors, target, counted)
             checks.extend(found.checks)
             if found.passes:
                 verified.append(each)
@@ -145,7 +154,7 @@ class ImageAtWork:
         )
         return self._once(("artifact as JSON", *place), lambda: (_decode_artifact(content, artifact.digest),))[0]
 
-    def _check_notary(self, attestors: AttestorSet, target: ResolvedImage) -> SetFinding:
+    def _check_notary(self, attestors: AttestorSet, target: ResolvedImage, counted: Signers) -> SetFinding:
         described = NotaryTarget(target.digest, target.size, self.now(), target.media_type)
         return check_notary(
             attestors,
@@ -153,12 +162,15 @@ class ImageAtWork:
             described,
             self.runtime.budget.check_deadline,
             self._revocation,
+            counted=counted,
         )
 
     def _revocation(self, url: str, request: bytes) -> bytes:
         return self._once(("revocation", url, request), lambda: self.broker.revocation(url, request))
 
-    def check_statements(self, attestors: AttestorSet, form: SignatureForm, predicate_type: str) -> StatementFinding:
+    def check_statements(
+        self, attestors: AttestorSet, form: SignatureForm, predicate_type: str, counted: Signers = frozenset()
+    ) -> StatementFinding:
         """Verify the attestations of one type against a set; those of other types do not count."""
         expected = Expected(self.resolve().digest, predicate_type, self.now())
 
@@ -167,7 +179,7 @@ class ImageAtWork:
             kept = [each for each in read.signatures if each.payload.predicate_type == predicate_type]
             return _Read(tuple(kept), read.problems)
 
-        found = self._check_set(attestors, of_type, expected)
+        found = self._check_set(attestors, of_type, expected, counted)
         verified: dict[int, Signature] = {}
         seen: set[int] = set()
         for entry in _attestors_in(attestors):
@@ -178,7 +190,9 @@ class ImageAtWork:
                     verified[id(each)] = each
         return StatementFinding(found, tuple(verified.values()), len(seen))
 
-    def _check_set(self, attestors: AttestorSet, read: Callable[[Attestor], _Read], expected: Expected) -> SetFinding:
+    def _check_set(
+        self, attestors: AttestorSet, read: Callable[[Attestor], _Read], expected: Expected, counted: Signers
+    ) -> SetFinding:
         problems: list[str] = []
 
         def signatures(entry: Attestor) -> Sequence[Signature]:
@@ -186,7 +200,7 @@ class ImageAtWork:
             problems.extend(f"{entry.path}: {each}" for each in found.problems)
             return found.signatures
 
-        found = verify_set(attestors, signatures, expected, self.runtime.budget.check_deadline)
+        found = verify_set(attestors, signatures, expected, self.runtime.budget.check_deadline, counted=counted)
         if found.passes or not problems:
             return found
         distinct = dict.fromkeys((*found.problems, *problems))

@@ -6,7 +6,7 @@ problem. Only a check that succeeded meets its constraint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -20,13 +20,14 @@ from pyverno.images.verification.certificates import (
     subjects_of,
 )
 from pyverno.images.verification.chain import check_chain
+from pyverno.images.verification.counting import Attempt, Finding, SetFinding, Signers, count_signers, signers_of
 from pyverno.images.verification.keys import PublicKey
 from pyverno.images.verification.ledger import Ledger
 from pyverno.images.verification.logentry import Logged, check_entry
 from pyverno.images.verification.signature import Signature
 from pyverno.images.verification.timestamps import check_timestamp
 from pyverno.images.verification.transparency import check_certificate_logged
-from pyverno.value import dataclass, field
+from pyverno.value import dataclass
 
 __all__ = ["Expected", "Finding", "SetFinding", "verify", "verify_set"]
 
@@ -44,96 +45,33 @@ class Expected:
     """The present time in seconds since 1970, for keys and certificates without a trusted time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One signature held against one attestor."""
-
-    attestor: Attestor
-    signature: Signature
-    ledger: Ledger
-
-
-@dataclass(frozen=True, slots=True)
-class SetFinding:
-    """The number of entries of a set that have signed, and all attempts.
-
-    `checks` are the ledgers of the attempts, with the paths of their attestors.
-    """
-
-    path: str
-    verified: int
-    required: int
-    findings: tuple[Finding, ...] = ()
-    problems: tuple[str, ...] = field(default=())
-    checks: tuple[tuple[str, Ledger], ...] = ()
-
-    @property
-    def passes(self) -> bool:
-        """Whether the threshold is reached."""
-        return 0 < self.required <= self.verified
-
-
 def verify_set(
     attestors: AttestorSet,
     signatures: Sequence[Signature] | Callable[[Attestor], Sequence[Signature]],
     expected: Expected,
     check_deadline: Callable[[], None] = lambda: None,
+    *,
+    counted: Signers = frozenset(),
 ) -> SetFinding:
     """Verify signatures by the entries of a set, in order, until its count is reached.
 
-    One entry counts once, however many signatures it made; the same key in two entries counts once as well.
-    `signatures` may also be a function that returns those of an entry, which may have its own repository.
-    `check_deadline` is called before every signature, and may raise.
+    One entry counts once, however many signatures it made; the same signer in two entries counts once as well, and not
+    at all if it is one of `counted`. `signatures` may also be a function that returns those of an entry, which may have
+    its own repository. `check_deadline` is called before every signature, and may raise.
     """
-    verified = 0
-    findings: list[Finding] = []
-    problems: list[str] = []
-    counted: set[object] = set()
-    for entry in attestors.entries:
-        check_deadline()
-        if isinstance(entry, AttestorSet):
-            inner = verify_set(entry, signatures, expected, check_deadline)
-            findings.extend(inner.findings)
-            problems.extend(inner.problems)
-            verified += inner.passes
-        else:
-            tried: list[Finding] = []
-            good: Finding | None = None
-            for each in signatures(entry) if callable(signatures) else signatures:
-                check_deadline()
-                tried.append(verify(entry, each, expected))
-                if tried[-1].ledger.passes:
-                    good = tried[-1]
-                    break
-            findings.extend(tried if good is None else (good,))
-            who = _signer_key(entry)
-            if good is None:
-                problems.append(f"{entry.path}: {_worst(tried)}")
-            elif who in counted:
-                problems.append(f"{entry.path}: the same signer was counted before")
-            else:
-                counted.add(who)
-                verified += 1
-        if verified >= attestors.count:
-            break
-    checks = tuple((each.attestor.path, each.ledger) for each in findings)
-    return SetFinding(attestors.path, verified, attestors.count, tuple(findings), tuple(problems), checks)
 
+    def attempts(entry: Attestor) -> Iterator[Attempt]:
+        for each in signatures(entry) if callable(signatures) else signatures:
+            check_deadline()
+            found = verify(entry, each, expected)
+            if not found.ledger.passes:
+                yield Attempt(found.ledger.problem, ledger=found.ledger, finding=found)
+                continue
+            signer = entry.key or entry.certificate or each.certificate
+            who = signers_of(signer) if signer is not None else frozenset()
+            yield Attempt("", who, found.ledger, found)
 
-def _signer_key(attestor: Attestor) -> object:
-    """Return what makes two attestors the same signer; keyless ones differ by their requirements."""
-    if attestor.key is not None:
-        return attestor.key.der
-    if attestor.certificate is not None:
-        return attestor.certificate.key.der
-    return attestor.authorities, attestor.identities, tuple(sorted((k, v.text) for k, v in attestor.extensions.items()))
-
-
-def _worst(tried: Sequence[Finding]) -> str:
-    """Return the problem of the signature that came furthest."""
-    if not tried:
-        return "no signatures found"
-    return max(tried, key=lambda each: sum(entry.state == "met" for entry in each.ledger.entries)).ledger.problem
+    return count_signers(attestors, attempts, check_deadline, counted=counted)
 
 
 def verify(attestor: Attestor, signature: Signature, expected: Expected) -> Finding:

@@ -7,7 +7,8 @@ verified an image.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 from weakref import WeakMethod
 
 from pyverno.engine.actions.cel.validate import CelValidation, annotated, exempted, no_exceptions
@@ -17,7 +18,8 @@ from pyverno.engine.imageverification.pinning import pinned, text_at
 from pyverno.engine.result import CelDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PyvernoError, ValueSyntaxError
-from pyverno.images import ImageInfo, find_images, parse_image_at
+from pyverno.images import IMAGE_VOLUMES, FoundImages, ImageInfo, list_images, parse_image_at
+from pyverno.kube.imageref.globs import Selector
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.values import Value
@@ -25,15 +27,23 @@ from pyverno.value import dataclass
 
 __all__ = ["ImageReferenceMatch", "ImageSelection", "ImageValidatingCheck", "PinDigests", "RequiredImages"]
 
-_GROUPS = ("containers", "initContainers", "ephemeralContainers")
+_GROUPS = ("containers", "initContainers", "ephemeralContainers", IMAGE_VOLUMES)
 
 
 @dataclass(frozen=True, slots=True)
 class ImageReferenceMatch:
     """One of `matchImageReferences`: a glob, or an expression on `ref`."""
 
-    glob: Callable[[str], bool] | None = None
+    glob: Selector | None = None
     program: Program | None = None
+
+
+class MatchedImages(NamedTuple):
+    """The matched images by group as written, the parts of their references, and why others cannot be read."""
+
+    groups: dict[str, list[str]]
+    infos: dict[str, ImageInfo]
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,58 +88,63 @@ class ImageSelection:
             raise EvaluationError("; ".join(unmet.errors))
         return False
 
-    def found(self, run: Run, session: CelSession) -> tuple[dict[str, list[str]], dict[str, ImageInfo]]:
-        """Return the matched images by group as written, and the parts of their references; raises PyvernoError.
+    def found(self, run: Run, session: CelSession) -> MatchedImages:
+        """Return the matched images, and why others cannot be read; raises PyvernoError.
 
         The groups of built-in kinds always exist.
         """
         groups: dict[str, list[str]] = {name: [] for name in _GROUPS}
-        for name, images in self._builtin(run).items():
-            groups[name] = list(images)
+        document = _object(run)
+        listed = self._listed(run, document)
+        for name, _, image in listed.images:
+            groups.setdefault(name, []).append(text_at(document, image.steps) or image.reference)
         for name, program in self.expressions:
-            groups[name] = _texts(session.evaluate(program), name)
+            groups.setdefault(name, []).extend(_texts(session.evaluate(program), name))  # guard: a name hides no group
         infos: dict[str, ImageInfo] = {}
-        for name, listed in groups.items():
-            groups[name] = [
-                text
-                for index, text in enumerate(listed)
-                if self._matches(text, f"images.{name}[{index}]", infos, run, session)
-            ]
-        return groups, infos
+        problems = list(listed.problems)
+        for name, texts in groups.items():
+            kept = []
+            for index, text in enumerate(texts):
+                try:
+                    if self._matches(text, f"images.{name}[{index}]", infos, run, session):
+                        kept.append(text)
+                except ValueSyntaxError as error:
+                    problems.append(error.message)  # guard: a reference that is none hides no other image
+            groups[name] = kept
+        return MatchedImages(groups, infos, tuple(problems))
 
-    def pinnable(self, run: Run, session: CelSession) -> Iterator[tuple[str, ImageInfo]]:
-        """Yield matched images of built-in fields that have no digest."""
+    def pinnable(self, run: Run, session: CelSession, problems: list[str]) -> Iterator[tuple[str, ImageInfo]]:
+        """Yield matched images of built-in fields that have no digest; `problems` gets why others cannot be read."""
         infos: dict[str, ImageInfo] = {}
-        settings = run.request.settings
-        listed = find_images(_object(run), default_registry=settings.default_registry, runtime=run.runtime)
-        for image in (each for images in listed.values() for each in images.values()):
-            text = text_at(run.resource, image.pointer)
+        listed = self._listed(run, _object(run))
+        problems.extend(listed.problems)
+        for _, _, image in listed.images:
+            text = text_at(run.resource, image.steps)
             if not image.digest and text and self._matches(text, image.pointer, infos, run, session):
                 yield text, image
 
-    def _builtin(self, run: Run) -> Mapping[str, Sequence[str]]:
-        found: dict[str, list[str]] = {}
-        document = _object(run)
-        listed = find_images(document, default_registry=run.request.settings.default_registry, runtime=run.runtime)
-        for group, images in listed.items():
-            found[group] = [text_at(document, each.pointer) or each.reference for each in images.values()]
-        return found
+    @staticmethod
+    def _listed(run: Run, document: JSONObject) -> FoundImages:
+        return list_images(document, default_registry=run.request.settings.default_registry, runtime=run.runtime)
 
     def _matches(self, text: str, place: str, infos: dict[str, ImageInfo], run: Run, session: CelSession) -> bool:
         if text in infos:
             return True
         info = parse_image_at(place, text, default_registry=run.request.settings.default_registry)
-        names = {text, info.reference, info.reference_with_tag if info.tag else info.reference}
-        for each in self.references:
-            if each.glob is not None and any(each.glob(name) for name in names):
-                break
-            if each.program is not None and session.with_bindings({"ref": text}).evaluate(each.program) is True:
-                break
-        else:
-            if self.references:
-                return False
+        if self.references and not any(self._selects(each, text, info, session) for each in self.references):
+            return False
         infos[text] = info
         return True
+
+    @staticmethod
+    def _selects(each: ImageReferenceMatch, text: str, info: ImageInfo, session: CelSession) -> bool:
+        if each.glob is not None and each.glob(info.parsed):
+            return True
+        if each.program is None:
+            return False
+        names = dict.fromkeys((text, info.reference, info.parsed.normal))  # guard: an expression sees the normal form
+        # an expression sees one spelling at a time, and any of them that it selects is enough
+        return any(session.with_bindings({"ref": name}).evaluate(each.program) is True for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +162,7 @@ class ImageValidatingCheck:
         try:
             if not self.selection.applies(session):
                 return ()  # Kyverno: such a policy has no result, whereas a ValidatingPolicy is skipped
-            groups, infos = self.selection.found(run, session)
+            groups, infos, problems = self.selection.found(run, session)
             for text, info in infos.items():
                 if self.verifies_digest and not info.digest:
                     failed_checks(run.runtime).add(id(self.selection))
@@ -159,6 +174,8 @@ class ImageValidatingCheck:
                     failed_checks(run.runtime).add(id(self.selection))
                     text = _message(session, validation, index, host.problems)
                     return (Verdict(Status.FAIL, text, CelDetail(index, checks=tuple(host.checks))),)
+            if problems:
+                raise ValueSyntaxError(problems[0])
             if self.annotations:
                 annotated(session, self.annotations)
         except (PyvernoError, ValueSyntaxError) as error:
@@ -170,7 +187,7 @@ class ImageValidatingCheck:
         if verdict.exceptions or verdict.status is Status.SKIP:
             return {}
         session, host = self.selection.open(run)
-        groups, host.images = self.selection.found(run, session)
+        groups, host.images, _ = self.selection.found(run, session)
         session.bindings["images"] = groups
         return annotated(session, self.annotations)
 
@@ -195,12 +212,14 @@ class PinDigests:
         try:
             if not self.selection.applies(session):
                 return ()
-            pinnable = tuple(self.selection.pinnable(run, session))
+            unreadable: list[str] = []
+            pinnable = tuple(self.selection.pinnable(run, session, unreadable))
+            errors += [Verdict(Status.ERROR, f"failed to update digest: {each}") for each in dict.fromkeys(unreadable)]
             host.images = dict(pinnable)
             for text, info in pinnable:
                 try:
                     digest = host.at_work(text).resolve().digest
-                    changed = pinned(changed, info.pointer, f"{text}@{digest}")
+                    changed = pinned(changed, info.steps, f"{text}@{digest}")
                 except PyvernoError as error:
                     reason = f"failed to resolve digest for image {text}: {error.message}"
                     errors.append(Verdict(Status.ERROR, f"failed to update digest: {reason}"))
@@ -232,7 +251,7 @@ class RequiredImages:
         try:
             if not self.selection.applies(session):
                 return ()
-            _, infos = self.selection.found(run, session)
+            _, infos, problems = self.selection.found(run, session)
         except PyvernoError as error:
             return (Verdict(Status.ERROR, f"failed to evaluate policy: {error.message}"),)
         verified = verified_images(run.runtime)
@@ -242,7 +261,7 @@ class RequiredImages:
                 return (Verdict(Status.FAIL, f"image {text} is not verified: {reason}"),)
             if not verified[text]:
                 return (Verdict(Status.FAIL, f"image {text} failed signature or attestation verification"),)
-        return ()
+        return tuple(Verdict(Status.ERROR, f"failed to evaluate policy: {each}") for each in problems[:1])
 
     def exempt(self, run: Run, exemptions: Sequence[Exemption]) -> Sequence[Verdict] | None:
         """Demand nothing where an exception exempts the whole policy."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.imageref import parse_reference
+from pyverno.kube.imageref.reference import parse_reference
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath.cost import Cost
 from pyverno.lang.jmespath.function import STRING, function, unreadable

@@ -143,6 +143,48 @@ def test_only_matched_images_are_looked_at(stage: ImageStage) -> None:
     assert [("pass", "success")] == _outcomes(stage.review(policy))
 
 
+def test_an_image_that_cannot_be_read_hides_no_other(stage: ImageStage) -> None:
+    """The text of an expression or of a container: the other images are judged and pinned, and it is an error."""
+    stage.push()
+    listed = [{"name": "extra", "expression": "['docker://x']"}]
+    loose = {"validationConfigurations": {"verifyDigest": False, "required": False}}
+    expressed = stage.review(_policy(stage, images=listed, **loose), stage.image())
+    assert "fail" in [status for status, _ in _outcomes(expressed)]
+    signed = stage.push("v2")
+    stage.sign(signed)
+    contained = stage.review(_policy(stage, **loose), stage.image("v2"), "docker://x")
+    assert {"pass", "error"} == {status for status, _ in _outcomes(contained)}
+    assert f"{stage.image('v2')}@{signed}" == _image(contained)
+
+
+@pytest.mark.parametrize("names", [("extra", "extra"), ("containers", "other")])
+@pytest.mark.parametrize("unsigned", [0, 1])
+def test_expressions_with_one_name_are_all_judged(stage: ImageStage, names: tuple[str, str], unsigned: int) -> None:
+    """They add to a group, and to that of the containers."""
+    stage.sign(stage.push())
+    stage.push("v2")
+    found = [stage.image("v2" if index == unsigned else "v1") for index in (0, 1)]
+    listed = [{"name": name, "expression": f"['{image}']"} for name, image in zip(names, found, strict=True)]
+    every = f"(images.{names[0]} + images.{names[1]}).all(image, verifyImageSignatures(image, [attestors.key]) > 0)"
+    loose = {"validationConfigurations": {"verifyDigest": False, "required": False}}
+    assert not stage.review(_policy(stage, every, images=listed, **loose), stage.image()).decision.allowed
+
+
+def test_an_image_volume_is_pinned_and_verified(stage: ImageStage) -> None:
+    """It is in a group of its own, which always exists."""
+    signed = stage.push()
+    stage.sign(signed)
+    both = "(images.containers + images.imageVolumes).all(image, verifyImageSignatures(image, [attestors.key]) > 0)"
+    pod = stage.pod(stage.image())
+    pod["spec"]["volumes"] = [{"name": "v", "image": {"reference": stage.image()}}, {"name": "w", "emptyDir": {}}]
+    review = stage.review(_policy(stage, both), pod=pod)
+    assert review.decision.allowed
+    assert f"{stage.image()}@{signed}" == review.resource["spec"]["volumes"][0]["image"]["reference"]
+    stage.push("v2")
+    pod["spec"]["volumes"][0]["image"]["reference"] = stage.image("v2")
+    assert [False, False] == [stage.review(_policy(stage, each), pod=pod).decision.allowed for each in (both, SIGNED)]
+
+
 def test_an_image_without_a_digest_fails(stage: ImageStage) -> None:
     """verifyDigest looks at what the mutating path left (8b7f4b72)."""
     configuration = {"mutateDigest": False, "verifyDigest": True, "required": False}

@@ -1,10 +1,11 @@
-"""Kyverno's image library: references taken apart as go-containerregistry does."""
+"""Kyverno's image library: references taken apart as go-containerregistry does, with one name for each registry."""
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
 from pyverno.errors import EvaluationError
+from pyverno.kube.imageref.hosts import is_docker_hub, normal_host
 from pyverno.lang.cel.declarations import Library, function
 from pyverno.lang.cel.faults import OperandError
 from pyverno.lang.cel.types import opaque
@@ -58,7 +59,8 @@ def parse_image(text: str) -> Image:
         registry, repository = head, rest
     if not valid or not _REPOSITORY.fullmatch(repository) or (registry and not _REGISTRY.fullmatch(registry)):
         raise OperandError("could not parse reference", f"could not parse reference: {text}")
-    if registry in ("", "docker.io"):
+    registry = normal_host(registry) if registry else ""  # guard: expressions see one name of a registry
+    if not registry or is_docker_hub(registry):
         registry = DEFAULT_REGISTRY
     if registry == DEFAULT_REGISTRY and "/" not in repository:
         repository = f"library/{repository}"

@@ -3,7 +3,7 @@
 import pytest
 
 from pyverno.errors import ValueSyntaxError
-from pyverno.kube.imageref import parse_reference
+from pyverno.kube.imageref.reference import parse_reference
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
@@ -16,7 +16,7 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         ("ghcr.io/a/b/c", "ghcr.io", "a/b/c", "c", "latest", "", "ghcr.io/a/b/c:latest"),
         ("localhost/a", "localhost", "a", "a", "latest", "", "localhost/a:latest"),
         ("host:5000/a", "host:5000", "a", "a", "latest", "", "host:5000/a:latest"),
-        ("Upper/a", "Upper", "a", "a", "latest", "", "Upper/a:latest"),
+        ("Upper/a", "upper:443", "a", "a", "latest", "", "upper:443/a:latest"),
         (f"a@{DIGEST}", "docker.io", "a", "a", "", DIGEST, f"docker.io/a@{DIGEST}"),
         (f"ghcr.io/a/b:1@{DIGEST}", "ghcr.io", "a/b", "b", "1", DIGEST, f"ghcr.io/a/b@{DIGEST}"),
         ("[::1]:5000/a:t", "[::1]:5000", "a", "a", "t", "", "[::1]:5000/a:t"),
@@ -78,3 +78,25 @@ def test_a_reference_of_more_than_4096_characters_is_refused():
         parse_reference(longest)
     with pytest.raises(ValueSyntaxError, match="invalid reference format"):
         parse_reference("a/" * 3000 + "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("nginx", "docker.io/library/nginx:latest"),
+        ("Index.Docker.IO/library/nginx", "docker.io/library/nginx:latest"),
+        ("registry-1.docker.io/a/b:1", "docker.io/a/b:1"),
+        (f"GHCR.IO:443/a/b:1@{DIGEST}", f"ghcr.io/a/b:1@{DIGEST}"),
+        ("Upper/a", "upper:443/a:latest"),
+        ("upper/a", "docker.io/upper/a:latest"),
+        ("my_reg.io/b", "my_reg.io/b:latest"),
+        ("my_reg/b", "docker.io/my_reg/b:latest"),
+    ],
+)
+def test_a_reference_has_one_normal_form(text, normal):
+    """It names the same image, and is its own normal form, whatever the installation shows."""
+    assert [normal] * 3 == [
+        parse_reference(text).normal,
+        parse_reference(normal).normal,
+        parse_reference(text, mutate_registry=False).normal,
+    ]

@@ -1,7 +1,7 @@
 """Container image references, parsed and normalised.
 
 The grammar is that of the distribution project; the default registry is put in front by Kyverno's own rule (no
-`library/` is added).
+`library/` is added). Hosts are in their normal form.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.errors import ValueSyntaxError
+from pyverno.kube.imageref.hosts import DOCKER_HUB, is_docker_hub, normal_host
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
@@ -34,6 +35,8 @@ _LOWER_HEX: Final = regex("[0-9a-f]+")
 class ImageReference:
     """A normalised reference: registry, path (repository), tag and digest; parts that are not there are empty.
 
+    `default_registry` is what stands in front of a name without a registry.
+
     >>> reference = parse_reference("ghcr.io/kyverno/kyverno:v1")
     >>> reference.registry, reference.path, reference.name, reference.tag
     ('ghcr.io', 'kyverno/kyverno', 'kyverno', 'v1')
@@ -43,6 +46,7 @@ class ImageReference:
     path: str
     tag: str = ""
     digest: str = ""
+    default_registry: str = DOCKER_HUB
 
     @property
     def name(self) -> str:
@@ -58,6 +62,34 @@ class ImageReference:
     def with_tag(self) -> str:
         """The reference with its tag whether or not it has a digest; ends in `:` when there is no tag."""
         return f"{self.repository}:{self.tag}"
+
+    @property
+    def full_registry(self) -> str:
+        """The host of the registry, also where the default one is left out; `docker.io` for each name of Docker Hub."""
+        registry = self.registry or self.default_registry.partition("/")[0]
+        return DOCKER_HUB if is_docker_hub(registry) else registry
+
+    @property
+    def full_path(self) -> str:
+        """The path in the registry, which is below `library` for official images of Docker Hub."""
+        below = "" if self.registry else self.default_registry.partition("/")[2]
+        path = f"{below}/{self.path}" if below else self.path
+        return f"library/{path}" if self.full_registry == DOCKER_HUB and "/" not in path else path
+
+    @property
+    def normal_repository(self) -> str:
+        """The repository in the normal form, which is the same for all texts that name it."""
+        return f"{self.full_registry}/{self.full_path}"
+
+    @property
+    def normal(self) -> str:
+        """The normal form, with the tag and the digest: equal if and only if two references name one image.
+
+        >>> parse_reference("Index.Docker.IO/nginx").normal, parse_reference("nginx:latest").normal
+        ('docker.io/library/nginx:latest', 'docker.io/library/nginx:latest')
+        """
+        tag = f":{self.tag}" if self.tag else ""
+        return f"{self.normal_repository}{tag}@{self.digest}" if self.digest else f"{self.normal_repository}{tag}"
 
     def __str__(self) -> str:
         return f"{self.repository}@{self.digest}" if self.digest else self.with_tag
@@ -83,12 +115,17 @@ def parse_reference(text: str, default_registry: str = "docker.io", mutate_regis
             f"bad image: {full[:_MAX_SHOWN]}, defaultRegistry: {default_registry}, "
             f"enableDefaultRegistryMutation: {'true' if mutate_registry else 'false'}: {error.message}"
         ) from None
+    if not registry and full == text:
+        registry, _, path = path.partition("/")  # a host with `_` is none of the grammar, and still where nodes look
+    registry = normal_host(registry) if registry else ""
     if full != text and not mutate_registry:
         registry = ""
-        first, slash, rest = path.partition("/")
-        if slash and "_" in first:
-            registry, path = first, rest  # COMPAT: a part with `_` is taken for a registry after all
-    return ImageReference(registry, path, tag or ("" if digest else "latest"), digest)
+    return ImageReference(registry, path, tag or ("" if digest else "latest"), digest, _normal_start(default_registry))
+
+
+def _normal_start(default_registry: str) -> str:
+    host, slash, below = default_registry.partition("/")
+    return f"{normal_host(host)}{slash}{below}"
 
 
 def _with_registry(text: str, default_registry: str) -> str:
