@@ -89,6 +89,7 @@ class ApplyOptions:
     validate_schemas: bool = False
     watch: bool = False
     config: str = ""
+    config_revision: str = ""
 
     @property
     def is_kyverno(self) -> bool:

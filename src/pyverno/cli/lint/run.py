@@ -46,6 +46,7 @@ class LintOptions:
     explain: str = ""
     lists: bool = False
     config: str = ""
+    config_revision: str = ""
     watch: bool = False
 
 

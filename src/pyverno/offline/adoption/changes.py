@@ -13,7 +13,7 @@ from pathlib import Path
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
 
-__all__ = ["Changes", "changes_since"]
+__all__ = ["Changes", "changes_since", "file_at"]
 
 TIMEOUT_SECONDS = 60.0
 
@@ -73,6 +73,19 @@ def changes_since(revision: str) -> Changes:
     return Changes(root, base, frozenset(name for name in (differing + new).split("\0") if name))
 
 
+def file_at(folder: Path, revision: str, name: str, *, flag: str) -> bytes | None:
+    """Return the content of a file below a folder as it was in a revision, None if there was none.
+
+    Raises UsageError for an unknown revision; its text begins with the name of the flag.
+    """
+    if revision.startswith("-"):
+        raise UsageError(f"{flag}: `{revision}` is no revision of git")
+    words = ("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    commit = _git(folder, *words, wrong=revision, flag=flag).strip()
+    found = _run(folder, "cat-file", "blob", f"{commit}:./{name}", flag=flag)
+    return found.stdout if found.returncode == 0 else None
+
+
 def _texts_of(root: Path, commit: str, name: str) -> frozenset[str]:
     found = _run(root, "cat-file", "blob", f"{commit}:{name}")
     if found.returncode != 0:
@@ -88,15 +101,15 @@ def _own_text(document: Document) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip() and line.strip() != "---")
 
 
-def _git(folder: Path, *words: str, wrong: str = "") -> str:
-    done = _run(folder, *words)
+def _git(folder: Path, *words: str, wrong: str = "", flag: str = "--changed-since") -> str:
+    done = _run(folder, *words, flag=flag)
     if done.returncode != 0:
         text = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise UsageError(f"--changed-since: {text or f'git knows no revision `{wrong}`'}")
+        raise UsageError(f"{flag}: {text or f'git knows no revision `{wrong}`'}")
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+def _run(folder: Path, *words: str, flag: str = "--changed-since") -> subprocess.CompletedProcess[bytes]:
     settings = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false")
     try:
         return subprocess.run(  # noqa: S603 - a fixed program; revisions never begin with a dash
@@ -109,6 +122,6 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
             check=False,
         )
     except FileNotFoundError as error:
-        raise UsageError("--changed-since needs the program `git`, which is not installed") from error
+        raise UsageError(f"{flag} needs the program `git`, which is not installed") from error
     except subprocess.TimeoutExpired as error:
-        raise UsageError(f"--changed-since: git gave no answer within {TIMEOUT_SECONDS:.0f} seconds") from error
+        raise UsageError(f"{flag}: git gave no answer within {TIMEOUT_SECONDS:.0f} seconds") from error
