@@ -110,11 +110,11 @@ GIT: Final = (
         ("cli/errors.py", 'if not text.replace("\\n", "").isprintable():', "if False:"),
     ),
     guard(
-        "I3", "a suite of others stays in its repository", "suite_files::test_a_suite_of_others_stays_in_its_repository",
-        ("cli/test/suitefolder.py", "if self.root is not None:", "if False:"),
+        "I3", "a test names files of its own tree", "suite_files::test_a_suite_of_others_stays_in_its_repository",
+        ("cli/test/suitefolder.py",),
     ),
     guard(
         "I3", "twin: a suite names files beside its folder", "suite_files::test_a_suite_names_other_folders_of_its_repository",
-        ("cli/test/suitefolder.py", "if climbs or ", "if True or "),
+        ("cli/test/suitefolder.py", "if self.roots and outside(str(found), *self.roots):", "if self.roots:"),
     ),
 )  # fmt: skip

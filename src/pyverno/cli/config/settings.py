@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pyverno.cli.args.configpath import PROJECT_FILE, config_path, named_path, named_revision
 from pyverno.cli.args.flags import Flag, comma_list
-from pyverno.cli.config.found import stray_path
+from pyverno.cli.bounds import outside, own_tree
 from pyverno.cli.config.roles import ROLES
 from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.json import JSON
@@ -85,8 +85,8 @@ def check_settings(settings: Sequence[Setting]) -> None:
     also = ", ".join(f"`{each.key}` ({each.location.line}:{each.location.column})" for each in others)
     more = f" (this also refuses {also})" if also else ""
     raise UsageError(
-        f"`{first.key}` of `{first.section}` {first.refusal}: a configuration file that is found, not named, selects and "
-        f"formats only{more}; give it on the command line, or name a file that you trust with --config FILE",
+        f"`{first.key}` of `{first.section}` {first.refusal}: a configuration file that is found, not named, selects "
+        f"and formats only{more}; give it on the command line, or name a file that you trust with --config FILE",
         location=first.location,
     )
 
@@ -112,7 +112,7 @@ def read_settings(path: str, *, is_found: bool = False) -> tuple[Setting, ...]:
     With `is_found`, what only a named file may set has a `refusal`.
     """
     try:
-        if is_found and (target := stray_path(path, Path(path).parent)):
+        if is_found and (target := outside(path, own_tree(Path(path).parent))):
             raise UsageError(f"`{path}` is a link to `{target}`, outside of its repository: name it with --config")
         data = read_file(Path(path))
     except PyvernoError as error:
@@ -188,7 +188,7 @@ def _refusal(flag: Flag, value: JSON, folder: Path) -> str:
     for text in (_from(folder, str(each)) for each in paths):
         if "://" in text:
             return f"reaches the network (`{text}`)"  # guard: a found file names no address
-        if target := stray_path(text, folder):
+        if target := outside(text, own_tree(folder)):
             return f"leads out of the repository (`{target}`)"  # guard: a found file names no path outside
     return ""
 

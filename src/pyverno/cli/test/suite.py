@@ -171,13 +171,14 @@ def load_suite(
     path: Path,
     log: Log = _silent,
     registries: ImageSource | None = None,
-    root: Path | None = None,
+    roots: tuple[Path, ...] = (),
 ) -> Suite:
     """Load everything that a test document in the folder `path` names; raises UsageError for what ends the suite.
 
-    `registries` read the images that its Context file does not record. Files outside of `root` are not read.
+    `registries` read the images that its Context file does not record. With `roots`, files
+    outside of these folders are not read.
     """
-    folder = SuiteFolder(path, root)
+    folder = SuiteFolder(path, roots)
     log("  Loading values/variables ...")
     with _loading("values/variables"):
         values = _values(test, folder)
