@@ -143,7 +143,15 @@ def _paths(path: str, variables: Mapping[str, str]) -> list[Path]:
         return [Path(path)]
     listed = [Path(each) for each in variables.get("KUBECONFIG", "").split(os.pathsep) if each]
     found = [each for each in listed if each.is_file()] or listed[:1]
-    return found or [Path(variables.get("HOME", "~")).expanduser() / ".kube" / "config"]
+    return found or [_home(variables) / ".kube" / "config"]
+
+
+def _home(variables: Mapping[str, str]) -> Path:
+    """Return the folder of the user; raises UsageError for one that would be a folder of the working folder's tree."""
+    found = Path(variables.get("HOME", "~") or ".").expanduser()
+    if not found.is_absolute():  # guard: no kubeconfig is searched in the working folder
+        raise UsageError("HOME is no absolute path: name a kubeconfig with --kubeconfig or KUBECONFIG")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

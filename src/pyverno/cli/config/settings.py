@@ -71,9 +71,10 @@ def settings_for(words: Sequence[str]) -> tuple[Setting, ...]:
         if named_path(words):
             raise UsageError("--config and --config-revision cannot be used together, use one or the other")
         path, data = read_at(revision)
-        return _parse(path, data, is_found=True) if path else ()
+        return _parse(os.path.relpath(path), data, is_found=True) if path else ()
+    named = named_path(words)
     path = config_path(words)
-    return read_settings(path, is_found=not named_path(words)) if path else ()
+    return read_settings(path if named else os.path.relpath(path), is_found=not named) if path else ()
 
 
 def check_settings(settings: Sequence[Setting]) -> None:
