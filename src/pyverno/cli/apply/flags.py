@@ -55,6 +55,10 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list("--helm", help="Helm charts, rendered with the program `helm` or the Helm SDK for Python."),
         comma_list("--helm-values", help="Values files for all charts."),
         comma_list("--kustomize", help="Kustomizations, built with the program `kustomize` or `kubectl`."),
+        switch(
+            "--remote-bases",
+            help="Let kustomizations name what is outside of their repository, also on other machines.",
+        ),
         value(
             "--changed-since",
             help="Judge only resources that changed since a revision of git; all if policies did.",

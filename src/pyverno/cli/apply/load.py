@@ -213,7 +213,10 @@ def _resources(
     if options.helm or options.kustomize:
         from pyverno.offline.adoption.rendering import load_charts, load_kustomizations
 
-        for rendered in (load_charts(options.helm, options.helm_values), load_kustomizations(options.kustomize)):
+        for rendered in (
+            load_charts(options.helm, options.helm_values),
+            load_kustomizations(options.kustomize, allows_remote=options.remote_bases),
+        ):
             found.documents += rendered.documents
             found.errors += rendered.errors
     inputs.errors += found.errors
