@@ -117,6 +117,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         switch("--continue-on-fail", help="Continue with the next resource after an error."),
         number("--workers", help="Number of processes that review resources.", default=1),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),
+        switch("--dns", help="Look up the host names for which policies ask (`is_external_url`)."),
         value("--trust-root", help="File with trusted authorities and logs, for keyless signatures.", metavar="FILE"),
     ),
     "Cluster": (

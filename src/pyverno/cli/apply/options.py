@@ -59,6 +59,7 @@ class ApplyOptions:
     stdin: bool = False
     output: str = ""
     registry: bool = False
+    dns: bool = False
     trust_root: str = ""
     git_branch: str = ""
     username: str = ""

@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         switch("--allow-empty", help="Accept a run without suites, and one in which no row is run."),
         switch("--require-tests", help="Fail when no row is run, also under the name `kyverno`."),
         switch("--registry", help="Read registries, for signatures of images and imageRegistry context entries."),
+        switch("--dns", help="Look up the host names for which policies ask (`is_external_url`)."),
         value("--trust-root", help="File with trusted authorities and logs, for keyless signatures.", metavar="FILE"),
         number("--workers", help="Number of processes that run suites.", default=1),
     ),

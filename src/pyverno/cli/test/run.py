@@ -282,7 +282,7 @@ def _mutation_job(job: tuple[FoundSuite, SuiteOptions, Selection]) -> tuple[Muta
     if found.test is None:
         return ()
     with opened_registries(options.registry) as registries:
-        suite = load_suite(found.test, found.path.parent, registries=registries, root=found.root)
+        suite = load_suite(found.test, found.path.parent, registries=registries, root=found.root, looks_up=options.dns)
         return tuple(run_mutants(suite, options.selector.select(found.test.results), selection))
 
 
@@ -302,7 +302,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     lines = [f"Loading test  ( {found.name} ) ..."]
     try:
         with opened_registries(options.registry) as registries:
-            suite = load_suite(test, found.path.parent, lines.append, registries, found.root)
+            suite = load_suite(test, found.path.parent, lines.append, registries, found.root, looks_up=options.dns)
             if options.coverage:
                 suite.session.explanations = []
             judged = suite.judge()
