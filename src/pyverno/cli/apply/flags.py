@@ -92,6 +92,11 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
         comma_list(
             "--kustomize", help="Kustomizations, built with the program `kustomize` or `kubectl`.", role="programs"
         ),
+        switch(
+            "--remote-bases",
+            help="Let kustomizations name what is outside of their repository, also on other machines.",
+            role="network",
+        ),
         value(
             "--changed-since",
             help="Judge only resources that changed since a revision of git; all if policies did.",
@@ -187,6 +192,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
             metavar="FILE",
             role="facts",
         ),
+        switch("--dns", help="Look up the host names for which policies ask (`is_external_url`).", role="network"),
     ),
     "Cluster": (
         switch(

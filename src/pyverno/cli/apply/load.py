@@ -24,6 +24,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects
 from pyverno.offline.session import Session
+from pyverno.offline.system import OfflineSystem, System
 from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
@@ -47,7 +48,7 @@ class Inputs:
     are JSON payloads of any shape. `checks` are authorization requests with their mode (`HTTP`, `Envoy`). `targets` are
     parameters and the objects that rules patch, `looked_up` further objects of the fake cluster. The run fails because
     of `errors`, not because of `warnings`. `skipped` are files of folders that are no manifests. With `is_kyverno`
-    everything is read and judged as Kyverno's command line does it.
+    everything is read and judged as Kyverno's command line does it. `system` answers for this machine.
     """
 
     policies: list[Document] = field(default_factory=list)
@@ -63,6 +64,7 @@ class Inputs:
     user: User = field(default_factory=User)
     images: tuple[JSONObject, ...] = ()
     registry: RegistryAccess | None = None
+    system: System = field(default_factory=OfflineSystem)
     crds: tuple[JSONObject, ...] = ()
     skipped: list[Skipped] = field(default_factory=list)
     is_kyverno: bool = False
@@ -82,6 +84,8 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
     Raises UsageError for a file that cannot be used.
     """
     inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies, is_kyverno=options.is_kyverno)
+    if options.dns:
+        inputs.system = System()
     if options.registry or options.trust_root:
         from pyverno.cli.registries import read_registry_access
 
@@ -213,7 +217,10 @@ def _resources(
     if options.helm or options.kustomize:
         from pyverno.offline.adoption.rendering import load_charts, load_kustomizations
 
-        for rendered in (load_charts(options.helm, options.helm_values), load_kustomizations(options.kustomize)):
+        for rendered in (
+            load_charts(options.helm, options.helm_values),
+            load_kustomizations(options.kustomize, allows_remote=options.remote_bases),
+        ):
             found.documents += rendered.documents
             found.errors += rendered.errors
     inputs.errors += found.errors
@@ -275,4 +282,5 @@ def open_session(inputs: Inputs, registries: ImageSource | None = None) -> Sessi
         values=inputs.values,
         user=inputs.user,
         kinds=kinds,
+        system=inputs.system,
     )

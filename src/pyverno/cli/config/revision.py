@@ -6,24 +6,29 @@ from pathlib import Path
 from typing import Final
 
 from pyverno.cli.args.configpath import CONFIG_FILE, PROJECT_FILE, TABLE, searched_folders
-from pyverno.offline.adoption.changes import file_at
+from pyverno.errors import UsageError
+from pyverno.offline.git.repository import open_repository
 
 __all__ = ["read_at"]
 
+_FLAG: Final = "--config-revision"
 _FILES: Final = ((CONFIG_FILE, b""), (PROJECT_FILE, TABLE))
 
 
 def read_at(revision: str) -> tuple[str, bytes]:
     """Return the path and content of the nearest file as it was in a revision, two empty values if there was none.
 
-    The folders are those in which a file is searched otherwise. Raises UsageError for an unknown revision.
+    The folders are those in which a file is searched otherwise. Raises UsageError for what is no revision or no
+    repository.
     """
-    folders = searched_folders(str(Path.cwd()))
-    root = Path(folders[-1])
-    for folder in folders:
-        for name, mark in _FILES:
-            path = Path(folder) / name
-            data = file_at(root, revision, path.relative_to(root).as_posix(), flag="--config-revision")
-            if data is not None and mark in data:
-                return str(path), data
+    if revision.startswith("-"):
+        raise UsageError(f"{_FLAG}: `{revision}` is no revision of git")
+    with open_repository(Path.cwd(), _FLAG) as repository:
+        files = repository.files(repository.commit(revision))
+        for folder in map(Path, searched_folders(str(Path.cwd().resolve()))):
+            below = folder.relative_to(repository.root) if folder.is_relative_to(repository.root) else None
+            for name, mark in _FILES if below is not None else ():
+                path = (below / name).as_posix()
+                if path in files and mark in (data := repository.content(files[path], path)):
+                    return str(folder / name), data
     return "", b""

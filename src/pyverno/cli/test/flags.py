@@ -50,6 +50,7 @@ SECTIONS: Mapping[str, tuple[Flag, ...]] = {
             role="facts",
         ),
         number("--workers", help="Number of processes that run suites.", default=1, role="programs"),
+        switch("--dns", help="Look up the host names for which policies ask (`is_external_url`).", role="network"),
     ),
     "Measuring": (
         switch("--coverage", help="Show which rules and branches of the policies no row covers.", role="strictness"),

@@ -302,7 +302,9 @@ def _mutation_job(job: tuple[FoundSuite, SuiteOptions, Selection]) -> tuple[Muta
     if found.test is None:
         return ()
     with opened_registries(options.registry) as registries:
-        suite = load_suite(found.test, found.path.parent, registries=registries, roots=found.roots)
+        suite = load_suite(
+            found.test, found.path.parent, registries=registries, roots=found.roots, looks_up=options.dns
+        )
         return tuple(run_mutants(suite, options.selector.select(found.test.results), selection))
 
 
@@ -322,7 +324,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     lines = [f"Loading test  ( {found.name} ) ..."]
     try:
         with opened_registries(options.registry) as registries:
-            suite = load_suite(test, found.path.parent, lines.append, registries, found.roots)
+            suite = load_suite(test, found.path.parent, lines.append, registries, found.roots, looks_up=options.dns)
             if options.coverage:
                 suite.session.explanations = []
             judged = suite.judge()
