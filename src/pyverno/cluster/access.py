@@ -10,6 +10,7 @@ import base64
 import binascii
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -148,10 +149,12 @@ def _paths(path: str, variables: Mapping[str, str]) -> list[Path]:
 
 def _home(variables: Mapping[str, str]) -> Path:
     """Return the folder of the user; raises UsageError for one that would be a folder of the working folder's tree."""
-    found = Path(variables.get("HOME", "~") or ".").expanduser()
-    if not found.is_absolute():  # guard: no kubeconfig is searched in the working folder
-        raise UsageError("HOME is no absolute path: name a kubeconfig with --kubeconfig or KUBECONFIG")
-    return found
+    home = variables.get("HOME")
+    with suppress(RuntimeError):  # the system does not know this user
+        found = Path("~").expanduser() if home is None else Path(home)
+        if found.is_absolute():  # guard: no kubeconfig is searched in the working folder
+            return found
+    raise UsageError("HOME is no absolute path: name a kubeconfig with --kubeconfig or KUBECONFIG")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _LONGEST = 200
 def toml_place(file: str, text: str, steps: Sequence[str]) -> Location:
     """Return the place of a key by its steps from the top; the line is looked up when it is shown.
 
-    >>> toml_place("a.toml", "# one\n[tool.pyverno.apply]\\nset = [1]\\n", ("tool", "pyverno", "apply", "set"))
+    >>> toml_place("a.toml", "# one\\n[tool.pyverno.apply]\\nset = [1]\\n", ("tool", "pyverno", "apply", "set"))
     Location(file='a.toml', line=3, column=1)
     """
     return Location.later(file, lambda: _find(text, tuple(steps)))

@@ -25,10 +25,10 @@ def read_at(revision: str) -> tuple[str, bytes]:
         raise UsageError(f"{_FLAG}: `{revision}` is no revision of git")
     with open_repository(Path.cwd(), _FLAG) as repository:
         files = repository.files(repository.commit(revision))
-        for folder in map(Path, searched_folders(str(Path.cwd().resolve()))):
-            below = folder.relative_to(repository.root) if folder.is_relative_to(repository.root) else None
-            for name, mark in _FILES if below is not None else ():
-                path = (below / name).as_posix()
+        searched = map(Path, searched_folders(str(Path.cwd().resolve())))
+        for folder in (each for each in searched if each.is_relative_to(repository.root)):
+            for name, mark in _FILES:
+                path = (folder.relative_to(repository.root) / name).as_posix()
                 if path in files and mark in (data := repository.content(files[path], path)):
                     return str(folder / name), data
     return "", b""

@@ -113,7 +113,7 @@ def read_settings(path: str, *, is_found: bool = False) -> tuple[Setting, ...]:
     With `is_found`, what only a named file may set has a `refusal`.
     """
     try:
-        if is_found and (target := outside(path, own_tree(Path(path).parent))):
+        if is_found and (target := outside(path, own_tree(Path(path).parent))):  # guard: a found file is no link out
             raise UsageError(f"`{path}` is a link to `{target}`, outside of its repository: name it with --config")
         data = read_file(Path(path))
     except PyvernoError as error:
@@ -173,7 +173,7 @@ def _settings(path: str, body: JSON, place: _Places, *, is_found: bool) -> Itera
                 hint = did_you_mean(key, section_flags(section))
                 raise UsageError(f"unknown setting `{key}` of `{section}`{hint}", location=where)
             rights = ROLES[flag.role]
-            if not rights.in_named:
+            if not rights.in_named:  # guard: secrets and flags without a role are in no file
                 raise UsageError(f"`{key}` {rights.reason}: it cannot be a setting", location=where)
             taken = _value(flag, key, value, where, folder)
             refusal = _refusal(flag, value, folder) if is_found else ""  # guard: a found file selects and formats only

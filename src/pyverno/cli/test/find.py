@@ -81,7 +81,8 @@ def _suites_below(folder: Path, file_name: str, clone: str, roots: tuple[Path, .
     if not folder.exists():
         raise UsageError(f"`{folder}` does not exist")
     files = [folder] if folder.is_file() else sorted(_files(folder, file_name))
-    tree = roots or (own_tree(folder.parent if folder.is_file() else folder),)
+    around = own_tree(folder.parent if folder.is_file() else folder)
+    tree = roots or (around,)  # guard: tests that are found have a tree
     return [replace(suite, roots=tree) for path in files for suite in _suites_of(path, clone)]
 
 

@@ -206,12 +206,14 @@ def _report_left_out(suites: Sequence[FoundSuite], options: SuiteOptions) -> Non
     rows = sum(len(test.results) for test in tests)
     left = rows - sum(len(options.selector.select(test.results)) for test in tests)
     if 0 < left < rows:  # the run says so where no row is left
-        report_note(f"--test-case-selector leaves out {left} of {counted(rows, 'row')}")
+        text = f"--test-case-selector leaves out {left} of {counted(rows, 'row')}"
+        report_note(text)  # guard: rows that are not run are counted
     if options.file_name == DEFAULT_FILE:
         return
     others = sum(count_files(Path(source), DEFAULT_FILE) for source in options.sources if not is_git_url(source))
     if others:
-        report_note(f"--file-name leaves out {counted(others, 'file')} named `{DEFAULT_FILE}`")
+        text = f"--file-name leaves out {counted(others, 'file')} named `{DEFAULT_FILE}`"
+        report_note(text)  # guard: test files of another name are counted
 
 
 def _load_error(suite: FoundSuite) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class SuiteFolder:
     def __truediv__(self, name: str) -> Path:
         """Return the file or folder of a name; raises UsageError for one outside of the roots, and for a device.
 
-        >>> str(SuiteFolder(Path("a"), (Path("a"),)) / "b.yaml").replace(os.sep, "/")
+        >>> (SuiteFolder(Path("a"), (Path("a"),)) / "b.yaml").as_posix()
         'a/b.yaml'
         """
         found = self.path / name
