@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 
 from pyverno.cli.args.configpath import config_path
 from pyverno.cli.args.flags import Flag, switch
@@ -319,6 +320,53 @@ def test_patterns_come_from_no_file_outside(folder: Path, capsys: pytest.Capture
     (folder / "pods/.pyvernoignore").symlink_to("../../patterns")
     assert 1 == run(_APPLY)
     assert "Error: `pods/.pyvernoignore` is a link that leads out of `pods`\n" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------------------- facts
+
+_ALLOWED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: allowed, namespace: default}\ndata: {who: %s}\n"
+_ENTRY = """\
+apiVersion: kyverno.io/v2alpha1
+kind: GlobalContextEntry
+metadata: {name: entry}
+spec: {kubernetesResource: {group: "", version: v1, resource: configmaps, namespace: %s}}
+"""
+_READS = """\
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: reads}
+spec:
+  rules:
+  - name: r
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    context: [%s]
+    validate:
+      message: "{{ found }}"
+      deny: {conditions: {all: [{key: "{{ found }}", operator: NotEquals, value: user}]}}
+"""
+
+
+def test_objects_of_the_user_replace_those_that_are_judged(folder: Path) -> None:
+    """A ConfigMap beside the manifests does not answer for the one of `--context-file`."""
+    read = (
+        "{name: map, configMap: {name: allowed, namespace: default}}, {name: found, variable: {jmesPath: map.data.who}}"
+    )
+    (folder / "policy.yaml").write_text(_READS % read)
+    (folder / "pods/map.yaml").write_text(_ALLOWED % "stranger")
+    context = {"apiVersion": "cli.kyverno.io/v1alpha1", "kind": "Context", "metadata": {"name": "a"}}
+    objects = [yaml.safe_load(_ALLOWED % "user")]
+    (folder / "context.yaml").write_text(json.dumps({**context, "spec": {"resources": objects}}))
+    assert 0 == run([*_APPLY, "--context-file", "context.yaml"])
+    assert 1 == run(_APPLY)
+
+
+def test_global_entries_of_the_policies_win(folder: Path) -> None:
+    """One beside the manifests has no other data for a name of theirs."""
+    read = "{name: maps, globalReference: {name: entry}}, {name: found, variable: {jmesPath: 'maps[0].data.who'}}"
+    (folder / "policy.yaml").write_text(_READS % read + "---\n" + _ENTRY % "default")
+    (folder / "pods/maps.yaml").write_text(f"{_ALLOWED % 'user'}---\n{(_ALLOWED % 'x').replace('default', 'other')}")
+    (folder / "pods/entry.yaml").write_text(_ENTRY % "other")
+    assert 0 == run(_APPLY)
 
 
 # ------------------------------------------------------------------------------------------------------------- tests

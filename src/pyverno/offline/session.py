@@ -113,12 +113,13 @@ class Session:
         valid are left out and their errors kept.
         """
         values = Values() if values is None else values
-        entries = (*policies.global_entries, *global_entries.global_entries)
         data: dict[str, JSON] = {}
-        if entries:
+        if policies.global_entries or global_entries.global_entries:
             from pyverno.offline.globalentries import entry_data  # few runs have any
 
-            data = entry_data(entries, objects)
+            # those of the policies win: the others may have come with what is judged
+            others = entry_data(global_entries.global_entries, objects)
+            data = {**others, **entry_data(policies.global_entries, objects)}  # guard: entries of the policies win
         host = OfflineHost(
             system=OfflineSystem() if system is None else system,
             objects=objects,

@@ -89,6 +89,14 @@ JUDGED_TREE: Final[tuple[Guard, ...]] = (
         ("offline/folders.py",),
     ),
     guard(
+        "I16", "objects that the user gives replace those that are judged", "judgedtree::test_objects_of_the_user_replace_those_that_are_judged",
+        ("cli/apply/load.py", "True"),
+    ),
+    guard(
+        "I16", "entries of the policies win", "judgedtree::test_global_entries_of_the_policies_win",
+        ("offline/session.py", "{**entry_data(policies.global_entries, objects), **others}"),
+    ),
+    guard(
         "I16", "the name of test files is no path", "judgedtree::test_the_name_of_test_files_is_no_path",
         ("cli/test/run.py",),
     ),

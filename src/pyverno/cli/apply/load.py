@@ -16,6 +16,7 @@ from pyverno.engine.request import User
 from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.files import STDIN, DocumentCache, check_local, load_files, read_file
 from pyverno.offline.folderrules import FolderRules, Skipped
@@ -274,7 +275,7 @@ def open_session(inputs: Inputs, registries: ImageSource | None = None) -> Sessi
         exceptions=compile_documents(inputs.exceptions),
         exceptions_among_policies=inputs.exceptions_within_policies,
         global_entries=compile_documents(inputs.global_entries),
-        objects=ObjectStore([*manifests, *looked_up], kinds),
+        objects=ObjectStore([*_without(looked_up, manifests, kinds), *looked_up], kinds),
         targets=ObjectStore(inputs.targets, kinds) if inputs.targets else None,
         images=inputs.images,
         registries=registries,
@@ -284,3 +285,12 @@ def open_session(inputs: Inputs, registries: ImageSource | None = None) -> Sessi
         kinds=kinds,
         system=inputs.system,
     )
+
+
+def _without(given: Sequence[JSONObject], manifests: Sequence[JSONObject], kinds: KindTable) -> Sequence[JSONObject]:
+    """Return the manifests without those whose names the user has given to other objects: facts are the user's."""
+    if not given:  # guard: objects that the user gives replace those that are judged
+        return manifests
+    known = ObjectStore(given, kinds)
+    views = ((each, Resource(each)) for each in manifests)
+    return [each for each, view in views if known.get(view.api_version, view.kind, view.namespace, view.name) is None]
