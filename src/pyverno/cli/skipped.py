@@ -7,6 +7,7 @@ from typing import Final
 
 from pyverno.cli.errors import report_note
 from pyverno.offline.folderrules import Skipped
+from pyverno.offline.links import OUTSIDE
 
 __all__ = ["SHOWN", "report_skipped"]
 
@@ -18,6 +19,8 @@ def report_skipped(skipped: Sequence[Skipped]) -> None:
     """Write a note with the number and names of the files that were skipped, if there are any."""
     if not skipped:
         return
-    listed = ", ".join(f"{each.path} ({each.reason})" for each in skipped[:SHOWN])
+    # what others may have made leads the list
+    ordered = sorted(skipped, key=lambda each: each.reason != OUTSIDE)
+    listed = ", ".join(f"{each.path} ({each.reason})" for each in ordered[:SHOWN])
     more = f", and {len(skipped) - SHOWN} more" if len(skipped) > SHOWN else ""
     report_note(f"skipped {len(skipped)} {'file' if len(skipped) == 1 else 'files'}: {listed}{more}")

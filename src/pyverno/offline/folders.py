@@ -87,6 +87,8 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
             continue
         if is_folder or _has_suffix(entry, rules):
             check_name(entry)
+            if search.links.leave_out(entry, search.skipped):
+                continue
         if is_folder:
             if is_chart and entry.name == _TEMPLATES:
                 search.skipped.append(Skipped(str(entry), HELM_TEMPLATES))

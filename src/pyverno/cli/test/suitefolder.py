@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyverno.errors import UsageError
 from pyverno.offline.folderrules import check_regular
+from pyverno.offline.links import is_inside
 from pyverno.value import dataclass
 
 __all__ = ["SuiteFolder"]
@@ -15,7 +16,7 @@ __all__ = ["SuiteFolder"]
 
 @dataclass(frozen=True, slots=True)
 class SuiteFolder:
-    """A folder; with a `root`, that of a repository of others, its suite names files of the repository only."""
+    """A folder; with a `root`, that of its repository, its suite names files of the repository only."""
 
     path: Path
     root: Path | None = None
@@ -29,6 +30,8 @@ class SuiteFolder:
         found = self.path / name
         if self.root is not None:
             climbs = ".." in found.parts and glob.has_magic(name)
-            if climbs or not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(self.root)):
+            written = Path(os.path.abspath(found))  # noqa: PTH100 - `..` as it is written; links are followed below
+            inside = written.is_relative_to(os.path.abspath(self.root)) and is_inside(found, self.root.resolve())  # noqa: PTH100
+            if climbs or not inside:
                 raise UsageError(f"`{name}` is outside of the repository of the test")
         return check_regular(found)
