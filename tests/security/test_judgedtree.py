@@ -383,7 +383,7 @@ def test_the_name_of_test_files_is_no_path(folder: Path, capsys: pytest.CaptureF
 def test_tests_that_are_found_stay_in_their_tree(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is the repository around them, or outside of one the folder that was given; links count."""
+    """That is their repository, else the working folder around them, else the folder that was given; links count."""
     (folder / "cases").mkdir()
     suite = folder / "cases/kyverno-test.yaml"
     inside = _SUITE.replace("[policy.yaml]", "[../policy.yaml]").replace("pods/", "../pods/").rpartition("- ")[0]
@@ -395,9 +395,12 @@ def test_tests_that_are_found_stay_in_their_tree(
     suite.write_text(inside)
     assert 0 == run(["test", "cases"])
     (folder / ".git").rmdir()
-    assert 1 == run(["test", "cases"])
+    assert 0 == run(["test", "cases"])
+    (folder.parent / "elsewhere").mkdir()
+    monkeypatch.chdir(folder.parent / "elsewhere")
+    assert 1 == run(["test", str(folder / "cases")])
     assert "is outside of the tree of the test" in capsys.readouterr().err
-    assert 0 == run(["test", "."])
+    assert 0 == run(["test", str(folder)])
 
 
 def test_a_collected_test_stays_in_the_root_of_pytest(folder: Path) -> None:

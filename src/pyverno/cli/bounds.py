@@ -6,14 +6,14 @@ import glob
 import os
 from pathlib import Path
 
-from pyverno.cli.args.configpath import searched_folders
+from pyverno.offline.links import is_inside, tree_root
 
 __all__ = ["outside", "own_tree"]
 
 
 def own_tree(folder: Path) -> Path:
-    """Return the root of the repository around a folder; outside of a repository, the folder itself."""
-    return Path(searched_folders(os.path.abspath(folder))[-1])  # noqa: PTH100 - links stay as they are
+    """Return the top of the tree of a folder: its repository, the working folder around it, or the folder itself."""
+    return tree_root(folder) or folder
 
 
 def outside(text: str, *roots: Path) -> str:
@@ -21,11 +21,10 @@ def outside(text: str, *roots: Path) -> str:
 
     Links count as what they lead to.
     """
-    bounds = [os.path.realpath(root) for root in roots]
+    bounds = [root.resolve() for root in roots]
     for each in _named(text):
-        target = Path(os.path.realpath(each))
-        if not any(target.is_relative_to(root) for root in bounds):
-            return str(target)
+        if not any(is_inside(Path(each), root) for root in bounds):
+            return os.path.realpath(each)
     return ""
 
 

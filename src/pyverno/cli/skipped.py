@@ -8,6 +8,7 @@ from typing import Final
 
 from pyverno.cli.errors import report_note
 from pyverno.offline.folderrules import LEFT_OUT_FOLDER, Skipped
+from pyverno.offline.links import OUTSIDE
 
 __all__ = ["SHOWN", "counted", "report_skipped"]
 
@@ -20,7 +21,8 @@ def report_skipped(skipped: Sequence[Skipped]) -> None:
 
     What was left out on purpose has a note of its own, with the number by each flag and file that did it.
     """
-    foreign = [each for each in skipped if not each.left_out_by]
+    # what others may have made leads the list
+    foreign = sorted((each for each in skipped if not each.left_out_by), key=lambda each: each.reason != OUTSIDE)
     if foreign:
         listed = ", ".join(f"{each.path} ({each.reason})" for each in foreign[:SHOWN])
         more = f", and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""

@@ -92,6 +92,8 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
             search.skipped.append(Skipped(str(entry), what, left_out_by))  # guard: what is left out is counted
             continue
         check_name(entry)
+        if search.links.leave_out(entry, search.skipped):
+            continue
         if is_folder:
             if is_chart and entry.name == _TEMPLATES:
                 search.skipped.append(Skipped(str(entry), HELM_TEMPLATES))

@@ -49,7 +49,7 @@ JUDGED_TREE: Final[tuple[Guard, ...]] = (
     ),
     guard(
         "I16", "twin: paths may stay in the repository", "judgedtree::test_a_found_file_names_paths_of_its_repository judgedtree::test_a_found_file_is_no_link_out",
-        ("cli/bounds.py", "if not any(target.is_relative_to(root) for root in bounds):", "if True:"),
+        ("cli/bounds.py", "if not any(is_inside(Path(each), root) for root in bounds):", "if True:"),
     ),
     guard(
         "I16", "a found file is no link out", "judgedtree::test_a_found_file_is_no_link_out",

@@ -17,6 +17,7 @@ from pyverno.offline.clifiles import is_deprecated
 from pyverno.offline.files import read_file
 from pyverno.offline.folderrules import check_depth, check_name, check_regular
 from pyverno.offline.git.clone import cloned, is_git_url, parse_git_url
+from pyverno.offline.links import FollowedLinks
 from pyverno.offline.testfile import TestFile, read_test_file
 from pyverno.report.problem import Problem, problem_of
 from pyverno.value import dataclass, replace
@@ -87,13 +88,18 @@ def _suites_below(folder: Path, file_name: str, clone: str, roots: tuple[Path, .
 
 
 def _files(folder: Path, file_name: str) -> Iterator[Path]:
-    """Yield the files of that name, hidden folders included; links to folders are not followed."""
+    """Yield the files of that name, hidden folders included; links to folders are not followed.
+
+    Raises UsageError for one that is a link out of the folder.
+    """
+    links = FollowedLinks(folder)
     for parent, folders, names in os.walk(folder):
         check_depth(Path(parent), folder)
         if ".git" in folders:
             folders.remove(".git")
         if file_name in names:
             check_name(Path(parent))
+            links.leave_out(Path(parent) / file_name, None)
             yield Path(parent) / file_name
 
 

@@ -18,6 +18,7 @@ from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.lazyregex import regex
 from pyverno.offline.files import read_file
 from pyverno.offline.folderrules import check_depth, check_regular
+from pyverno.offline.links import is_inside, tree_root
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["check_chart", "check_kustomization"]
@@ -62,13 +63,13 @@ def check_chart(chart: Path) -> None:
 
     A chart that is a file is an archive, from which helm takes no links.
     """
-    root = _root_of(chart)
     if not chart.is_dir():
         return
+    root = tree_root(chart) or chart.resolve()
     for number, path in enumerate(_below(chart, chart, set())):
         if number > _MOST * 10:
             raise UsageError(f"`{chart}` has more than {_MOST * 10} files", file=str(chart))
-        if path.is_symlink() and not _is_inside(path, root):  # guard: a chart has no links out of its repository
+        if path.is_symlink() and not is_inside(path, root):  # guard: a chart has no links out of its repository
             text = f"`{path}` is a link to a place outside of `{root}`: helm would print what is there"
             raise UsageError(text, file=str(path))
         check_regular(path)
@@ -92,21 +93,7 @@ def _below(folder: Path, chart: Path, seen: set[str]) -> Iterator[Path]:
 
 def check_kustomization(folder: Path) -> None:
     """Raise UsageError, with its place, for what a kustomization or one of its bases has elsewhere or wants to run."""
-    _Inspection(_root_of(folder)).folder(folder)
-
-
-def _root_of(folder: Path) -> Path:
-    """Return the top of the tree: the repository of the folder, else the working folder if it is below, else itself."""
-    real = folder.resolve()
-    repository = next((each for each in (real, *real.parents) if (each / ".git").exists()), None)
-    if repository is not None:
-        return repository
-    here = Path.cwd().resolve()
-    return here if real.is_relative_to(here) else real if real.is_dir() else real.parent
-
-
-def _is_inside(path: Path, root: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(root)
+    _Inspection(tree_root(folder) or folder.resolve()).folder(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +126,7 @@ class _Inspection:
         for name in _NAMES:
             path = folder / name
             if os.path.lexists(path):
-                if not _is_inside(path, self.root):
+                if not is_inside(path, self.root):
                     raise UsageError(f"`{path}` is outside of `{self.root}` ({_HINT})", file=str(path))
                 for document in self._documents(path, is_configuration=owner is not None):
                     self._fields(_Scope(document, folder, owner), document.value, ())
@@ -192,7 +179,7 @@ class _Inspection:
         if _REMOTE.fullmatch(named) or _REMOTE.fullmatch(text):  # guard: a kustomization names no other machine
             scope.refuse(place, f"`{text}` is on another machine, from which nothing is fetched", _HINT)
         path = Path(os.path.normpath(scope.base / named))
-        if not _is_inside(path, self.root):  # guard: a kustomization names nothing outside of its repository
+        if not is_inside(path, self.root):  # guard: a kustomization names nothing outside of its repository
             scope.refuse(place, f"`{text}` is outside of `{self.root}`", _HINT)
         if not path.exists():
             raise UsageError(f"`{text}` does not exist", location=scope.document.location(place))
