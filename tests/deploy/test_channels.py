@@ -215,6 +215,9 @@ def test_the_template_of_gitlab_installs_only_what_it_is_given(tmp_path: Path) -
         "pip install --quiet ./.pyverno",
         "pyverno apply policies/ --resource manifests/ --format gitlab",
     ] == (tmp_path / "called").read_text().splitlines()
+    assert (0, "") == run(PYVERNO="./.pyverno", CI_MERGE_REQUEST_DIFF_BASE_SHA="0a1b")
+    last = (tmp_path / "called").read_text().splitlines()[-1]
+    assert "pyverno apply policies/ --resource manifests/ --config-revision 0a1b --format gitlab" == last
 
 
 def test_no_page_names_a_package_index_or_a_repository_without_pyverno() -> None:

@@ -253,6 +253,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in files.items():
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text(text)
+    for name in ("policies", "manifests", "reports", "chart"):
+        (repository / name / "link.yaml").symlink_to("../../home/secret.yaml")
     for name in ("git", "helm", "kustomize", "kubectl", "docker-credential-canary", "exec-plugin", "less", "sh"):
         _program(repository / name, ran)
         _program(repository / "bin" / name, ran)
@@ -444,7 +446,7 @@ def test_a_check_is_not_switched_off_in_silence(stranger: Stranger, files: dict[
         for name, text in files.items():
             (stranger.repository / name).write_text(text)
         ran = stranger.run("apply", "policies/policy.yaml", "--resource", "manifests", "--quiet")
-        assert (1, True) == (ran.returncode, "note: left out 2 files: 2 by " in ran.stderr), ran.stderr
+        assert (1, True) == (ran.returncode, "note: left out 3 files: 3 by " in ran.stderr), ran.stderr
     finally:
         for name, text in kept.items():
             (stranger.repository / name).write_text(text)
