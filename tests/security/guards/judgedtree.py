@@ -33,7 +33,7 @@ JUDGED_TREE: Final[tuple[Guard, ...]] = (
     ),
     guard(
         "I16", "every flag has a role", "judgedtree::test_every_flag_of_a_configuration_has_a_role",
-        ("cli/args/shared.py", 'metavar="REV",\n        role="once",', 'metavar="REV",'),
+        ("cli/args/flags.py", 'metavar="REV",\n        role="once",', 'metavar="REV",'),
     ),
     guard(
         "I16", "every command with a configuration has roles", "judgedtree::test_only_these_commands_read_a_configuration",

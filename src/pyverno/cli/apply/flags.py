@@ -9,8 +9,7 @@ from typing import Any
 
 from pyverno.cli.apply.options import FORMATS, ApplyOptions
 from pyverno.cli.args.configpath import runs_as_kyverno
-from pyverno.cli.args.flags import Flag, comma_list, duration, number, parse_fast, switch, value
-from pyverno.cli.args.shared import CONFIG
+from pyverno.cli.args.flags import CONFIG, Flag, comma_list, duration, number, parse_fast, switch, value
 
 __all__ = ["FLAGS", "SECTIONS", "apply", "read_plain_words"]
 

@@ -14,7 +14,19 @@ from typing import Any, Literal
 from pyverno.errors import PyvernoError
 from pyverno.value import dataclass
 
-__all__ = ["Flag", "Kind", "Role", "comma_list", "duration", "number", "parse_fast", "repeated", "switch", "value"]
+__all__ = [
+    "CONFIG",
+    "Flag",
+    "Kind",
+    "Role",
+    "comma_list",
+    "duration",
+    "number",
+    "parse_fast",
+    "repeated",
+    "switch",
+    "value",
+]
 
 Kind = Literal["commas", "duration", "list", "number", "repeated", "switch", "text"]
 """`commas` is one text with commas in it, `list` and `repeated` may be given several times."""
@@ -177,6 +189,23 @@ def number(
 def duration(*names: str, help: str, default: str, key: str = "", role: Role = "") -> Flag:
     """Return a flag with a duration in Go's form (`1h30m`); its value is in nanoseconds."""
     return Flag(names, "duration", help, default, "DURATION", key=key, role=role)
+
+
+CONFIG = (
+    value(
+        "--config",
+        help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml, which may only select and format.",
+        metavar="FILE",
+        role="once",
+    ),
+    value(
+        "--config-revision",
+        help="Take the file that is found from this revision of git, not from the working tree.",
+        metavar="REV",
+        role="once",
+    ),
+)
+"""For commands whose flags a file may set."""
 
 
 def parse_fast(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Any]] | None:

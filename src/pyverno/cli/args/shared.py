@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyverno.cli.args.flags import Flag, number, repeated, value
 
-__all__ = ["CLUSTER", "CONFIG", "FIRST_OBJECTS", "KUBE_VERSION", "SEED", "output_format"]
+__all__ = ["CLUSTER", "FIRST_OBJECTS", "KUBE_VERSION", "SEED", "output_format"]
 
 SEED = number("--seed", help="Seed: the same one generates the same objects.", default=1, least=0, most=2**31)
 KUBE_VERSION = value(
@@ -17,21 +17,6 @@ CLUSTER = (
     value("--kubeconfig", help="Kubeconfig file.", metavar="FILE"),
     value("--context", help="Context of the kubeconfig.", metavar="NAME"),
 )
-CONFIG = (
-    value(
-        "--config",
-        help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml, which may only select and format.",
-        metavar="FILE",
-        role="once",
-    ),
-    value(
-        "--config-revision",
-        help="Take the file that is found from this revision of git, not from the working tree.",
-        metavar="REV",
-        role="once",
-    ),
-)
-"""For commands whose flags a file may set."""
 
 
 def output_format(*choices: str, help: str = "") -> Flag:

@@ -6,10 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from pyverno.cli.args.flags import switch
+from pyverno.cli.args.flags import CONFIG, switch
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
-from pyverno.cli.args.shared import CONFIG
 from pyverno.cli.config.roles import ROLES
 from pyverno.cli.config.settings import SECTIONS, Setting, section_flags, settings_for
 from pyverno.kube.json import encode

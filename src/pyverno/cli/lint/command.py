@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import click
 
-from pyverno.cli.args.flags import Flag, comma_list, switch, value
+from pyverno.cli.args.flags import CONFIG, Flag, comma_list, switch, value
 from pyverno.cli.args.sections import command
-from pyverno.cli.args.shared import CONFIG
 from pyverno.cli.errors import Exit
 
 __all__ = ["FORMATS", "SECTIONS", "lint"]

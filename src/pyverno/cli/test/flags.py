@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyverno.cli.args.flags import Flag, number, switch, value
-from pyverno.cli.args.shared import CONFIG
+from pyverno.cli.args.flags import CONFIG, Flag, number, switch, value
 from pyverno.cli.test.options import DEFAULT_FILE, FORMATS
 
 __all__ = ["SECTIONS"]
