@@ -42,7 +42,7 @@ def _find(text: str, steps: tuple[str, ...]) -> tuple[int, int]:
 def _statements(text: str) -> Iterator[tuple[int, str]]:
     """Yield the headers and assignments of a valid file with their first lines: each can be parsed alone."""
     held: list[str] = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
         if not held and (not line.strip() or line.lstrip().startswith("#")):
             continue
         held.append(line)
