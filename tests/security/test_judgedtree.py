@@ -189,6 +189,17 @@ def test_a_found_file_is_no_link_out(folder: Path) -> None:
     assert ["quiet"] == [each.key for each in settings_for([])]
 
 
+@pytest.mark.parametrize("name", ["--config=evil.yaml", "--config-revision=HEAD"])
+def test_words_after_two_hyphens_are_names_of_files(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """`pyverno lint -- *` in a folder with a file of such a name reads no configuration by it."""
+    (folder / "evil.yaml").write_text("lint: {select: [PV0]}\n")
+    (folder / name).write_text(documents.LATEST)
+    assert 0 == run(["lint", "--", name])
+    assert "leave out" not in capsys.readouterr().err
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root makes files of other users")
 @pytest.mark.parametrize("name", [".pyverno.yaml", "pyproject.toml", ".git"])
 def test_a_file_of_another_user_configures_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:

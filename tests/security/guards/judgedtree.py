@@ -60,6 +60,10 @@ JUDGED_TREE: Final[tuple[Guard, ...]] = (
         ("cli/args/configpath.py", "True"),
     ),
     guard(
+        "I16", "words after two hyphens are names of files", "judgedtree::test_words_after_two_hyphens_are_names_of_files",
+        ("cli/args/configpath.py",),
+    ),
+    guard(
         "I16", "what is left out is counted",
         f"judgedtree::test_what_apply_leaves_out_is_counted judgedtree::test_a_run_without_anything_left_is_an_error {_STRANGER}a_check_is_not_switched_off_in_silence",
         ("offline/folders.py",),

@@ -59,6 +59,8 @@ def named_revision(words: Sequence[str]) -> str:
 def _last_value(flag: str, words: Sequence[str]) -> str:
     given = ""
     for position, word in enumerate(words):
+        if word == "--":  # guard: words after two hyphens are names of files
+            break
         if word == flag:
             given = words[position + 1] if position + 1 < len(words) else ""
         elif word.startswith(f"{flag}="):
