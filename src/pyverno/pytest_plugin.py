@@ -50,7 +50,8 @@ class PolicyTestFile(pytest.File):
         from pyverno.cli.test.find import find_suites
 
         with ExitStack() as stack:
-            suites = find_suites(str(self.path), self.path.name, "", stack)
+            roots = (self.config.rootpath,)  # guard: a collected test names files of pytest's root only
+            suites = find_suites(str(self.path), self.path.name, "", stack, roots=roots)
         for number, suite in enumerate(suites):
             yield from self._of_suite(suite, f"[{number}]" if number else "")
 

@@ -57,7 +57,7 @@ def claim(case: Case, root: Path) -> Claim:
             path = _signed_again(path, Path(stack.enter_context(tempfile.TemporaryDirectory())), replaced)
             world = image_world()
             options = replace(options, registry=RegistryAccess(world.trusted_root, world.connector))
-        suites = find_suites(str(path), path.name, "", stack)
+        suites = find_suites(str(path), path.name, "", stack, roots=(root, path.parent))
         return replace(_claim(record, suites, options), replaced=tuple(sorted(replaced)))
 
 

@@ -33,14 +33,17 @@ def document(name: str) -> Any:
     return yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
 
 
-def run_action(folder: Path, **inputs: str) -> tuple[int, str, dict[str, str], str]:
-    """Run the step `apply` of the action as a runner does; return exit code, log, outputs and summary."""
+def run_action(folder: Path, base: str = "", **inputs: str) -> tuple[int, str, dict[str, str], str]:
+    """Run the step `apply` of the action as a runner does; return exit code, log, outputs and summary.
+
+    `base` is the commit that a pull request is for.
+    """
     action = document("action.yml")
     [step] = [each for each in action["runs"]["steps"] if each.get("id") == "apply"]
     given = {name: each.get("default", "") for name, each in action["inputs"].items()} | inputs
-    variables = {
-        name: given[text.removeprefix("${{ inputs.").removesuffix(" }}")] for name, text in step["env"].items()
-    }
+    known = {f"inputs.{name}": value for name, value in given.items()}
+    known["github.event.pull_request.base.sha || github.event.merge_group.base_sha"] = base
+    variables = {name: known[text.removeprefix("${{ ").removesuffix(" }}")] for name, text in step["env"].items()}
     program = folder / "bin" / "pyverno"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pyverno "$@"\n')
@@ -105,6 +108,56 @@ def test_the_action_fails_for_what_is_new_and_severe_enough(tmp_path: Path, name
     assert 0 == run_action(tmp_path, policies=BASELINE, resources="pod.yaml", **{name: value})[0]
 
 
+_HOSTILE = "apply:\n  exclude: ['*']\n"
+
+
+def _git(folder: Path, *words: str) -> str:
+    settings = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "protocol.file.allow=always")
+    done = subprocess.run(["git", *settings, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _pull_request(folder: Path, base: str, head: str) -> str:
+    """Make a repository in a folder with a configuration at the base and another at the head; return the base."""
+    (folder / "manifests").mkdir()
+    (folder / "manifests" / "pod.yaml").write_text(POD % "true")
+    _git(folder, "init", "--quiet")
+    for text in (base, head):
+        (folder / ".pyverno.yaml").write_text(text)
+        _git(folder, "add", "-A")
+        _git(folder, "commit", "--quiet", "-m", "a")
+    return _git(folder, "rev-parse", "HEAD~1")
+
+
+@pytest.mark.parametrize(("head", "code"), [(_HOSTILE, 1), ("apply: [\n", 1), ("apply:\n  cluster: true\n", 1)])
+def test_a_pull_request_does_not_configure_the_action(tmp_path: Path, head: str, code: int) -> None:
+    """The file of the base counts alone, whatever the proposed one holds."""
+    base = _pull_request(tmp_path, "apply:\n  max-results: 7\n", head)
+    found = run_action(tmp_path, base, policies=BASELINE, resources="manifests")
+    assert (code, True, False) == (found[0], "::error file=manifests/pod.yaml" in found[1], "configuration" in found[1])
+
+
+def test_a_base_with_a_configuration_is_heeded(tmp_path: Path) -> None:
+    """The twin: what the project has decided holds for every pull request."""
+    base = _pull_request(tmp_path, _HOSTILE, "apply: {}\n")
+    found = run_action(tmp_path, base, policies=BASELINE, resources="manifests")
+    assert (1, True) == (found[0], "left out 1 file: 1 by --exclude" in found[1])
+
+
+def test_the_action_fetches_a_base_that_the_checkout_lacks(tmp_path: Path) -> None:
+    """A checkout has the proposed commit only; without the base no configuration is read."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    origin.mkdir()
+    base = _pull_request(origin, _HOSTILE, "apply: {}\n")
+    _git(origin, "config", "uploadpack.allowAnySHA1InWant", "true")
+    _git(tmp_path, "clone", "--quiet", "--depth=1", origin.as_uri(), "clone")
+    assert "left out 1 file" in run_action(clone, base, policies=BASELINE, resources="manifests")[1]
+    shutil.rmtree(clone / "bin")
+    missing = run_action(clone, "0" * 40, policies=BASELINE, resources="manifests")
+    assert (1, True) == (missing[0], "::warning::no configuration file is read" in missing[1])
+    assert "::error file=manifests/pod.yaml" in missing[1]
+
+
 def test_hooks_name_commands_that_exist() -> None:
     """Each hook of pre-commit starts a program of the wheel and a command of it."""
     from pyverno.cli.root import root
@@ -163,6 +216,9 @@ def test_the_template_of_gitlab_installs_only_what_it_is_given(tmp_path: Path) -
         "pip install --quiet --no-deps --no-build-isolation ./.pyverno",
         "pyverno apply policies/ --resource manifests/ --format gitlab",
     ] == (tmp_path / "called").read_text().splitlines()
+    assert (0, "") == run(PYVERNO="./.pyverno", CI_MERGE_REQUEST_DIFF_BASE_SHA="0a1b")
+    last = (tmp_path / "called").read_text().splitlines()[-1]
+    assert "pyverno apply policies/ --resource manifests/ --config-revision 0a1b --format gitlab" == last
 
 
 def test_no_page_names_a_package_index_or_a_repository_without_pyverno() -> None:

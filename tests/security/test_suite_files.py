@@ -117,7 +117,7 @@ def _run(path: Path, root: Path | None) -> bool:
     """Run a suite; return whether it opened the file outside."""
     with _recording() as opened, suppress(PyvernoError):
         test = read_test_file(load_documents(path.read_bytes(), file=str(path))[0])
-        suite = load_suite(test, path.parent, root=root)
+        suite = load_suite(test, path.parent, roots=() if root is None else (root,))
         judged = suite.judge()
         missing_files(suite, list(check_rows(suite, judged, test.results)))
     return any(each.endswith("outside.yaml") for each in opened)
@@ -150,4 +150,4 @@ def test_a_suite_names_other_folders_of_its_repository(root: Path) -> None:
     """The twin: policies are often beside their tests."""
     path = _suite(root, "", "resources", "../shared.yaml")
     test = read_test_file(load_documents(path.read_bytes(), file=str(path))[0])
-    assert 1 == len(load_suite(test, path.parent, root=root).manifests)
+    assert 1 == len(load_suite(test, path.parent, roots=(root,)).manifests)

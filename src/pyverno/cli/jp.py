@@ -21,7 +21,7 @@ from pyverno.kube.yaml.documents import load_documents
 from pyverno.lang.jmespath import FUNCTIONS, compile_expression, dump, parse
 from pyverno.lang.runtime import Runtime
 from pyverno.offline.files import read_stdin
-from pyverno.offline.system import System
+from pyverno.offline.system import OfflineSystem, System
 from pyverno.spelling import did_you_mean
 
 __all__ = ["jp"]
@@ -55,7 +55,9 @@ def _document(text: str, name: str) -> JSON:
     return documents[0].value if documents else None
 
 
-def _query(words: tuple[str, ...], input: str, query: Sequence[str], compact: bool, unquoted: bool) -> None:
+def _query(
+    words: tuple[str, ...], *, input: str, query: Sequence[str], dns: bool, compact: bool, unquoted: bool
+) -> None:
     queries = [*words, *(_read(path) for path in query)]
     if not queries and not input:
         raise UsageError("at least one query or input object is required")
@@ -63,18 +65,18 @@ def _query(words: tuple[str, ...], input: str, query: Sequence[str], compact: bo
         queries = [_prompt("a jmespath expression")]
     data = _document(_read(input) if input else _prompt("input object"), input or "-")
     for text in queries:
-        result = _evaluate(text, data)
+        result = _evaluate(text, data, System() if dns else OfflineSystem())
         _print(f"# {text}")
         _print(_render_result(result, compact=compact, unquoted=unquoted))
 
 
-def _evaluate(text: str, data: JSON) -> JSON:
+def _evaluate(text: str, data: JSON, system: System) -> JSON:
     try:
         expression = compile_expression(text)
     except ExpressionSyntaxError as error:
         raise UsageError(f"failed to compile JMESPath: {text}, error: {error}") from error
     try:
-        return expression.evaluate(data, Runtime(System()))
+        return expression.evaluate(data, Runtime(system))
     except EvaluationError as error:
         # the values come from the user's input
         _, is_unknown, name = error.detailed.partition("unknown function: ")
@@ -125,6 +127,7 @@ query = command(
         "Input": (
             value("-i", "--input", help="File with the document.", metavar="FILE"),
             comma_list("-q", "--query", help="Files with expressions."),
+            switch("--dns", help="Look up the host names for which expressions ask (`is_external_url`)."),
         ),
         "Output": (
             switch("-c", "--compact", help="Print each result on one line."),

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pyverno.cli.args.configpath import config_path
+from pyverno.cli.args.configpath import has_settings
 from pyverno.cli.args.errors import run_command
 from pyverno.cli.args.options import Command, inherited_options, pflag_words
 from pyverno.cli.errors import guarded, unknown_command
@@ -297,7 +297,7 @@ def _defaults(command: str, words: Sequence[str]) -> Mapping[str, Any] | None:
     """Return the settings of a command in the configuration file, None where it takes none."""
     # flags before the name of a command lead through the root, which hands on the settings of each command
     is_root = not command and any(word in _CONFIGURED for word in words)
-    if (command not in _CONFIGURED and not is_root) or not config_path(words):
+    if (command not in _CONFIGURED and not is_root) or not has_settings(words):
         return None
     from pyverno.cli.config.settings import defaults_for
 

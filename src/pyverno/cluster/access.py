@@ -10,6 +10,7 @@ import base64
 import binascii
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -143,7 +144,17 @@ def _paths(path: str, variables: Mapping[str, str]) -> list[Path]:
         return [Path(path)]
     listed = [Path(each) for each in variables.get("KUBECONFIG", "").split(os.pathsep) if each]
     found = [each for each in listed if each.is_file()] or listed[:1]
-    return found or [Path(variables.get("HOME", "~")).expanduser() / ".kube" / "config"]
+    return found or [_home(variables) / ".kube" / "config"]
+
+
+def _home(variables: Mapping[str, str]) -> Path:
+    """Return the folder of the user; raises UsageError for one that would be a folder of the working folder's tree."""
+    home = variables.get("HOME")
+    with suppress(RuntimeError):  # the system does not know this user
+        found = Path("~").expanduser() if home is None else Path(home)
+        if found.is_absolute():  # guard: no kubeconfig is searched in the working folder
+            return found
+    raise UsageError("HOME is no absolute path: name a kubeconfig with --kubeconfig or KUBECONFIG")
 
 
 @dataclass(frozen=True, slots=True)

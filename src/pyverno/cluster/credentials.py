@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import os
 import time
 from datetime import datetime
@@ -18,6 +19,7 @@ import orjson
 from pyverno.cluster.access import Access, ExecPlugin
 from pyverno.errors import HostError
 from pyverno.kube.json import JSON, JSONObject
+from pyverno.programs import find_program
 from pyverno.value import dataclass
 
 __all__ = ["Credentials", "Identity"]
@@ -97,9 +99,12 @@ def _fixed(access: Access) -> Identity:
 
 async def _run(plugin: ExecPlugin, access: Access) -> tuple[Identity, float]:
     environment = {**os.environ, **plugin.environment, "KUBERNETES_EXEC_INFO": _exec_info(plugin, access)}
+    program = plugin.command if os.sep in plugin.command else find_program(plugin.command, environment.get("PATH"))
     try:
+        if program is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         process = await asyncio.create_subprocess_exec(
-            plugin.command,
+            program,
             *plugin.arguments,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,

@@ -80,40 +80,60 @@ def read_stdin() -> bytes:
     return sys.stdin.buffer.read()
 
 
-def find_yaml(folder: Path, *, recursive: bool = True) -> Iterator[Path]:
-    """Yield the .yaml and .yml files below a folder in order of name; names that start with a dot are left out."""
+def find_yaml(folder: Path, *, recursive: bool = True, skipped: list[Skipped] | None = None) -> Iterator[Path]:
+    """Yield the .yaml and .yml files below a folder in order of name; names that start with a dot are left out.
+
+    Links out of the folder are left out, too, and added to `skipped`; without it they are errors.
+    """
     from pyverno.offline.links import FollowedLinks  # most runs name files
 
-    return _find_yaml(folder, folder, recursive, FollowedLinks(folder))
+    links = FollowedLinks(folder)
 
-
-def _find_yaml(root: Path, folder: Path, recursive: bool, links: FollowedLinks) -> Iterator[Path]:
-    for entry in list_folder(folder, root):
-        if entry.is_dir():
-            if recursive and links.should_enter(entry):
+    def search(below: Path) -> Iterator[Path]:
+        for entry in list_folder(below, folder):
+            is_folder = entry.is_dir()
+            if not (recursive if is_folder else entry.suffix in SUFFIXES) or links.leave_out(entry, skipped):
+                continue
+            if not is_folder:
                 check_name(entry)
-                yield from _find_yaml(root, entry, recursive, links)
-        elif entry.suffix in SUFFIXES:
-            check_name(entry)
-            yield check_regular(entry)
+                yield check_regular(entry)
+            elif links.should_enter(entry):
+                check_name(entry)
+                yield from search(entry)
+
+    return search(folder)
 
 
-def expand(paths: Iterable[str], *, recursive: bool = True) -> Iterator[Path]:
-    """Yield the files that paths, folders and glob patterns name; raises UsageError for a path that does not exist."""
+def expand(paths: Iterable[str], *, recursive: bool = True, skipped: list[Skipped] | None = None) -> Iterator[Path]:
+    """Yield the files that paths, folders and glob patterns name; raises UsageError for a path that does not exist.
+
+    `skipped` takes the links out of folders, as for `find_yaml`; a path that is named as it is may be a link.
+    """
     for text in paths:
         check_local(text)
         path = Path(text)
         if path.is_dir():
-            yield from find_yaml(path, recursive=recursive)
+            yield from find_yaml(path, recursive=recursive, skipped=skipped)
         elif path.exists():
             yield path
         elif glob.has_magic(text):
             found = sorted(glob.glob(text, recursive=True))  # noqa: PTH207 - patterns may be absolute
             if not found:
                 raise UsageError(f"no file matches `{text}`")
-            yield from expand([str(check_regular(Path(each))) for each in found], recursive=recursive)
+            links = _links_of(text)
+            kept = [check_regular(Path(each)) for each in found if not links.leave_out(Path(each), skipped)]
+            yield from expand(map(str, kept), recursive=recursive, skipped=skipped)
         else:
             raise UsageError(f"`{text}` does not exist", file=text)
+
+
+def _links_of(pattern: str) -> FollowedLinks:
+    """Return the links below the folder that a glob begins with."""
+    from pyverno.offline.links import FollowedLinks  # as above
+
+    parts = Path(pattern).parts
+    first = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    return FollowedLinks(Path(*parts[:first]))
 
 
 class DocumentCache:
@@ -170,7 +190,7 @@ def load_files(
                 check_local(text)
                 _take_folder(loaded, Path(text), folders, cache)
                 continue
-            for path in expand([text], recursive=recursive):
+            for path in expand([text], recursive=recursive, skipped=None if folders is None else loaded.skipped):
                 _take_file(loaded, path, cache)
         except PyvernoError as error:
             loaded.errors.append(error)

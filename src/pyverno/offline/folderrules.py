@@ -12,6 +12,8 @@ from pyverno.value import dataclass
 __all__ = [
     "COMMAND_FILE",
     "HELM_TEMPLATES",
+    "LEFT_OUT_FILE",
+    "LEFT_OUT_FOLDER",
     "MAX_FOLDER_DEPTH",
     "SPECIAL",
     "FolderRules",
@@ -30,6 +32,10 @@ HELM_TEMPLATES = "Helm templates"
 COMMAND_FILE = "a file of the command line"
 """The note for test suites, values files and other files that belong beside policies."""
 
+LEFT_OUT_FILE = "left out"
+LEFT_OUT_FOLDER = "a folder that is left out"
+"""The notes for what a flag or an ignore file leaves out."""
+
 MAX_FOLDER_DEPTH: Final = 100
 
 SPECIAL = "a pipe, a socket or a device"
@@ -38,10 +44,14 @@ SPECIAL = "a pipe, a socket or a device"
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file or folder that was skipped, with the reason."""
+    """A file or folder that was skipped, with the reason.
+
+    `left_out_by` is the flag or file that left it out on purpose, "" for what is no manifest.
+    """
 
     path: str
     reason: str
+    left_out_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

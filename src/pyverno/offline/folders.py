@@ -14,6 +14,8 @@ from pyverno.kube.json import JSON
 from pyverno.offline.folderrules import (
     COMMAND_FILE,
     HELM_TEMPLATES,
+    LEFT_OUT_FILE,
+    LEFT_OUT_FOLDER,
     SPECIAL,
     FolderRules,
     Skipped,
@@ -78,37 +80,59 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
     entries = list_folder(folder, search.root)
     rules = search.rules
     if rules.skips_foreign:
-        ignored += _read_ignore_file(folder)
+        ignored += _read_ignore_file(folder, search.root)
     is_chart = rules.skips_foreign and any(entry.name == "Chart.yaml" for entry in entries)
     for entry in entries:
         is_folder = entry.is_dir()
-        path = entry.relative_to(search.root)
-        if _is_ignored(entry, ignored, is_folder=is_folder) or any(fits_glob(path, glob) for glob in rules.exclude):
+        if not is_folder and not _has_suffix(entry, rules):
             continue
-        if is_folder or _has_suffix(entry, rules):
-            check_name(entry)
+        left_out_by = _left_out_by(search, entry, ignored, is_folder=is_folder)
+        if left_out_by:
+            what = LEFT_OUT_FOLDER if is_folder else LEFT_OUT_FILE
+            search.skipped.append(Skipped(str(entry), what, left_out_by))  # guard: what is left out is counted
+            continue
+        check_name(entry)
+        if search.links.leave_out(entry, search.skipped):
+            continue
         if is_folder:
             if is_chart and entry.name == _TEMPLATES:
                 search.skipped.append(Skipped(str(entry), HELM_TEMPLATES))
             elif rules.recursive and search.links.should_enter(entry):
                 yield from _files(search, entry, ignored)
-        elif _has_suffix(entry, rules) and (not rules.include or any(fits_glob(path, glob) for glob in rules.include)):
-            reason = _NOT_MANIFESTS.get(entry.name.lower(), "") if rules.skips_foreign else ""
-            reason = reason or (SPECIAL if is_special(entry) else "")
-            if reason:
-                search.skipped.append(Skipped(str(entry), reason))
-            else:
-                yield entry
+            continue
+        reason = _NOT_MANIFESTS.get(entry.name.lower(), "") if rules.skips_foreign else ""
+        reason = reason or (SPECIAL if is_special(entry) else "")
+        if reason:
+            search.skipped.append(Skipped(str(entry), reason))
+        else:
+            yield entry
+
+
+def _left_out_by(search: _Search, entry: Path, ignored: Sequence[_Pattern], *, is_folder: bool) -> str:
+    """Return the flag or file that leaves out a file or folder, "" if none does."""
+    rules, path = search.rules, entry.relative_to(search.root)
+    for pattern in reversed(ignored):  # the last one that fits decides
+        if pattern.fits(entry, is_folder=is_folder):
+            if not pattern.is_negated:
+                return str(pattern.base / IGNORE_FILE)
+            break
+    if any(fits_glob(path, glob) for glob in rules.exclude):
+        return "--exclude"
+    is_included = is_folder or not rules.include or any(fits_glob(path, glob) for glob in rules.include)
+    return "" if is_included else "--include"
 
 
 def _has_suffix(path: Path, rules: FolderRules) -> bool:
     return (path.suffix.lower() if rules.skips_foreign else path.suffix) in rules.suffixes
 
 
-def _read_ignore_file(folder: Path) -> tuple[_Pattern, ...]:
+def _read_ignore_file(folder: Path, root: Path) -> tuple[_Pattern, ...]:
     path = folder / IGNORE_FILE
     if not path.is_file():
         return ()
+    if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
+        text = f"`{path}` is a link that leads out of `{root}`"
+        raise UsageError(text, file=str(path))  # guard: patterns come from no file outside
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -121,13 +145,6 @@ def _parse_pattern(folder: Path, line: str) -> _Pattern:
     glob = line[1:] if is_negated else line
     only_folders = glob.endswith("/")
     return _Pattern(folder, glob.rstrip("/"), is_negated, only_folders)
-
-
-def _is_ignored(path: Path, patterns: Sequence[_Pattern], *, is_folder: bool) -> bool:
-    for pattern in reversed(patterns):  # the last one that fits decides
-        if pattern.fits(path, is_folder=is_folder):
-            return not pattern.is_negated
-    return False
 
 
 def fits_glob(path: PurePath, glob: str) -> bool:

@@ -16,7 +16,7 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import KindTable
 from pyverno.lang.runtime import ExpressionHost
 from pyverno.offline.objects import ObjectStore
-from pyverno.offline.system import System
+from pyverno.offline.system import OfflineSystem
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field
 
@@ -49,7 +49,8 @@ class OfflineHost:
     `objects` is the fake cluster (None = no cluster). `answers` are read before it. `targets` are further
     objects that rules may patch or clone, but that no API path shows. `images` maps image references to their data,
     which is read first; `registries` read images without recorded data (None = no registry). `global_entries` maps
-    names to data. `supply` returns the variables of a values file.
+    names to data. `supply` returns the variables of a values file. `system` answers for
+    clock, randomness and, where the user allows it, names of hosts.
     """
 
     objects: ObjectStore | None = None
@@ -58,7 +59,7 @@ class OfflineHost:
     images: Mapping[str, JSONObject] = field(default_factory=dict)
     global_entries: Mapping[str, JSON] = field(default_factory=dict)
     supply: Supply = _nothing_supplied
-    system: ExpressionHost = field(default_factory=System)
+    system: ExpressionHost = field(default_factory=OfflineSystem)
     registries: ImageSource | None = None
 
     def now(self) -> int:

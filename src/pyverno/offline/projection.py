@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyverno.kube.json import JSON
 from pyverno.lang.jmespath import compile_expression
 from pyverno.lang.runtime import Runtime
-from pyverno.offline.system import System
+from pyverno.offline.system import OfflineSystem
 
 __all__ = ["compile_projection", "project"]
 
@@ -20,7 +20,7 @@ def compile_projection(expression: str) -> Callable[[JSON], JSON]:
     (['a'], [])
     """
     compiled = compile_expression(expression)
-    return lambda data: compiled.evaluate(data, Runtime(System()))
+    return lambda data: compiled.evaluate(data, Runtime(OfflineSystem()))
 
 
 def project(data: JSON, expression: str) -> JSON:

@@ -22,8 +22,10 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.resource import Resource
+from pyverno.lang.runtime import ExpressionHost
 from pyverno.offline.host import OfflineHost, RecordedAnswer
 from pyverno.offline.objects import ObjectStore
+from pyverno.offline.system import OfflineSystem
 from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS, POLICY_KINDS, RULE_KINDS, Family, kinds_of
 from pyverno.value import dataclass, field, replace
@@ -99,24 +101,27 @@ class Session:
         values: Values | None = None,
         user: User | None = None,
         kinds: KindTable = KNOWN_KINDS,
+        system: ExpressionHost | None = None,
     ) -> Session:
         """Return a session over an `OfflineHost`.
 
         `objects` is the fake cluster (None = no cluster) and `targets` further objects that rules may patch or
         clone. `answers` are recorded answers of API paths and services, `images` the data of images, and
-        `registries` read those that are not recorded.
+        `registries` read those that are not recorded. `system` is what this machine answers: without names of hosts.
         `global_entries` are GlobalContextEntry documents beside those among the policies; `global_data` replaces the
         data of entries by name. `namespaces` are objects, of which only Namespaces are used. Policies that are not
         valid are left out and their errors kept.
         """
         values = Values() if values is None else values
-        entries = (*policies.global_entries, *global_entries.global_entries)
         data: dict[str, JSON] = {}
-        if entries:
+        if policies.global_entries or global_entries.global_entries:
             from pyverno.offline.globalentries import entry_data  # few runs have any
 
-            data = entry_data(entries, objects)
+            # those of the policies win: the others may have come with what is judged
+            others = entry_data(global_entries.global_entries, objects)
+            data = {**others, **entry_data(policies.global_entries, objects)}  # guard: entries of the policies win
         host = OfflineHost(
+            system=OfflineSystem() if system is None else system,
             objects=objects,
             targets=targets,
             answers=tuple(answers),

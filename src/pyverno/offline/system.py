@@ -1,4 +1,4 @@
-"""Clock, randomness and name service of this machine.
+"""Clock, randomness and name service of this machine, and the same without names for those who judge what others wrote.
 
 The only source of values that differ between runs for an engine without a cluster.
 """
@@ -6,10 +6,11 @@ The only source of values that differ between runs for an engine without a clust
 from __future__ import annotations
 
 import time
+from typing import NoReturn
 
-from pyverno.errors import HostError
+from pyverno.errors import HostError, HostUnavailableError
 
-__all__ = ["System"]
+__all__ = ["OfflineSystem", "System"]
 
 
 class System:
@@ -36,3 +37,13 @@ class System:
         except (OSError, UnicodeError) as error:
             raise HostError(f"lookup {name}: no such host") from error
         return tuple(dict.fromkeys(str(address[4][0]) for address in found))
+
+
+class OfflineSystem(System):
+    """Clock and randomness without the name service: a look-up would carry what an object holds to another machine."""
+
+    __slots__ = ()
+
+    def lookup_host(self, name: str) -> NoReturn:  # guard: no name is looked up offline
+        """Raise HostUnavailableError."""
+        raise HostUnavailableError("no host name is looked up here, only by `--dns` of `apply`, `test` and `jp query`")

@@ -7,7 +7,6 @@ never run a program.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Sequence
 from typing import Final
@@ -16,6 +15,7 @@ from pyverno.errors import DocumentError, HostError
 from pyverno.kube.imageref.hosts import is_docker_hub, registry_name
 from pyverno.kube.json import JSONObject, decode
 from pyverno.lazyregex import regex
+from pyverno.programs import find_program
 from pyverno.registry.credentials import Credential, CredentialSource
 
 __all__ = ["CredentialHelpers"]
@@ -42,7 +42,7 @@ class CredentialHelpers:
             return ()
         if not _NAME.fullmatch(name):
             raise HostError("the configuration of docker names a credential helper that is no plain name")
-        program = shutil.which(f"docker-credential-{name}", path=self._search_path)
+        program = find_program(f"docker-credential-{name}", self._search_path)
         if program is None:
             raise HostError(f"the credential helper `docker-credential-{name}` is not installed")
         answer = await self._run(program, name, _HUB if is_docker_hub(registry) else registry)

@@ -56,10 +56,16 @@ class DockerConfig:
 
     def _paths(self) -> Iterator[Path]:
         own = self._environment
-        home = own.get("DOCKER_CONFIG") or (f"{own['HOME']}/.docker" if own.get("HOME") else "")
-        if home:
-            yield Path(home) / "config.json"
+        if own.get("DOCKER_CONFIG"):
+            yield Path(own["DOCKER_CONFIG"]) / "config.json"
+        else:
+            yield from _absolute(own.get("HOME"), ".docker", "config.json")
         if own.get("REGISTRY_AUTH_FILE"):
             yield Path(own["REGISTRY_AUTH_FILE"])
-        if own.get("XDG_RUNTIME_DIR"):
-            yield Path(own["XDG_RUNTIME_DIR"]) / "containers" / "auth.json"
+        yield from _absolute(own.get("XDG_RUNTIME_DIR"), "containers", "auth.json")
+
+
+def _absolute(folder: str | None, *parts: str) -> Iterator[Path]:
+    """Yield a file below a folder of the user; a relative one would be in whatever tree is judged."""
+    if folder and Path(folder).is_absolute():  # guard: no credentials are searched in the working folder
+        yield Path(folder, *parts)

@@ -11,21 +11,22 @@ __all__ = ["GIT"]
 
 _GIT: Final = "offline/git/clone.py"
 _PROCESS: Final = "offline/git/process.py"
+_PROGRAMS: Final = "programs.py"
 _REPOSITORY: Final = "git::test_no_repository_reaches_beyond_its_folder_and_its_limits"
 _STEP: Final = "git::test_no_step_of_git_goes_on_without_end"
 
 GIT: Final = (
     guard(
         "I3", "git has no variables of the hook that it runs in", "git::test_a_hook_of_git_may_clone[GIT_INDEX_FILE]",
-        (_GIT, 'if not key.startswith("GIT_") or key.startswith(_INHERITED)', "if True"),
+        (_PROCESS, 'if not key.startswith("GIT_") or key.startswith(_INHERITED)', "if True"),
     ),
     guard(
         "I3", "twin: git has the variables of servers", "git::test_what_reaches_a_server_is_kept",
-        (_GIT, " or key.startswith(_INHERITED)", ""),
+        (_PROCESS, " or key.startswith(_INHERITED)", ""),
     ),
     guard(
         "I3", "git follows no redirect by itself", "git::test_a_password_is_for_the_host_of_its_address",
-        (_GIT, '"http.followRedirects=false",', '"http.followRedirects=true",'),
+        (_PROCESS, '"http.followRedirects=false",', '"http.followRedirects=true",'),
     ),
     guard(
         "I4", "a password is for the host of its address", "git::test_a_password_is_for_the_host_of_its_address",
@@ -49,7 +50,7 @@ GIT: Final = (
     ),
     guard(
         "I9", "a list of files is not kept", "git::test_a_list_of_files_takes_little_memory",
-        (_GIT, "for number, each in enumerate(_entries(listed), start=1):", 'for number, each in enumerate(listed.read_bytes().split(bytes(1))[:-1], start=1):'),
+        (_GIT, "for number, each in enumerate(entries(listed, _TASK), start=1):", 'for number, each in enumerate(listed.read_bytes().split(bytes(1))[:-1], start=1):'),
         (_PROCESS, " or listed > _LISTED_BYTES * limits.files", ""),
     ),
     guard(
@@ -70,7 +71,7 @@ GIT: Final = (
     ),
     guard(
         "I9", "git has so much time", f"{_STEP}[clone-hangs]",
-        (_PROCESS, "if time.monotonic() > deadline:", "if False:"), may_hang=True,
+        (_PROGRAMS, "if time.monotonic() > deadline:", "if False:"), may_hang=True,
     ),
     guard(
         "I9", "git has so much room", f"{_STEP}[clone-fills-the-folder]",
@@ -78,15 +79,15 @@ GIT: Final = (
     ),
     guard(
         "I9", "git has so much memory", "git::test_an_answer_without_end_takes_so_much_memory",
-        (_PROCESS, "resource.prlimit(running.pid, resource.RLIMIT_AS, (most, most))", "pass"),
+        (_PROGRAMS, "resource.prlimit(running.pid, resource.RLIMIT_AS, (most, most))", "pass"),
     ),
     guard(
         "I9", "programs of git end with it", f"{_STEP}[clone-leaves-a-writer-behind]",
-        (_PROCESS, "os.killpg(running.pid, signal.SIGKILL)", "running.kill()"),
+        (_PROGRAMS, "os.killpg(running.pid, signal.SIGKILL)", "running.kill()"),
     ),
     guard(
         "I4", "what a server says is one line", f"{_STEP}[clone-fails]",
-        (_PROCESS, '"".join(each if each.isprintable() else " " for each in text).split()', "text.split()"),
+        (_PROGRAMS, '"".join(each if each.isprintable() else " " for each in text).split()', "text.split()"),
     ),
     guard(
         "I9", "a signal removes the folder of a clone", "git::test_a_signal_ends_git_and_removes_its_folder[SIGTERM]",
@@ -94,7 +95,7 @@ GIT: Final = (
     ),
     guard(
         "I9", "git may not be there", "git::test_a_machine_without_git_says_so",
-        (_PROCESS, "except FileNotFoundError as error:", "except KeyError as error:"),
+        (_PROGRAMS, "if program is None:", "if False:"),
     ),
     guard(
         "I9", "the limits of git are written down", "git::test_the_limits_are_those_of_the_guide",
@@ -110,11 +111,11 @@ GIT: Final = (
         ("cli/errors.py", 'if not text.replace("\\n", "").isprintable():', "if False:"),
     ),
     guard(
-        "I3", "a suite of others stays in its repository", "suite_files::test_a_suite_of_others_stays_in_its_repository",
-        ("cli/test/suitefolder.py", "if self.root is not None:", "if False:"),
+        "I3", "a test names files of its own tree", "suite_files::test_a_suite_of_others_stays_in_its_repository",
+        ("cli/test/suitefolder.py",),
     ),
     guard(
         "I3", "twin: a suite names files beside its folder", "suite_files::test_a_suite_names_other_folders_of_its_repository",
-        ("cli/test/suitefolder.py", "if climbs or ", "if True or "),
+        ("cli/test/suitefolder.py", "if self.roots and outside(str(found), *self.roots):", "if self.roots:"),
     ),
 )  # fmt: skip

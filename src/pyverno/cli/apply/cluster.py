@@ -85,7 +85,9 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
             compilation = compile_documents([*inputs.policies, *bindings])
         root = b"" if inputs.registry is None else inputs.registry.trusted_root
         registries = RegistryFlags(trusted_root=root, environment=os.environ)
-        hosts = HostFactory(client, HostSettings(caches_config_maps=False, registries=registries), lambda: kinds)
+        hosts = HostFactory(
+            client, HostSettings(caches_config_maps=False, registries=registries), lambda: kinds, system=inputs.system
+        )
         loop.run(load_entries(client, hosts))
         found = replace(inputs, resources=[*inputs.resources], manifests=[*inputs.manifests])
         for index, body in enumerate(live.objects):

@@ -16,6 +16,7 @@ from pyverno.engine.request import User
 from pyverno.errors import PyvernoError, UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.documents import Document, expand_lists, load_documents
 from pyverno.offline.files import STDIN, DocumentCache, check_local, load_files, read_file
 from pyverno.offline.folderrules import FolderRules, Skipped
@@ -24,6 +25,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects
 from pyverno.offline.session import Session
+from pyverno.offline.system import OfflineSystem, System
 from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, field, replace
@@ -47,7 +49,7 @@ class Inputs:
     are JSON payloads of any shape. `checks` are authorization requests with their mode (`HTTP`, `Envoy`). `targets` are
     parameters and the objects that rules patch, `looked_up` further objects of the fake cluster. The run fails because
     of `errors`, not because of `warnings`. `skipped` are files of folders that are no manifests. With `is_kyverno`
-    everything is read and judged as Kyverno's command line does it.
+    everything is read and judged as Kyverno's command line does it. `system` answers for this machine.
     """
 
     policies: list[Document] = field(default_factory=list)
@@ -63,6 +65,7 @@ class Inputs:
     user: User = field(default_factory=User)
     images: tuple[JSONObject, ...] = ()
     registry: RegistryAccess | None = None
+    system: System = field(default_factory=OfflineSystem)
     crds: tuple[JSONObject, ...] = ()
     skipped: list[Skipped] = field(default_factory=list)
     is_kyverno: bool = False
@@ -82,6 +85,8 @@ def load_inputs(options: ApplyOptions, *, stdin: bytes | None = None, cache: Doc
     Raises UsageError for a file that cannot be used.
     """
     inputs = Inputs(exceptions_within_policies=options.exceptions_within_policies, is_kyverno=options.is_kyverno)
+    if options.dns:
+        inputs.system = System()
     if options.registry or options.trust_root:
         from pyverno.cli.registries import read_registry_access
 
@@ -213,7 +218,10 @@ def _resources(
     if options.helm or options.kustomize:
         from pyverno.offline.adoption.rendering import load_charts, load_kustomizations
 
-        for rendered in (load_charts(options.helm, options.helm_values), load_kustomizations(options.kustomize)):
+        for rendered in (
+            load_charts(options.helm, options.helm_values),
+            load_kustomizations(options.kustomize, allows_remote=options.remote_bases),
+        ):
             found.documents += rendered.documents
             found.errors += rendered.errors
     inputs.errors += found.errors
@@ -267,7 +275,7 @@ def open_session(inputs: Inputs, registries: ImageSource | None = None) -> Sessi
         exceptions=compile_documents(inputs.exceptions),
         exceptions_among_policies=inputs.exceptions_within_policies,
         global_entries=compile_documents(inputs.global_entries),
-        objects=ObjectStore([*manifests, *looked_up], kinds),
+        objects=ObjectStore([*_without(looked_up, manifests, kinds), *looked_up], kinds),
         targets=ObjectStore(inputs.targets, kinds) if inputs.targets else None,
         images=inputs.images,
         registries=registries,
@@ -275,4 +283,14 @@ def open_session(inputs: Inputs, registries: ImageSource | None = None) -> Sessi
         values=inputs.values,
         user=inputs.user,
         kinds=kinds,
+        system=inputs.system,
     )
+
+
+def _without(given: Sequence[JSONObject], manifests: Sequence[JSONObject], kinds: KindTable) -> Sequence[JSONObject]:
+    """Return the manifests without those whose names the user has given to other objects: facts are the user's."""
+    if not given:  # guard: objects that the user gives replace those that are judged
+        return manifests
+    known = ObjectStore(given, kinds)
+    views = ((each, Resource(each)) for each in manifests)
+    return [each for each, view in views if known.get(view.api_version, view.kind, view.namespace, view.name) is None]

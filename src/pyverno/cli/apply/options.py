@@ -59,6 +59,7 @@ class ApplyOptions:
     stdin: bool = False
     output: str = ""
     registry: bool = False
+    dns: bool = False
     trust_root: str = ""
     git_branch: str = ""
     username: str = ""
@@ -86,9 +87,11 @@ class ApplyOptions:
     helm: tuple[str, ...] = ()
     helm_values: tuple[str, ...] = ()
     kustomize: tuple[str, ...] = ()
+    remote_bases: bool = False
     validate_schemas: bool = False
     watch: bool = False
     config: str = ""
+    config_revision: str = ""
 
     @property
     def is_kyverno(self) -> bool:
@@ -154,6 +157,7 @@ def _adoption_conflicts(options: ApplyOptions) -> Iterator[tuple[bool, str]]:
         (options.update_baseline, "--update-baseline"),
     ):
         yield options.watch and is_given, f"--watch and {other} cannot be used together"
+    yield options.remote_bases and not options.kustomize, "--remote-bases needs --kustomize FOLDER"
     yield bool(options.helm_values) and not options.helm, "--helm-values needs --helm CHART"
     both = options.require_reason and options.no_suppressions
     yield both, "--require-reason and --no-suppressions cannot be used together, use one or the other"

@@ -158,18 +158,18 @@ def _changed_inputs(options: ApplyOptions, inputs: Inputs) -> Inputs:
     """Return the inputs with the resources that changed; all of them where policies or files of their context did."""
     from pyverno.offline.adoption.changes import changes_since
 
-    changes = changes_since(options.changed_since)
-    cli_files = (options.values_file, options.user_info, options.context_file, *options.crd_paths)
-    # compare whole files: a deleted exception is in none of today's documents
-    rules = {each.file for each in (*inputs.policies, *inputs.exceptions)}
-    if any(changes.names(each) for each in (*rules, *cli_files) if each):
-        report_note(f"policies changed since `{options.changed_since}`: all resources are judged")
-        return inputs
-    kept = [
-        (document, manifest)
-        for document, manifest in zip(inputs.resources, inputs.manifests, strict=True)
-        if changes.is_changed(document)
-    ]
+    with changes_since(options.changed_since) as changes:
+        cli_files = (options.values_file, options.user_info, options.context_file, *options.crd_paths)
+        # compare whole files: a deleted exception is in none of today's documents
+        rules = {each.file for each in (*inputs.policies, *inputs.exceptions)}
+        if any(changes.names(each) for each in (*rules, *cli_files) if each):
+            report_note(f"policies changed since `{options.changed_since}`: all resources are judged")
+            return inputs
+        kept = [
+            (document, manifest)
+            for document, manifest in zip(inputs.resources, inputs.manifests, strict=True)
+            if changes.is_changed(document)
+        ]
     report_note(f"{len(kept)} of {len(inputs.resources)} resources changed since `{options.changed_since}`")
     return replace(inputs, resources=[document for document, _ in kept], manifests=[manifest for _, manifest in kept])
 

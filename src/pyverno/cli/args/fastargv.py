@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from pyverno.cli.args.configpath import config_path
+from pyverno.cli.args.configpath import has_settings
 from pyverno.cli.errors import closed_pipe, guarded
 
 __all__ = ["PLAIN", "run_fast_path"]
@@ -43,7 +43,7 @@ def run_fast_path(words: Sequence[str]) -> int | None:
 def _read_plain_words(words: Sequence[str]) -> Callable[[], int] | None:
     if not words or words[0] not in PLAIN or os.name == "nt" or any(name.startswith("_PYVERNO") for name in os.environ):
         return None
-    return None if config_path(words) else PLAIN[words[0]](words[1:])
+    return None if has_settings(words) else PLAIN[words[0]](words[1:])
 
 
 def _as_click_runs(run: Callable[[], int]) -> int:

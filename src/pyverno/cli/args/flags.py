@@ -14,10 +14,38 @@ from typing import Any, Literal
 from pyverno.errors import PyvernoError
 from pyverno.value import dataclass
 
-__all__ = ["Flag", "Kind", "comma_list", "duration", "number", "parse_fast", "repeated", "switch", "value"]
+__all__ = [
+    "CONFIG",
+    "Flag",
+    "Kind",
+    "Role",
+    "comma_list",
+    "duration",
+    "number",
+    "parse_fast",
+    "repeated",
+    "switch",
+    "value",
+]
 
 Kind = Literal["commas", "duration", "list", "number", "repeated", "switch", "text"]
 """`commas` is one text with commas in it, `list` and `repeated` may be given several times."""
+
+Role = Literal[
+    "",
+    "selection",
+    "form",
+    "strictness",
+    "leniency",
+    "facts",
+    "network",
+    "cluster",
+    "programs",
+    "writes",
+    "secret",
+    "once",
+]
+"""What a flag decides about a run: `pyverno.cli.config.roles` says which files may set it; without a role none may."""
 
 _NO_EFFECT = " Accepted for compatibility: it has no effect."
 
@@ -28,7 +56,8 @@ class Flag:
 
     `default` is as the help shows it; durations are texts. `choices` are all texts that the value may be, `least` and
     `most` the bounds of a number. `env` is the environment variable that sets the flag where it is not given.
-    `is_toggle` marks a switch that also takes its value as the next word. `key` names the value in the program.
+    `is_toggle` marks a switch that also takes its value as the next word. `key` names the value in the program. Flags
+    of commands that read configuration files have a `role`.
     """
 
     names: tuple[str, ...]
@@ -45,6 +74,7 @@ class Flag:
     is_toggle: bool = False
     has_effect: bool = True
     key: str = ""
+    role: Role = ""
 
     @property
     def field(self) -> str:
@@ -89,9 +119,9 @@ class Flag:
         return word
 
 
-def comma_list(*names: str, help: str, key: str = "", is_hidden: bool = False) -> Flag:
+def comma_list(*names: str, help: str, key: str = "", is_hidden: bool = False, role: Role = "") -> Flag:
     """Return a flag that holds a list of texts: given several times, or with commas."""
-    return Flag(names, "list", help, (), key=key, is_hidden=is_hidden)
+    return Flag(names, "list", help, (), key=key, is_hidden=is_hidden, role=role)
 
 
 def repeated(
@@ -102,10 +132,16 @@ def repeated(
 
 
 def switch(
-    *names: str, help: str, default: bool = False, is_hidden: bool = False, has_effect: bool = True, key: str = ""
+    *names: str,
+    help: str,
+    default: bool = False,
+    is_hidden: bool = False,
+    has_effect: bool = True,
+    key: str = "",
+    role: Role = "",
 ) -> Flag:
     """Return a flag without value; `--name=false` switches it off."""
-    return Flag(names, "switch", help, default, is_hidden=is_hidden, has_effect=has_effect, key=key)
+    return Flag(names, "switch", help, default, is_hidden=is_hidden, has_effect=has_effect, key=key, role=role)
 
 
 def value(
@@ -118,6 +154,7 @@ def value(
     is_hidden: bool = False,
     has_effect: bool = True,
     key: str = "",
+    role: Role = "",
 ) -> Flag:
     """Return a flag with one text, one of `choices` if there are any; the last one given wins."""
     return Flag(
@@ -131,6 +168,7 @@ def value(
         is_hidden=is_hidden,
         has_effect=has_effect,
         key=key,
+        role=role,
     )
 
 
@@ -142,14 +180,32 @@ def number(
     most: int | None = None,
     metavar: str | None = None,
     has_effect: bool = True,
+    role: Role = "",
 ) -> Flag:
     """Return a flag with one whole number."""
-    return Flag(names, "number", help, default, metavar, least=least, most=most, has_effect=has_effect)
+    return Flag(names, "number", help, default, metavar, least=least, most=most, has_effect=has_effect, role=role)
 
 
-def duration(*names: str, help: str, default: str, key: str = "") -> Flag:
+def duration(*names: str, help: str, default: str, key: str = "", role: Role = "") -> Flag:
     """Return a flag with a duration in Go's form (`1h30m`); its value is in nanoseconds."""
-    return Flag(names, "duration", help, default, "DURATION", key=key)
+    return Flag(names, "duration", help, default, "DURATION", key=key, role=role)
+
+
+CONFIG = (
+    value(
+        "--config",
+        help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml, which may only select and format.",
+        metavar="FILE",
+        role="once",
+    ),
+    value(
+        "--config-revision",
+        help="Take the file that is found from this revision of git, not from the working tree.",
+        metavar="REV",
+        role="once",
+    ),
+)
+"""For commands whose flags a file may set."""
 
 
 def parse_fast(flags: Sequence[Flag], words: Iterable[str]) -> tuple[tuple[str, ...], dict[str, Any]] | None:

@@ -6,20 +6,20 @@ import os
 import sys
 from collections.abc import Iterator
 
-from pyverno.cli.args.configpath import config_path
-from pyverno.cli.args.flags import switch, value
+from pyverno.cli.args.flags import CONFIG, switch
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
-from pyverno.cli.config.settings import SECTIONS, Setting, read_settings, section_flags
+from pyverno.cli.config.roles import ROLES
+from pyverno.cli.config.settings import SECTIONS, Setting, section_flags, settings_for
 from pyverno.kube.json import encode
 
 __all__ = ["config"]
 
 
-def _show(config: str, all_flags: bool) -> None:
-    path = config_path(["--config", config] if config else [])
-    settings = read_settings(path) if path else ()
-    if not path:
+def _show(config: str, config_revision: str, all_flags: bool) -> None:
+    words = (("--config", config), ("--config-revision", config_revision))
+    settings = settings_for([word for flag, given in words if given for word in (flag, given)])
+    if not settings:
         sys.stdout.write("# no configuration file\n")
     for section in SECTIONS:
         lines = [*_lines(section, settings, all_flags=all_flags)]
@@ -32,29 +32,33 @@ def _lines(section: str, settings: tuple[Setting, ...], *, all_flags: bool) -> I
     for each in own.values():
         where = each.location
         place = f"{os.path.relpath(where.file)}:{where.line}" if where.line else os.path.relpath(where.file)
-        yield f"{each.key}: {encode(each.value)}  # {place}"
+        refused = f", refused without --config: it {each.refusal}" if each.refusal else ""
+        yield f"{each.key}: {encode(each.value)}  # {place}{refused}"
     if not all_flags:
         return
     shown = set(own)
     for key, flag in section_flags(section).items():
         if flag.field not in shown and not flag.is_hidden:
             shown.add(flag.field)
-            yield f"{key}: {encode(flag.default)}  # default"
+            rights = ROLES[flag.role]
+            named = "" if rights.in_found else f", set only with --config: it {rights.reason}"
+            yield f"{key}: {encode(flag.default)}  # default{named}"
 
 
 _SHOW = command(
     "show",
     "Show the settings of the configuration file, with the line of each.\n\n"
     "The file is the nearest `.pyverno.yaml`, or `pyproject.toml` with a table `tool.pyverno.apply`, from the working "
-    "folder up to the root of the repository. Paths are shown relative to the working folder.",
+    "folder up to the root of the repository. Such a file selects and formats; other settings are refused unless "
+    "--config names the file, and are shown with the reason. Paths are shown relative to the working folder.",
     _show,
     {
         "Options": (
-            value("--config", help="Configuration file, or `none`.", metavar="FILE"),
+            *CONFIG,
             switch("-a", "--all", help="Also show the defaults of all other flags.", key="all_flags"),
         )
     },
-    examples=("pyverno config show", "pyverno config show --all"),
+    examples=("pyverno config show", "pyverno config show --all", "pyverno config show --config-revision main"),
 )
 
 config = group(

@@ -1,26 +1,29 @@
 """Settings of a configuration file: `.pyverno.yaml`, or the table `tool.pyverno` of `pyproject.toml`.
 
 Sections are commands, keys their long flags; `policies` and `sources` stand for the arguments. Paths are relative to
-the file. A flag on the command line replaces its setting.
+the file. A flag on the command line replaces its setting. A file that is found, and not named, may have come with what
+is judged: the roles of flags decide what it may set, and its paths stay in its repository.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pyverno.cli.args.configpath import PROJECT_FILE, config_path
+from pyverno.cli.args.configpath import PROJECT_FILE, config_path, named_path, named_revision
 from pyverno.cli.args.flags import Flag, comma_list
+from pyverno.cli.bounds import outside, own_tree
+from pyverno.cli.config.roles import ROLES
 from pyverno.errors import Location, PyvernoError, UsageError
 from pyverno.kube.json import JSON
-from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
 from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
-__all__ = ["SECTIONS", "Setting", "defaults_for", "read_settings", "section_flags"]
+__all__ = ["SECTIONS", "Setting", "check_settings", "defaults_for", "read_settings", "section_flags", "settings_for"]
 
 SECTIONS: Final = ("apply", "lint", "test")
 _ARGUMENTS: Final = {"apply": "policies", "lint": "policies", "test": "sources"}
@@ -28,36 +31,69 @@ _PATHS: Final = frozenset({
     *("policies", "sources", "resources", "target_resources", "parameter_resources", "exceptions", "crd_paths", "crds"),
     *("json_payloads", "http_payloads", "envoy_payloads", "helm", "helm_values", "kustomize"),
 })  # fmt: skip
-_REFUSED: Final = {
-    "config": "names this file itself",
-    "password": "is a secret",
-    "username": "belongs to a secret",
-    "watch": "is for one run",
-}
+_Places = Callable[..., Location]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: the flag, the value as the flag takes it, and where it is."""
+    """One setting: the flag, the value as the flag takes it, and where it is.
+
+    `refusal` is the reason why a file that is found may not have it, "" where it may.
+    """
 
     section: str
     key: str
     flag: Flag
     value: Any
     location: Location
+    refusal: str = ""
 
 
 def defaults_for(words: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the settings of every command by the names of its values, for the words of a command line."""
+    """Return the settings of every command by the names of its values, for the words of a command line.
+
+    Raises UsageError for a file that was found and has settings that only a named one may have.
+    """
     found: dict[str, dict[str, Any]] = {}
-    path = config_path(words)
-    for each in read_settings(path) if path else ():
+    settings = settings_for(words)
+    check_settings(settings)
+    for each in settings:
         found.setdefault(each.section, {})[each.flag.field] = each.value
     return found
 
 
-def section_flags(section: str) -> dict[str, Flag]:
-    """Return the flags of a command by the keys that a file may use."""
+def settings_for(words: Sequence[str]) -> tuple[Setting, ...]:
+    """Return the settings of the file that the words of a command line name, or that is found for them."""
+    revision = named_revision(words)
+    if revision:
+        from pyverno.cli.config.revision import read_at  # few runs take it from git
+
+        if named_path(words):
+            raise UsageError("--config and --config-revision cannot be used together, use one or the other")
+        path, data = read_at(revision)
+        return _parse(os.path.relpath(path), data, is_found=True) if path else ()
+    named = named_path(words)
+    path = config_path(words)
+    return read_settings(path if named else os.path.relpath(path), is_found=not named) if path else ()
+
+
+def check_settings(settings: Sequence[Setting]) -> None:
+    """Raise UsageError for settings that a found file may not have: one error that names all of them."""
+    refused = [each for each in settings if each.refusal]
+    if not refused:
+        return
+    first, *others = refused
+    also = ", ".join(f"`{each.key}` ({each.location.line}:{each.location.column})" for each in others)
+    more = f" (this also refuses {also})" if also else ""
+    raise UsageError(
+        f"`{first.key}` of `{first.section}` {first.refusal}: a configuration file that is found, not named, selects "
+        f"and formats only{more}; give it on the command line, or name a file that you trust with --config FILE",
+        location=first.location,
+    )
+
+
+def section_flags(section: str, *, every: bool = False) -> dict[str, Flag]:
+    """Return the flags of a command by the keys that a file may use; with `every`, also those that no file may set."""
     if section == "apply":
         from pyverno.cli.apply.flags import SECTIONS as GROUPS
     elif section == "lint":
@@ -65,43 +101,62 @@ def section_flags(section: str) -> dict[str, Flag]:
     else:
         from pyverno.cli.test.flags import SECTIONS as GROUPS
     argument = _ARGUMENTS[section]
-    found = {argument: comma_list(f"--{argument}", help="")}
+    found = {argument: comma_list(f"--{argument}", help="", role="selection")}
     for flag in (each for flags in GROUPS.values() for each in flags):
         found |= {name.removeprefix("--"): flag for name in flag.names if name.startswith("--")}
-    return {key: flag for key, flag in found.items() if key not in _REFUSED}
+    return {key: flag for key, flag in found.items() if every or ROLES[flag.role].in_named}
 
 
-def read_settings(path: str) -> tuple[Setting, ...]:
-    """Read a file; raises UsageError with the place of the first setting that no command has."""
-    body, document = _read(path)
-    return tuple(_settings(path, body, document))
+def read_settings(path: str, *, is_found: bool = False) -> tuple[Setting, ...]:
+    """Read a file; raises UsageError with the place of the first setting that no command has.
 
-
-def _read(path: str) -> tuple[JSON, Document | None]:
+    With `is_found`, what only a named file may set has a `refusal`.
+    """
     try:
+        if is_found and (target := outside(path, own_tree(Path(path).parent))):  # guard: a found file is no link out
+            raise UsageError(f"`{path}` is a link to `{target}`, outside of its repository: name it with --config")
         data = read_file(Path(path))
-        if Path(path).name == PROJECT_FILE or path.endswith(".toml"):
-            import tomllib
+    except PyvernoError as error:
+        raise UsageError(f"the configuration cannot be used: {error}") from error
+    return _parse(path, data, is_found=is_found)
 
-            found: JSON = tomllib.loads(data.decode())
-            is_project = Path(path).name == PROJECT_FILE
-            return (found.get("tool", {}).get("pyverno", {}) if is_project else found), None
-        documents = load_documents(data, file=path)
+
+def _parse(path: str, data: bytes, *, is_found: bool) -> tuple[Setting, ...]:
+    try:
+        body, places = _read_toml(path, data) if path.endswith(".toml") else _read_yaml(path, data)
     except PyvernoError as error:
         raise UsageError(f"the configuration cannot be used: {error}") from error
     except ValueError as error:
         raise UsageError(f"the configuration cannot be used: {path}: {str(error).lower()}") from error
+    return tuple(_settings(path, body, places, is_found=is_found))
+
+
+def _read_toml(path: str, data: bytes) -> tuple[JSON, _Places]:
+    import tomllib
+
+    from pyverno.cli.config.places import toml_place
+
+    text = data.decode()
+    body: JSON = tomllib.loads(text)
+    above = ("tool", "pyverno") if Path(path).name == PROJECT_FILE else ()
+    for step in above:
+        body = body.get(step, {}) if isinstance(body, dict) else {}
+    return body, lambda *steps: toml_place(path, text, (*above, *steps))
+
+
+def _read_yaml(path: str, data: bytes) -> tuple[JSON, _Places]:
+    documents = load_documents(data, file=path)
     if len(documents) > 1:
-        raise UsageError("the configuration cannot be used: it must hold one document", location=Location(path))
-    return (documents[0].value, documents[0]) if documents else ({}, None)
+        raise UsageError("it must hold one document", location=Location(path))
+    if not documents:
+        return {}, lambda *steps: Location(path)
+    return documents[0].value, lambda *steps: documents[0].location(steps, key=True)
 
 
-def _settings(path: str, body: JSON, document: Document | None) -> Iterator[Setting]:
-    def place(*steps: str) -> Location:
-        return Location(path) if document is None else document.location(steps, key=True)
-
+def _settings(path: str, body: JSON, place: _Places, *, is_found: bool) -> Iterator[Setting]:
     if not isinstance(body, dict):
         raise UsageError("the configuration must be a map of commands", location=place())
+    folder = Path(path).parent
     for section, settings in body.items():
         if section not in SECTIONS:
             hint = did_you_mean(section, SECTIONS) or f": expected {', '.join(SECTIONS)}"
@@ -110,15 +165,33 @@ def _settings(path: str, body: JSON, document: Document | None) -> Iterator[Sett
             continue
         if not isinstance(settings, dict):
             raise UsageError(f"section `{section}` must be a map of flags", location=place(section))
-        known = section_flags(section)
+        known = section_flags(section, every=True)
         for key, value in settings.items():
             where = place(section, key)
-            if key in _REFUSED:
-                raise UsageError(f"`{key}` {_REFUSED[key]}: it cannot be a setting", location=where)
             flag = known.get(key)
             if flag is None:
-                raise UsageError(f"unknown setting `{key}` of `{section}`{did_you_mean(key, known)}", location=where)
-            yield Setting(section, key, flag, _value(flag, key, value, where, Path(path).parent), where)
+                hint = did_you_mean(key, section_flags(section))
+                raise UsageError(f"unknown setting `{key}` of `{section}`{hint}", location=where)
+            rights = ROLES[flag.role]
+            if not rights.in_named:  # guard: secrets and flags without a role are in no file
+                raise UsageError(f"`{key}` {rights.reason}: it cannot be a setting", location=where)
+            taken = _value(flag, key, value, where, folder)
+            refusal = _refusal(flag, value, folder) if is_found else ""  # guard: a found file selects and formats only
+            yield Setting(section, key, flag, taken, where, refusal)
+
+
+def _refusal(flag: Flag, value: JSON, folder: Path) -> str:
+    """Return the reason why a found file may not hold a setting."""
+    rights = ROLES[flag.role]
+    if not rights.in_found:
+        return rights.reason
+    paths = (value if isinstance(value, list) else [value]) if flag.field in _PATHS else []
+    for text in (_from(folder, str(each)) for each in paths):
+        if "://" in text:
+            return f"reaches the network (`{text}`)"  # guard: a found file names no address
+        if target := outside(text, own_tree(folder)):
+            return f"leads out of the repository (`{target}`)"  # guard: a found file names no path outside
+    return ""
 
 
 def _value(flag: Flag, key: str, value: JSON, where: Location, folder: Path) -> Any:

@@ -28,6 +28,7 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
 from pyverno.offline.files import find_yaml, read_file
 from pyverno.offline.folderrules import check_depth, check_name
+from pyverno.offline.links import FollowedLinks
 from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
 
 __all__ = ["fix"]
@@ -147,10 +148,12 @@ def _suites(place: Path, file_name: str) -> list[Path]:
     if place.is_file():
         return [place]
     found = []
+    links = FollowedLinks(place)
     for parent, _, names in os.walk(place):
         check_depth(Path(parent), place)
         if file_name in names:
             check_name(Path(parent))
+            links.leave_out(Path(parent) / file_name, None)
             found.append(Path(parent) / file_name)
     return sorted(found)
 

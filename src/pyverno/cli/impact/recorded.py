@@ -19,6 +19,7 @@ from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.offline.files import read_file
+from pyverno.offline.links import FollowedLinks
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, replace
 
@@ -128,7 +129,10 @@ def _files(sources: Sequence[str]) -> Iterator[Path]:
     for source in sources:
         path = Path(source)
         if path.is_dir():
-            yield from sorted(each for each in path.rglob("*") if each.is_file() and each.suffix in _ENDINGS)
+            links = FollowedLinks(path)
+            for each in sorted(each for each in path.rglob("*") if each.suffix in _ENDINGS and each.is_file()):
+                links.leave_out(each, None)
+                yield each
         else:
             yield path
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import click
 
-from pyverno.cli.args.flags import Flag, comma_list, switch, value
+from pyverno.cli.args.flags import CONFIG, Flag, comma_list, switch, value
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import Exit
 
@@ -20,23 +20,21 @@ FORMATS = (
 
 SECTIONS: Mapping[str, tuple[Flag, ...]] = {
     "Findings": (
-        comma_list("--select", help="Codes of the checks to run, or their beginnings; all by default."),
-        comma_list("--ignore", help="Codes of checks to leave out, or their beginnings."),
-        comma_list("--crd", "--crd-path", help="Files with CustomResourceDefinitions.", key="crds"),
-        switch("--watch", help="Run again whenever a file of the policies changes, until interrupted."),
-        switch("--fix", help="Correct what can be corrected safely; the rest of a file stays as it is."),
+        comma_list(
+            "--select", help="Codes of the checks to run, or their beginnings; all by default.", role="selection"
+        ),
+        comma_list("--ignore", help="Codes of checks to leave out, or their beginnings.", role="selection"),
+        comma_list("--crd", "--crd-path", help="Files with CustomResourceDefinitions.", key="crds", role="facts"),
+        switch("--watch", help="Run again whenever a file of the policies changes, until interrupted.", role="once"),
+        switch("--fix", help="Correct what can be corrected safely; the rest of a file stays as it is.", role="writes"),
     ),
     "Output": (
-        value("--format", help="Format of the findings.", default="text", choices=FORMATS),
-        value("-o", "--output", help="The same as --format.", metavar="FORMAT", choices=FORMATS),
-        switch("-q", "--quiet", help="Print findings without lines of the source and without a summary."),
-        value("--explain", help="Describe a check, and run none.", metavar="CODE"),
-        value(
-            "--config",
-            help="Configuration file, or `none`; else .pyverno.yaml or pyproject.toml.",
-            metavar="FILE",
-        ),
-        switch("--list", help="List the checks, and run none.", key="lists"),
+        value("--format", help="Format of the findings.", default="text", choices=FORMATS, role="form"),
+        value("-o", "--output", help="The same as --format.", metavar="FORMAT", choices=FORMATS, role="form"),
+        switch("-q", "--quiet", help="Print findings without lines of the source and without a summary.", role="form"),
+        value("--explain", help="Describe a check, and run none.", metavar="CODE", role="once"),
+        *CONFIG,
+        switch("--list", help="List the checks, and run none.", key="lists", role="once"),
     ),
 }
 """All flags, in the order of the help."""

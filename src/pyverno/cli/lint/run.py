@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from pyverno.cli.errors import report_error
+from pyverno.cli.errors import report_error, report_note
 from pyverno.cli.lint.output import print_diagnostics, print_explanation, print_list
-from pyverno.cli.skipped import report_skipped
+from pyverno.cli.skipped import counted, report_skipped
 from pyverno.cli.watch import watch
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.lints.fixes import fix_text
@@ -46,17 +46,24 @@ class LintOptions:
     explain: str = ""
     lists: bool = False
     config: str = ""
+    config_revision: str = ""
     watch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """The findings of a run, what could not be read, the number of documents, and files that are no manifests."""
+    """The findings of a run, what could not be read, the number of documents, and files that were skipped.
+
+    `suppressed` is the number of findings that comments suppress, `unselected` that of errors of policies that
+    `--select` and `--ignore` leave out.
+    """
 
     found: tuple[Diagnostic, ...]
     errors: tuple[PyvernoError, ...]
     documents: int
     skipped: tuple[Skipped, ...]
+    suppressed: int
+    unselected: int
 
 
 def run_lint(options: LintOptions) -> int:
@@ -99,6 +106,8 @@ def _run(options: LintOptions) -> int:
                 break
             outcome = _lint(options)
     report_skipped(outcome.skipped)
+    for text in _left_out(options, outcome):
+        report_note(text)  # guard: what lint leaves out is counted
     for error in outcome.errors:
         if not isinstance(error, DocumentError):  # those are findings
             report_error(error)
@@ -117,6 +126,22 @@ def _run(options: LintOptions) -> int:
     return 1 if outcome.found else 0
 
 
+def _left_out(options: LintOptions, outcome: _Outcome) -> Iterator[str]:
+    """Yield what flags and comments take away from a run, with its number."""
+    codes = _codes()
+    unused = sum(not is_selected(code, options.select, options.ignore) for code in codes)
+    if unused:
+        yield f"--select and --ignore leave out {unused} of {len(codes)} checks"
+    if outcome.unselected:
+        yield f"--select and --ignore leave out {counted(outcome.unselected, 'error')} of policies that are not valid"
+    if outcome.suppressed:
+        yield f"comments suppress {counted(outcome.suppressed, 'finding')}"
+
+
+def _codes() -> tuple[str, ...]:
+    return UNREADABLE, INVALID, *(lint.code for lint in LINTS)
+
+
 def _check_options(options: LintOptions) -> None:
     if not options.policies:
         raise UsageError("name the files or folders of the policies to lint, or `-` for stdin")
@@ -124,7 +149,7 @@ def _check_options(options: LintOptions) -> None:
         raise UsageError("--fix changes files; it cannot be used with `-`")
     if options.watch and STDIN in options.policies:
         raise UsageError("--watch and standard input cannot be used together")
-    known = (UNREADABLE, INVALID, *(lint.code for lint in LINTS))
+    known = _codes()
     for word in (*options.select, *options.ignore):
         if not any(code.startswith(word.upper()) for code in known):
             raise UsageError(f"no check has a code that begins with `{word}`{did_you_mean(word, known)}")
@@ -144,11 +169,26 @@ def _lint(options: LintOptions) -> _Outcome:
         found += [_of_error(each, INVALID, "invalid-policy") for each in item.errors]
     kinds = KNOWN_KINDS.with_crds(crds) if crds else KNOWN_KINDS
     selected = [each for each in found if is_selected(each.code, options.select, options.ignore)]
-    linted = lint_documents(compilation.items, kinds=kinds, crds=crds, select=options.select, ignore=options.ignore)
+    suppressed: list[Diagnostic] = []
+    linted = lint_documents(
+        compilation.items,
+        kinds=kinds,
+        crds=crds,
+        select=options.select,
+        ignore=options.ignore,
+        suppressed=suppressed,
+    )
     ordered = sorted(
         (*selected, *linted), key=lambda each: (each.location.file, each.location.line, each.location.column)
     )
-    return _Outcome(tuple(ordered), tuple(loaded.errors), len(loaded.documents), tuple(loaded.skipped))
+    return _Outcome(
+        found=tuple(ordered),
+        errors=tuple(loaded.errors),
+        documents=len(loaded.documents),
+        skipped=tuple(loaded.skipped),
+        suppressed=len(suppressed),
+        unselected=len(found) - len(selected),
+    )
 
 
 def _definitions(files: Sequence[str]) -> list[JSONObject]:

@@ -129,7 +129,9 @@ class _Batch:
                 raise UnconvertibleError("suite-place", "", f"another suite goes to {place}", "convert them apart")
             self._paths.add(key)
             document = moved.document(document, self.copies)
-        return _ConvertedSuite(found, place, document, converted.notes)
+        # it names files of the new folder, and of the old suite
+        widened = found if self.folder is None else replace(found, roots=(*found.roots, self.folder))
+        return _ConvertedSuite(widened, place, document, converted.notes)
 
     def _behind(self, found: FoundSuite, path: str) -> Sequence[Conversion]:
         """Return the conversions of the documents that a suite names by a path."""
@@ -220,7 +222,8 @@ def _run_converted(made: _ConvertedSuite, before: SuiteOutcome, kube_version: st
 
 def _run(made: _ConvertedSuite) -> SuiteOutcome:
     with ExitStack() as stack:
-        return run_suite(find_suites(str(made.path), DEFAULT_FILE, "", stack)[made.position], SuiteOptions())
+        suites = find_suites(str(made.path), DEFAULT_FILE, "", stack, roots=made.found.roots)
+        return run_suite(suites[made.position], SuiteOptions())
 
 
 def _objects(names: Sequence[str]) -> list[JSONObject]:

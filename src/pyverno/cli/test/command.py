@@ -39,7 +39,7 @@ def _options(sources: tuple[str, ...], flags: dict[str, object]) -> SuiteOptions
         raise UsageError(f"--workers must be at least 1, got {workers}")
     _check(flags)
     selector, errors = parse_selector(str(flags["test_case_selector"]))
-    same = ("file_name", "git_branch", "output_format", *_SWITCHES, *_MEASURES)
+    same = ("file_name", "git_branch", "output_format", "dns", *_SWITCHES, *_MEASURES)
     return SuiteOptions(
         sources=sources,
         selector=selector,

@@ -100,6 +100,7 @@ class SuiteOptions:
     watch: bool = False
     workers: int = 1
     registry: RegistryAccess | None = None
+    dns: bool = False
 
     @property
     def needs_rows(self) -> bool:

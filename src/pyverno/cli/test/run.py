@@ -17,10 +17,11 @@ from pyverno.cli.errors import bug_text, can_show, report_error, report_note, re
 from pyverno.cli.faults import report_faults
 from pyverno.cli.progress import tracked
 from pyverno.cli.registries import opened_registries
+from pyverno.cli.skipped import counted
 from pyverno.cli.style import Style, style_for
 from pyverno.cli.test.check import IGNORED, Row, check_rows, missing_files
-from pyverno.cli.test.find import FoundSuite, find_suites
-from pyverno.cli.test.options import SuiteOptions
+from pyverno.cli.test.find import FoundSuite, count_files, find_suites
+from pyverno.cli.test.options import DEFAULT_FILE, SuiteOptions
 from pyverno.cli.test.remarks import invalid_policies, reasons_not_found, unknown_names, unused_names
 from pyverno.cli.test.report import render, table
 from pyverno.cli.test.strict import vacuous_checks
@@ -97,6 +98,9 @@ def run_tests(options: SuiteOptions) -> int:
     """Run all suites and print the outcome; returns the exit code."""
     if options.output_format:
         write_as_utf8()
+    if Path(options.file_name).name != options.file_name:
+        wrong = f"--file-name takes a name without folders, got `{options.file_name}`"
+        raise UsageError(wrong)  # guard: the name of test files is no path
     if options.selector_errors:
         _print(options, "", "Filter errors:", *(f"  Error: {error}" for error in options.selector_errors))
     with ExitStack() as stack:
@@ -126,6 +130,7 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
     bad = [suite for suite in suites if suite.test is None]
     if not suites:
         _print(options, "", "No test yamls available")
+        _report_left_out((), options)
         missing = UsageError("no tests found")
         if options.output_format:
             problems = [problem_of(missing)] if options.needs_rows else []
@@ -181,6 +186,7 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
     if totals.empty and not options.needs_rows:
         report_note(totals.empty)
         totals.empty = ""
+    _report_left_out(good, options)
     error = totals.error()
     if error:
         sys.stdout.flush()
@@ -192,6 +198,22 @@ def _empty(suites: Sequence[FoundSuite]) -> str:
     """Return why no row was run."""
     rows = sum(len(suite.test.results) for suite in suites if suite.test is not None)
     return f"--test-case-selector selects none of {rows} rows" if rows else "the tests have no results to check"
+
+
+def _report_left_out(suites: Sequence[FoundSuite], options: SuiteOptions) -> None:
+    """Write notes on the rows and files that `--test-case-selector` and `--file-name` take away."""
+    tests = [suite.test for suite in suites if suite.test is not None]
+    rows = sum(len(test.results) for test in tests)
+    left = rows - sum(len(options.selector.select(test.results)) for test in tests)
+    if 0 < left < rows:  # the run says so where no row is left
+        text = f"--test-case-selector leaves out {left} of {counted(rows, 'row')}"
+        report_note(text)  # guard: rows that are not run are counted
+    if options.file_name == DEFAULT_FILE:
+        return
+    others = sum(count_files(Path(source), DEFAULT_FILE) for source in options.sources if not is_git_url(source))
+    if others:
+        text = f"--file-name leaves out {counted(others, 'file')} named `{DEFAULT_FILE}`"
+        report_note(text)  # guard: test files of another name are counted
 
 
 def _load_error(suite: FoundSuite) -> tuple[str, ...]:
@@ -282,7 +304,9 @@ def _mutation_job(job: tuple[FoundSuite, SuiteOptions, Selection]) -> tuple[Muta
     if found.test is None:
         return ()
     with opened_registries(options.registry) as registries:
-        suite = load_suite(found.test, found.path.parent, registries=registries, root=found.root)
+        suite = load_suite(
+            found.test, found.path.parent, registries=registries, roots=found.roots, looks_up=options.dns
+        )
         return tuple(run_mutants(suite, options.selector.select(found.test.results), selection))
 
 
@@ -302,7 +326,7 @@ def run_suite(found: FoundSuite, options: SuiteOptions) -> SuiteOutcome:
     lines = [f"Loading test  ( {found.name} ) ..."]
     try:
         with opened_registries(options.registry) as registries:
-            suite = load_suite(test, found.path.parent, lines.append, registries, found.root)
+            suite = load_suite(test, found.path.parent, lines.append, registries, found.roots, looks_up=options.dns)
             if options.coverage:
                 suite.session.explanations = []
             judged = suite.judge()

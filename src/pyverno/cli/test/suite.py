@@ -37,6 +37,7 @@ from pyverno.offline.objects import ObjectStore
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import normalise, read_objects, unique
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
+from pyverno.offline.system import System
 from pyverno.offline.testfile import TestFile
 from pyverno.offline.values import Values
 from pyverno.policy.kinds import KNOWN_KINDS
@@ -171,13 +172,16 @@ def load_suite(
     path: Path,
     log: Log = _silent,
     registries: ImageSource | None = None,
-    root: Path | None = None,
+    roots: tuple[Path, ...] = (),
+    *,
+    looks_up: bool = False,
 ) -> Suite:
     """Load everything that a test document in the folder `path` names; raises UsageError for what ends the suite.
 
-    `registries` read the images that its Context file does not record. Files outside of `root` are not read.
+    `registries` read the images that its Context file does not record. With `roots`, files
+    outside of these folders are not read. With `looks_up`, names of hosts are looked up.
     """
-    folder = SuiteFolder(path, root)
+    folder = SuiteFolder(path, roots)
     log("  Loading values/variables ...")
     with _loading("values/variables"):
         values = _values(test, folder)
@@ -230,6 +234,7 @@ def load_suite(
         values=values,
         user=user,
         kinds=kinds,
+        system=System() if looks_up else None,
     )
     policies, objects = _count(_judging(compilation), "policy", "policies"), _count(len(manifests), "resource")
     log(f"  Applying {policies} to {objects} with {_count(len(exceptions.exceptions), 'exception')} ...")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from pathlib import Path
 
+from pyverno.cli.bounds import outside
 from pyverno.errors import UsageError
 from pyverno.offline.folderrules import check_regular
 from pyverno.value import dataclass
@@ -15,20 +14,20 @@ __all__ = ["SuiteFolder"]
 
 @dataclass(frozen=True, slots=True)
 class SuiteFolder:
-    """A folder; with a `root`, that of a repository of others, its suite names files of the repository only."""
+    """A folder; with `roots`, its suite names files below these folders only, because others may have written it."""
 
     path: Path
-    root: Path | None = None
+    roots: tuple[Path, ...] = ()
 
     def __truediv__(self, name: str) -> Path:
-        """Return the file or folder of a name; raises UsageError for one outside of the root, and for a device.
+        """Return the file or folder of a name; raises UsageError for one outside of the roots, and for a device.
 
-        >>> str(SuiteFolder(Path("a"), Path("a")) / "b.yaml").replace(os.sep, "/")
+        >>> (SuiteFolder(Path("a"), (Path("a"),)) / "b.yaml").as_posix()
         'a/b.yaml'
         """
         found = self.path / name
-        if self.root is not None:
-            climbs = ".." in found.parts and glob.has_magic(name)
-            if climbs or not Path(os.path.normpath(found)).is_relative_to(os.path.normpath(self.root)):
-                raise UsageError(f"`{name}` is outside of the repository of the test")
+        if self.roots and outside(str(found), *self.roots):  # guard: a test names files of its own tree
+            raise UsageError(
+                f"`{name}` is outside of the tree of the test: its repository, or the folder that was given"
+            )
         return check_regular(found)

@@ -41,7 +41,12 @@ def run_trust(mirror: str, *, root: str, target: str, cache: str, output: str) -
 
 def _folder(cache: str, mirror: str) -> Path:
     """Return the folder of one repository, because repositories must not share metadata."""
-    base = Path(cache) if cache else Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pyverno/tuf"
+    found = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # the specification ignores a relative folder, which would be one of whatever tree is judged
+    own = found if found.is_absolute() else Path("~/.cache").expanduser()
+    base = Path(cache) if cache else own / "pyverno/tuf"
+    if not cache and not own.is_absolute():
+        raise UsageError("HOME is no absolute path: name a folder with --cache")
     return base / hashlib.sha256(mirror.rstrip("/").encode()).hexdigest()[:32]
 
 

@@ -37,19 +37,21 @@ def lint_documents(
     crds: Sequence[JSONObject] = (),
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    suppressed: list[Diagnostic] | None = None,
 ) -> list[Diagnostic]:
     """Return the findings of all documents that decode, in their order.
 
     `select` and `ignore` are codes or their beginnings. `kinds` are those that are known, `crds` the definitions of
-    custom kinds with their schemas.
+    custom kinds with their schemas. `suppressed` receives the findings that comments suppress.
     """
     subjects = tuple(Subject(item.document, item.written) for item in items if item.written is not None)
     workspace = Workspace(subjects, kinds, _fields(tuple(crds)))
     is_single = len(subjects) == 1 and _rule_count(subjects[0]) < 2
     lints = [lint for lint in LINTS if is_selected(lint.code, select, ignore) and not (lint.compares and is_single)]
     found: list[Diagnostic] = []
+    hidden = [] if suppressed is None else suppressed
     for subject in subjects:
-        of_subject = [each for lint in lints for each in _findings(lint, subject, workspace)]
+        of_subject = [each for lint in lints for each in _findings(lint, subject, workspace, hidden)]
         found += sorted(of_subject, key=lambda each: (each.location.line, each.location.column, each.code))
     return found
 
@@ -91,13 +93,13 @@ class _LazyFields:
         return self._table
 
 
-def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterable[Diagnostic]:
+def _findings(lint: Lint, subject: Subject, workspace: Workspace, suppressed: list[Diagnostic]) -> Iterable[Diagnostic]:
     """Return the findings of one check in one document; a bug of the check is a finding, and ends nothing else."""
     document = subject.document
     if document.text is not None and lint.words and not any(map(document.mentions, lint.words)):
         return ()
     try:
-        return tuple(_checked(lint, subject, workspace))
+        return tuple(_checked(lint, subject, workspace, suppressed))
     except RecursionError:  # nested deeper than any object can be; compiling reports it
         return ()
     except Exception as error:
@@ -106,10 +108,12 @@ def _findings(lint: Lint, subject: Subject, workspace: Workspace) -> Iterable[Di
         return (_diagnostic(lint, Problem((), message), subject, is_exact=False),)
 
 
-def _checked(lint: Lint, subject: Subject, workspace: Workspace) -> Iterator[Diagnostic]:
+def _checked(lint: Lint, subject: Subject, workspace: Workspace, suppressed: list[Diagnostic]) -> Iterator[Diagnostic]:
     for number, problem in enumerate(lint.check(subject, workspace)):
         diagnostic = _diagnostic(lint, problem, subject, is_exact=number < _MOST_CHARACTERS)
-        if not _is_suppressed(diagnostic, subject.document):
+        if _is_suppressed(diagnostic, subject.document):
+            suppressed.append(diagnostic)  # guard: findings that comments suppress are counted
+        else:
             yield diagnostic
 
 

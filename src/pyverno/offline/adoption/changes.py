@@ -1,39 +1,46 @@
-"""Changes since a commit: the documents of files that git sees changed, compared with those of the commit.
+"""Changes since a commit: the documents of files whose content differs from that of the commit.
 
-The git program does the work, in the working folder, without hooks and without programs that a repository configures.
+Git names the files of the commit and their ids; the files themselves are compared here, byte by byte and then document
+by document, whatever index, ignore files and attributes of the repository say about them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.yaml.documents import Document, load_documents
+from pyverno.offline.files import read_file
+from pyverno.offline.git.repository import Repository, open_repository
 
 __all__ = ["Changes", "changes_since"]
 
-TIMEOUT_SECONDS = 60.0
+_FLAG = "--changed-since"
 
 
 class Changes:
-    """The files below `root` that differ from a commit; documents are compared by their text."""
+    """The files of a repository that differ from a commit; documents are compared by their text.
 
-    def __init__(self, root: Path, commit: str, files: frozenset[str]) -> None:
-        self._root = root
-        self._commit = commit
+    `files` are the ids of the commit's files by name.
+    """
+
+    def __init__(self, repository: Repository, files: Mapping[str, str]) -> None:
+        self._repository = repository
         self._files = files
+        self._differing: dict[str, bool] = {}
         self._old: dict[str, frozenset[str]] = {}
         self._last: tuple[Document | None, bool] = (None, False)
 
     def is_changed(self, document: Document) -> bool:
-        """Return whether a document is new or has another text; files unknown to git count as changed."""
+        """Return whether a document is new or has another text; files that the commit lacks count as changed."""
         name = self._name(document.file) if document.line else None
         if name is None:
             return True
-        if name not in self._files:
+        if not self._differs(name):
             return False
         if not document.shares_text(self._last[0]):  # items of a list do
             self._last = document, _own_text(document) not in self._old_texts(name)
@@ -41,74 +48,60 @@ class Changes:
 
     def names(self, file: str) -> bool:
         """Return whether a file of the repository is new or has another content."""
-        return self._name(file) in self._files
+        name = self._name(file)
+        return name is not None and self._differs(name)
 
     def _name(self, file: str) -> str | None:
         """Return the name of a file below the root; None for stdin, addresses and files elsewhere."""
         path = Path(os.path.realpath(file))
-        if not path.is_file() or not path.is_relative_to(self._root):
+        if not path.is_file() or not path.is_relative_to(self._repository.root):
             return None
-        return path.relative_to(self._root).as_posix()
+        return path.relative_to(self._repository.root).as_posix()
+
+    def _differs(self, name: str) -> bool:
+        if name not in self._differing:
+            old = self._files.get(name)
+            self._differing[name] = old is None or old not in _ids(read_file(self._repository.root / name), len(old))
+        return self._differing[name]
 
     def _old_texts(self, name: str) -> frozenset[str]:
         if name not in self._old:
-            self._old[name] = _texts_of(self._root, self._commit, name)
+            self._old[name] = self._texts(name)
         return self._old[name]
 
+    def _texts(self, name: str) -> frozenset[str]:
+        if name not in self._files:
+            return frozenset()  # a new file
+        content = self._repository.content(self._files[name], name)
+        try:
+            return frozenset(_own_text(each) for each in load_documents(content, file=name))
+        except PyvernoError:
+            return frozenset()  # an unreadable old file makes all its documents new
 
-def changes_since(revision: str) -> Changes:
-    """Return the changes of the working folder since a commit, or since its branch left the current one.
 
-    Files that git does not know yet are changed. Raises UsageError with git's own words.
+@contextmanager
+def changes_since(revision: str) -> Iterator[Changes]:
+    """Yield the changes of the working folder since a commit, or since its branch left the current one.
+
+    Files that the commit lacks are changed. Raises UsageError for what is no revision or no repository.
     """
     if revision.startswith("-"):
         raise UsageError(f"`{revision}` is no revision of git")
-    root = Path(os.path.realpath(_git(Path.cwd(), "rev-parse", "--show-toplevel").rstrip("\n")))
-    commit = _git(root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", wrong=revision).strip()
-    # the other branch may have newer commits: only changes of this branch count
-    common = _run(root, "merge-base", commit, "HEAD")
-    base = common.stdout.decode().strip() if common.returncode == 0 else commit
-    differing = _git(root, "diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", base, "--")
-    new = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
-    return Changes(root, base, frozenset(name for name in (differing + new).split("\0") if name))
+    with open_repository(Path.cwd(), _FLAG) as repository:
+        # the other branch may have newer commits: only changes of this branch count
+        base = repository.common(repository.commit(revision))
+        yield Changes(repository, repository.files(base))
 
 
-def _texts_of(root: Path, commit: str, name: str) -> frozenset[str]:
-    found = _run(root, "cat-file", "blob", f"{commit}:{name}")
-    if found.returncode != 0:
-        return frozenset()  # a new file
-    try:
-        return frozenset(_own_text(each) for each in load_documents(found.stdout, file=name))
-    except PyvernoError:
-        return frozenset()  # an unreadable old file makes all its documents new
+def _ids(content: bytes, length: int) -> Iterator[str]:
+    """Yield the ids that git gives a content, as it is and with the ends of lines that git keeps."""
+    kinds = {40: "sha1", 64: "sha256"}
+    for each in dict.fromkeys((content, content.replace(b"\r\n", b"\n"))):
+        digest = hashlib.new(kinds.get(length, "sha1"), b"blob %d\0" % len(each), usedforsecurity=False)
+        digest.update(each)
+        yield digest.hexdigest()
 
 
 def _own_text(document: Document) -> str:
     lines: Sequence[str] = document.own_lines[1]
     return "\n".join(line.rstrip() for line in lines if line.strip() and line.strip() != "---")
-
-
-def _git(folder: Path, *words: str, wrong: str = "") -> str:
-    done = _run(folder, *words)
-    if done.returncode != 0:
-        text = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise UsageError(f"--changed-since: {text or f'git knows no revision `{wrong}`'}")
-    return done.stdout.decode("utf-8", "surrogateescape")
-
-
-def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    settings = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false")
-    try:
-        return subprocess.run(  # noqa: S603 - a fixed program; revisions never begin with a dash
-            ["git", *settings, *words],  # noqa: S607
-            cwd=folder,
-            env={**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise UsageError("--changed-since needs the program `git`, which is not installed") from error
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(f"--changed-since: git gave no answer within {TIMEOUT_SECONDS:.0f} seconds") from error

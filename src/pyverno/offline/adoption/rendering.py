@@ -1,4 +1,4 @@
-"""Helm charts and kustomizations as manifests, rendered by the programs that the user has.
+"""Helm charts and kustomizations as manifests, rendered by the programs that the user has, after an inspection.
 
 Charts need `helm`, or the Helm SDK for Python (`helm-python-sdk`); kustomizations need `kustomize` or `kubectl`.
 Rendered documents have the name of their template and no lines, because those of the output are in no file.
@@ -7,21 +7,21 @@ Rendered documents have the name of their template and no lines, because those o
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.lazyregex import regex
+from pyverno.offline.adoption.inspection import check_chart, check_kustomization
+from pyverno.offline.adoption.process import render
 from pyverno.offline.files import Loaded, check_local, read_file
+from pyverno.programs import find_program
 
 __all__ = ["load_charts", "load_kustomizations"]
 
-TIMEOUT_SECONDS = 300.0
 _RELEASE = "release-name"
 _SOURCE = regex(r"^# Source: (\S.*?)\s*$")
 _ORIGIN = "config.kubernetes.io/origin"
@@ -38,12 +38,15 @@ def load_charts(charts: Sequence[str], values: Sequence[str] = ()) -> Loaded:
     return loaded
 
 
-def load_kustomizations(folders: Sequence[str]) -> Loaded:
-    """Build kustomizations; one that cannot be built is one error."""
+def load_kustomizations(folders: Sequence[str], *, allows_remote: bool = False) -> Loaded:
+    """Build kustomizations; one that cannot be built, or names what is elsewhere, is one error.
+
+    With `allows_remote` it may, and kustomize has the environment and the credentials of the user.
+    """
     loaded = Loaded()
     for folder in folders:
         try:
-            loaded.documents.extend(_build(_existing(folder, "--kustomize")))
+            loaded.documents.extend(_build(_existing(folder, "--kustomize"), allows_remote))
         except PyvernoError as error:
             loaded.errors.append(error)
     return loaded
@@ -53,20 +56,21 @@ def _existing(text: str, flag: str) -> str:
     check_local(text)
     if not Path(text).exists():
         raise UsageError(f"{flag}: `{text}` does not exist")
-    # a name that begins with a dash would be a flag of the program
-    return f"./{text}" if text.startswith("-") else text
+    return text
 
 
 # ---------------------------------------------------------------------------------------------------------- helm
 
 
 def _render_chart(chart: str, values: Sequence[str]) -> Iterator[Document]:
-    helm = shutil.which("helm")
+    check_chart(Path(chart))
+    contents = [read_file(Path(each)) for each in values]
+    helm = find_program("helm")
     if helm is None:
         return _by_library(chart, values)
-    flags = [f"--values={each}" for each in values]
-    text = _run([helm, "template", _RELEASE, chart, "--include-crds", *flags], f"--helm: `{chart}`")
-    return _by_source(chart, load_documents(text, file=chart))
+    # an absolute path is neither a flag nor an address; helm takes names of values files for addresses, too
+    command = [helm, "template", _RELEASE, str(Path(chart).resolve()), "--include-crds"]
+    return _by_source(chart, load_documents(render(command, f"--helm: `{chart}`", values=contents), file=chart))
 
 
 def _by_source(chart: str, documents: Iterable[Document]) -> Iterator[Document]:
@@ -131,15 +135,20 @@ def _merge(below: JSONObject, above: JSONObject) -> JSONObject:
 # ---------------------------------------------------------------------------------------------------------- kustomize
 
 
-def _build(folder: str) -> Iterator[Document]:
-    kustomize, kubectl = shutil.which("kustomize"), shutil.which("kubectl")
+_ROOT_ONLY: Final = "--load-restrictor=LoadRestrictionsRootOnly"
+
+
+def _build(folder: str, allows_remote: bool) -> Iterator[Document]:
+    if not allows_remote:  # guard: a kustomization is inspected before it is built
+        check_kustomization(Path(folder))
+    kustomize, kubectl = find_program("kustomize"), find_program("kubectl")
     if kustomize is not None:
-        command = [kustomize, "build", folder]
+        command = [kustomize, "build", _ROOT_ONLY, str(Path(folder).resolve())]
     elif kubectl is not None:
-        command = [kubectl, "kustomize", folder]
+        command = [kubectl, "kustomize", _ROOT_ONLY, str(Path(folder).resolve())]
     else:
         raise UsageError("--kustomize needs the program `kustomize` or `kubectl`; neither is installed")
-    text = _run(command, f"--kustomize: `{folder}`")
+    text = render(command, f"--kustomize: `{folder}`", is_open=allows_remote)
     for document in load_documents(text, file=folder):
         yield document.rendered_from(_origin(folder, document.value))
 
@@ -155,19 +164,3 @@ def _origin(folder: str, value: JSON) -> str:
             if name == "path" and path.strip():
                 return os.path.normpath(f"{folder}/{path.strip()}").replace("\\", "/")
     return folder
-
-
-def _run(command: Sequence[str], what: str) -> bytes:
-    """Return the output of a program; raises UsageError with its error text if it fails."""
-    try:
-        done = subprocess.run(  # noqa: S603 - a program of the user, and paths that exist
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
-        )
-    except OSError as error:
-        raise UsageError(f"{what} cannot be rendered: {(error.strerror or str(error)).lower()}") from error
-    except subprocess.TimeoutExpired as error:
-        raise UsageError(f"{what} cannot be rendered: no answer within {TIMEOUT_SECONDS:.0f} seconds") from error
-    if done.returncode != 0:
-        text = " ".join(done.stderr.decode("utf-8", "replace").split())
-        raise UsageError(f"{what} cannot be rendered: {text}")
-    return done.stdout

@@ -8,7 +8,6 @@ error text or in what other programs remember.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from pyverno.errors import UsageError
 from pyverno.offline.folderrules import has_control
-from pyverno.offline.git.process import LIMITS, GitLimits, run_git
+from pyverno.offline.git.process import LIMITS, GitLimits, closed_environment, entries, run_git, server_environment
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["Credentials", "GitSource", "cloned", "is_git_url", "parse_git_url"]
@@ -28,28 +27,7 @@ _REFS: Final = "/info/refs?service=git-upload-pack"
 _REDIRECTS: Final = tuple(f"returned error: {status}" for status in (301, 302, 303, 307, 308))
 _REDIRECT_SECONDS: Final = 30.0
 _MOST_REDIRECTS: Final = 3
-_PART_BYTES: Final = 64 * 1024
-_INHERITED: Final = ("GIT_CONFIG_", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_SSL_", "GIT_ASKPASS", "GIT_EXEC_PATH")
-"""Prefixes of the variables of git that say how to reach servers."""
-
-_SETTINGS: Final = tuple(
-    word
-    for setting in (
-        "core.symlinks=false",
-        f"core.hooksPath={os.devnull}",
-        "core.fsmonitor=false",
-        "http.followRedirects=false",
-        "http.lowSpeedLimit=1",
-        "http.lowSpeedTime=60",
-        "pack.threads=2",  # each has memory of its own
-        "core.packedGitWindowSize=32m",
-        "core.bigFileThreshold=16m",
-        "gc.auto=0",
-        "maintenance.auto=false",
-        "submodule.recurse=false",
-    )
-    for word in ("-c", setting)
-)
+_TASK: Final = "failed to clone repository"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +183,12 @@ class _Clone:
             code, _, words = self._clone(source, credentials, _pinned(source.url))
         if code != 0:
             raise UsageError(f"failed to clone repository ({_redact(words, credentials)})")
-        environment = _environment(source, None)
+        # files are written without the filters of the user, which the repository's attributes would choose
+        environment = closed_environment(self._folder / "home")  # guard: a clone is written without filters
         code, listed, words = self._run(("-C", "clone", "ls-tree", "-r", "-t", "-l", "-z", "HEAD"), environment)
         if code == 0:
             _check_files(source.url, listed, self._limits)
-            code, _, words = self._run(("-C", "clone", *_SETTINGS, "reset", "--quiet", "--hard"), environment)
+            code, _, words = self._run(("-C", "clone", "reset", "--quiet", "--hard"), environment)
         if code != 0:
             raise UsageError(f"failed to clone repository ({words})")
 
@@ -217,10 +196,10 @@ class _Clone:
         self, source: GitSource, credentials: Credentials | None, settings: Sequence[str] = ()
     ) -> tuple[int, Path, str]:
         words = (
-            *_SETTINGS,
             *settings,
             "clone",
             "--quiet",
+            "--template=",  # no hooks and no configuration
             "--no-checkout",
             *("--depth", "1"),
             "--single-branch",
@@ -277,7 +256,7 @@ def _pinned(url: str) -> tuple[str, ...]:
 def _check_files(url: str, listed: Path, limits: GitLimits) -> None:
     """Refuse a commit with more files than the limits, or with names that could pass for something else in outputs."""
     size = 0
-    for number, each in enumerate(_entries(listed), start=1):
+    for number, each in enumerate(entries(listed, _TASK), start=1):
         head, _, name = each.partition(b"\t")
         length = head.split()[-1]
         size += int(length) if length.isdigit() else 0
@@ -291,29 +270,8 @@ def _check_files(url: str, listed: Path, limits: GitLimits) -> None:
             )
 
 
-def _entries(listed: Path) -> Iterator[bytes]:
-    """Yield the entries of a listing, of which a few stay in memory: a small repository can list millions."""
-    rest = b""
-    with listed.open("rb") as file:
-        while part := file.read(_PART_BYTES):
-            *whole, rest = (rest + part).split(b"\0")
-            yield from filter(None, whole)
-            if len(rest) > _PART_BYTES:
-                raise UsageError("failed to clone repository (a name of a file is too long)")
-
-
 def _environment(source: GitSource, credentials: Credentials | None) -> Mapping[str, str]:
-    # the others name the repository of a hook, or trace the data that git sends
-    inherited = {
-        key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(_INHERITED)
-    }
-    environment = {
-        **inherited,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ALLOW_PROTOCOL": "file:http:https",
-        "GIT_LFS_SKIP_SMUDGE": "1",
-        "LC_ALL": "C",
-    }
+    environment = server_environment()
     if credentials is not None:
         parts = urlsplit(source.url)
         count = int(environment.get("GIT_CONFIG_COUNT", "0") or 0)

@@ -1,25 +1,22 @@
-"""The git program within bounds: time, memory, and what it writes into a folder; it never outlives its call.
+"""The git program within bounds of time, memory, bytes and files, and the environments that it gets.
 
-Servers and repositories choose what git reads, and git itself has no such limits. Both of its outputs are files in the
-folder, so that they are counted with the rest.
+Servers and repositories choose what git reads. Only a clone reaches a server, with what the user's environment and
+configuration say about servers; every other run has neither, and reads no configuration at all but the one it is given.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from pyverno.errors import UsageError
+from pyverno.programs import run_program, search_path
 from pyverno.value import dataclass
 
-__all__ = ["LIMITS", "GitLimits", "run_git"]
+__all__ = ["LIMITS", "SETTINGS", "GitLimits", "closed_environment", "entries", "run_git", "server_environment"]
 
 MAX_CLONE_SECONDS: Final = 300.0
 MAX_CLONE_BYTES: Final = 512 * 1024 * 1024
@@ -27,13 +24,48 @@ MAX_CLONE_FILES: Final = 50_000
 MAX_CLONE_DEPTH: Final = 64
 MAX_GIT_MEMORY: Final = 2 * 1024 * 1024 * 1024
 
-_OUTPUT: Final = "output"
 _LISTED_BYTES: Final = 1024
 """Bytes of the output for each file: git lists a commit with the paths of its files."""
-_WORDS: Final = "words"
-_MOST_WORDS: Final = 4096
-_LOOK_SECONDS: Final = 0.1
-_END_SECONDS: Final = 5.0
+_PART_BYTES: Final = 64 * 1024
+_INHERITED: Final = ("GIT_CONFIG_", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_SSL_", "GIT_ASKPASS", "GIT_EXEC_PATH")
+"""Prefixes of the variables of git that say how to reach servers."""
+_OF_SYSTEM: Final = ("SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "GIT_EXEC_PATH")
+
+_NEVER: Final = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C",
+}
+
+SETTINGS: Final = tuple(
+    word
+    for setting in (
+        "core.symlinks=false",
+        f"core.hooksPath={os.devnull}",
+        "core.fsmonitor=false",
+        f"core.attributesFile={os.devnull}",
+        "safe.bareRepository=explicit",
+        "http.followRedirects=false",
+        "http.lowSpeedLimit=1",
+        "http.lowSpeedTime=60",
+        "fetch.uriProtocols=",
+        "transfer.bundleURI=false",
+        "promisor.acceptFromServer=none",
+        "pack.threads=2",  # each has memory of its own
+        "core.packedGitWindowSize=32m",
+        "core.bigFileThreshold=16m",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        "submodule.recurse=false",
+    )
+    for word in ("-c", setting)
+)
+"""The settings of every run, which go before those of all configuration files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,89 +86,76 @@ LIMITS: Final = GitLimits()
 
 
 def run_git(
-    words: Sequence[str], *, folder: Path, environment: Mapping[str, str], deadline: float, limits: GitLimits = LIMITS
+    words: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    deadline: float,
+    limits: GitLimits = LIMITS,
+    task: str = "failed to clone repository",
 ) -> tuple[int, Path, str]:
     """Run git until it ends; return its exit code, the file of its output, and its last words for people as one line.
 
     `deadline` is a time of `time.monotonic`. Raises UsageError when git is not installed, or goes beyond its bounds.
     """
-    output, told = folder / _OUTPUT, folder / _WORDS
-    with output.open("wb") as stdout, told.open("wb") as stderr:
-        try:
-            running = subprocess.Popen(  # noqa: S603 - a fixed program; addresses stand behind `--`
-                ["git", *words],  # noqa: S607
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                start_new_session=True,
-            )
-        except FileNotFoundError as error:
-            raise UsageError("failed to clone repository (the program `git` is not installed)") from error
-        try:
-            _limit_memory(running, limits.memory)
-            _wait(running, folder, deadline, limits)
-        finally:
-            _end(running)
-    return running.returncode, output, _last_words(told)
+    return run_program(
+        ("git", *SETTINGS, *words),
+        folder=folder,
+        environment=environment,
+        deadline=deadline,
+        bounds=limits,
+        check=lambda output: _check_size(folder, output, limits, task),
+        task=task,
+    )
 
 
-def _limit_memory(running: subprocess.Popen[bytes], most: int) -> None:
-    """Bound the memory of a program and of those that it starts."""
-    if sys.platform == "linux":
-        import resource
-
-        with suppress(OSError, ValueError):
-            resource.prlimit(running.pid, resource.RLIMIT_AS, (most, most))
-
-
-def _wait(running: subprocess.Popen[bytes], folder: Path, deadline: float, limits: GitLimits) -> None:
-    while True:
-        with suppress(subprocess.TimeoutExpired):
-            running.wait(timeout=_LOOK_SECONDS)
-            return
-        if time.monotonic() > deadline:
-            raise UsageError(f"failed to clone repository (no answer within {limits.seconds:g} seconds)")
-        _check_size(folder, limits)
+def entries(listed: Path, task: str) -> Iterator[bytes]:
+    """Yield the entries of a listing, of which a few stay in memory: a small repository can list millions."""
+    rest = b""
+    with listed.open("rb") as file:
+        while part := file.read(_PART_BYTES):
+            *whole, rest = (rest + part).split(b"\0")
+            yield from filter(None, whole)
+            if len(rest) > _PART_BYTES:
+                raise UsageError(f"{task} (a name of a file is too long)")
 
 
-def _check_size(folder: Path, limits: GitLimits) -> None:
+def server_environment() -> dict[str, str]:
+    """Return the environment for a clone: the user's, with the variables of git that say how to reach servers."""
+    # the others name the repository of a hook, or trace the data that git sends
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith("GIT_") or key.startswith(_INHERITED)
+    }
+    return {**inherited, **_NEVER, "GIT_ALLOW_PROTOCOL": "file:http:https"}
+
+
+def closed_environment(home: Path) -> dict[str, str]:
+    """Return the environment for reading a repository: no configuration of user or machine, and no way to a server.
+
+    `home` is an empty folder.
+    """
+    kept = {key: os.environ[key] for key in _OF_SYSTEM if key in os.environ}
+    own = {
+        "PATH": search_path(os.environ.get("PATH", os.defpath)),
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "GIT_CONFIG_GLOBAL": os.devnull,  # guard: a repository is read without the user's configuration of git
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(home),
+        "GIT_ALLOW_PROTOCOL": "",
+    }
+    return {**kept, **_NEVER, **own}
+
+
+def _check_size(folder: Path, output: Path, limits: GitLimits, task: str) -> None:
     # a clone has about as many files of git's own as of the repository
     size = files = 0
-    listed = (folder / _OUTPUT).stat().st_size
+    listed = output.stat().st_size
     for parent, _, names in os.walk(folder):
         files += len(names)
         for name in names:
             with suppress(OSError):  # git has just removed it
                 size += os.lstat(f"{parent}{os.sep}{name}").st_size
     if size > 2 * limits.bytes or files > 3 * limits.files or listed > _LISTED_BYTES * limits.files:
-        raise UsageError(
-            f"failed to clone repository (it is larger than {limits.bytes} bytes, or {limits.files} files)"
-        )
-
-
-def _end(running: subprocess.Popen[bytes]) -> None:
-    """End a program with all that it started: they would write into the folder while it is removed."""
-    if running.returncode is not None:
-        return
-    if os.name != "posix":
-        running.kill()
-        running.wait()
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
-        limit = time.monotonic() + _END_SECONDS
-        while time.monotonic() < limit:
-            os.killpg(running.pid, 0)  # raises when the last one is gone
-            time.sleep(0.01)
-    running.wait()
-
-
-def _last_words(path: Path) -> str:
-    """Return the end of what git says, where it says why it failed; a server may have said much before."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _MOST_WORDS))
-        text = file.read().decode("utf-8", "replace")
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+        raise UsageError(f"{task} (it is larger than {limits.bytes} bytes, or {limits.files} files)")

@@ -13,17 +13,15 @@ from pyverno.compiler import Compilation
 from pyverno.engine.effects import CreateEffect, DeleteEffect, PatchEffect
 from pyverno.engine.request import Operation
 from pyverno.engine.result import ResourceRef, RuleResult, Status
-from pyverno.errors import NOWHERE, HostUnavailableError, PyvernoError, UsageError
+from pyverno.errors import NOWHERE, PyvernoError, UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.clifiles import read_context, read_user_info, read_values
-from pyverno.offline.host import OfflineHost
 from pyverno.offline.objects import ObjectStore
 from pyverno.offline.resources import normalise
 from pyverno.offline.session import CLEANUP_KINDS, DELETING_KINDS, Session
-from pyverno.offline.system import System
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.report.finding import finding
 from pyverno.report.ruleplaces import RulePlaces
@@ -37,7 +35,7 @@ from pyverno.ui.playground.compiled import (
     server_with,
 )
 from pyverno.ui.playground.explaining import explain_rules, place_of, read_change_wanted
-from pyverno.value import dataclass, field, replace
+from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.ui.playground.apiserver import ApiServer
@@ -168,16 +166,6 @@ class _Texts:
             return None
 
 
-class _Isolated(System):
-    """Clock and randomness without the name service: a visitor's policy reaches no network, not even a resolver."""
-
-    __slots__ = ()
-
-    def lookup_host(self, name: str) -> tuple[str, ...]:
-        """Raise HostUnavailableError: an answer would show which names this network knows."""
-        raise HostUnavailableError("the playground looks up no host names")
-
-
 def review_texts(request: JSONObject) -> JSONObject:
     """Review every resource with all policies.
 
@@ -214,8 +202,6 @@ def review_texts(request: JSONObject) -> JSONObject:
         user=texts.single("userInfo", read_user_info),
         kinds=kinds,
     )
-    assert isinstance(session.host, OfflineHost)  # noqa: S101 - no other is given above
-    session = replace(session, host=replace(session.host, system=_Isolated()))
     reviews: list[JSONObject] = []
     places = RulePlaces(session.compilation)
     for number, (document, manifest) in enumerate(resources if session.policies else ()):

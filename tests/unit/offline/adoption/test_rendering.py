@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,10 +68,12 @@ def _program(folder: Path, name: str, text: str = PROGRAM) -> Path:
 def test_rendered_documents_name_their_templates(folder: Path) -> None:
     """Documents of subcharts do, too; their places have no lines, and comments are kept."""
     log = _program(folder, "helm")
+    (folder / "prod.yaml").write_text("a: 1\n")
     loaded = load_charts(["charts/shop"], ["prod.yaml"])
     expected = ["charts/shop/templates/pod.yaml", "charts/shop/charts/db/templates/config.yaml"]
     assert expected == [str(each.location(("metadata",))) for each in loaded.documents]
-    assert "template release-name charts/shop --include-crds --values=prod.yaml\n" == log.read_text()
+    expected = f"template release-name {folder}/charts/shop --include-crds --values=/\n"
+    assert expected == re.sub("=/.*/values-0.yaml", "=/", log.read_text())
     assert loaded.documents[1].mentions("pyverno: ignore")
 
 
@@ -126,10 +129,10 @@ def test_kustomizations_are_built_by_kustomize_or_kubectl(folder: Path) -> None:
     log = _program(folder, "kubectl", KUSTOMIZE)
     found = load_kustomizations(["overlays/prod"])
     assert ["overlays/base/pod.yaml", "overlays/prod"] == [str(each.location()) for each in found.documents]
-    assert "kustomize overlays/prod\n" == log.read_text()
+    assert f"kustomize --load-restrictor=LoadRestrictionsRootOnly {folder}/overlays/prod\n" == log.read_text()
     log = _program(folder, "kustomize", KUSTOMIZE)
     load_kustomizations(["overlays/prod"])
-    assert "build overlays/prod\n" == log.read_text()
+    assert f"build --load-restrictor=LoadRestrictionsRootOnly {folder}/overlays/prod\n" == log.read_text()
 
 
 def test_a_name_is_never_a_flag_of_a_program(folder: Path) -> None:
@@ -137,4 +140,4 @@ def test_a_name_is_never_a_flag_of_a_program(folder: Path) -> None:
     (folder / "--post-renderer").mkdir()
     log = _program(folder, "helm")
     load_charts(["--post-renderer"])
-    assert "template release-name ./--post-renderer --include-crds\n" == log.read_text()
+    assert f"template release-name {folder}/--post-renderer --include-crds\n" == log.read_text()

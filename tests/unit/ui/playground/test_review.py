@@ -195,4 +195,4 @@ def test_a_policy_of_a_visitor_looks_up_no_host_name(monkeypatch: pytest.MonkeyP
         assert [] == found["problems"]
         (answer,) = [each for review in found["reviews"] for each in review["results"]]
         assert "error" == answer["status"]
-        assert "looks up no host names" in answer["message"]
+        assert "no host name is looked up" in answer["message"]
