@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pyverno.cli.skipped import report_links
 from pyverno.errors import UsageError, raise_all
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.writer import dump_yaml
@@ -46,6 +47,7 @@ def _files(folder: Path) -> dict[str, list[str]]:
     """Return the names of the files below a folder, each in the list of a test file that it belongs to."""
     loaded = load_files([str(folder)], folders=FolderRules())
     raise_all(loaded.errors)
+    report_links(loaded.skipped)
     kinds: dict[str, set[str]] = {}
     for document in loaded.documents:
         name = Path(document.file).relative_to(folder).as_posix()
