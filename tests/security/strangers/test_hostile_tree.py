@@ -73,9 +73,13 @@ def test_git_itself_runs_the_programs_of_the_tree(tree: Tree, setting: str) -> N
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_setting_of_the_tree_runs_a_program(tree: Tree, setting: str) -> None:
-    """The changes are found nevertheless: the repository of the tree is read as objects and names."""
+    """The changes are found nevertheless, and what is not there is not fetched."""
+    old = run_raw_git(tree.path, "rev-parse", "HEAD:pods.yaml")
     tree.configure(SETTINGS[setting][0])
     assert [False, True] == _changed()
+    (tree.path / ".git" / "objects" / old[:2] / old[2:]).unlink()
+    with pytest.raises(UsageError, match=r"--changed-since: `pods\.yaml` cannot be read"):
+        _changed()
     assert not tree.ran.exists()
 
 
@@ -95,7 +99,8 @@ def test_all_settings_of_the_tree_at_once_run_no_program(
 def test_an_included_file_of_the_tree_is_not_read(tree: Tree) -> None:
     """It could be any file of this machine, and git quotes what it cannot read."""
     os.mkfifo(tree.folder / "pipe")
-    tree.configure("[include]\n\tpath = {folder}/pipe\n")
+    (tree.folder / "included").write_text("root:x:0:0\n")
+    tree.configure("[include]\n\tpath = {folder}/included\n")
     (tree.path / ".git" / "config.worktree").symlink_to(tree.folder / "pipe")
     assert [False, True] == _changed()
 

@@ -107,7 +107,8 @@ def open_repository(start: Path, task: str) -> Iterator[Repository]:
         ours = folder / "repository"
         _Copies(task).make(own, shared, ours)
         (ours / "config").write_text(_written(settings), "utf-8")
-        environment |= {"GIT_DIR": str(ours), "GIT_OBJECT_DIRECTORY": str(shared / "objects")}
+        names = {"GIT_DIR": str(ours), "GIT_OBJECT_DIRECTORY": str(shared / "objects")}
+        environment |= names  # guard: git reads a repository of ours
         is_partial = any(_PARTIAL.fullmatch(key) for key, _ in settings)
         yield Repository(root, task, is_partial, folder, environment)
 
@@ -151,7 +152,7 @@ def _upwards(start: Path) -> Iterator[Path]:
 
 
 def _own_folder(root: Path) -> tuple[Path, Path] | None:
-    marker = root / ".git"
+    marker = root / ".git"  # guard: a folder that looks like a repository is none
     if marker.is_dir():
         return (root, marker.resolve()) if (marker / "HEAD").is_file() else None
     return (root, _follow(marker, root, "gitdir:")) if marker.is_file() else None
@@ -163,7 +164,7 @@ def _follow(file: Path, base: Path, prefix: str) -> Path:
         return base
     with file.open("rb") as opened:
         text = os.fsdecode(opened.read(_LINK_BYTES)).rstrip("\r\n")
-    if not text.startswith(prefix) or "\n" in text or "\0" in text:
+    if not text.startswith(prefix) or "\n" in text or "\0" in text:  # guard: a file of git names a folder
         raise UsageError(f"`{file}` names no git repository", file=str(file))
     named = text.removeprefix(prefix).strip()
     check_local(named)
