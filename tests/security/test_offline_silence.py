@@ -197,7 +197,7 @@ _DOORS: dict[str, Callable[[], Host]] = {
 }
 
 
-@pytest.mark.parametrize("door", _DOORS)
+@pytest.mark.parametrize("door", _DOORS, ids=lambda door: door.replace(" ", "-"))
 @pytest.mark.parametrize("name", _ASKED)
 def test_no_question_to_an_offline_host_leaves_the_machine(door: str, name: str) -> None:
     """Each method of each host: it answers from what it has, or with an error."""

@@ -57,7 +57,7 @@ _PROGRAMS: Final[tuple[Guard, ...]] = (
         ("offline/adoption/changes.py", 'content.replace(b"\\r\\n", b"\\n")', "content"),
     ),
     guard(
-        "I16", "twin: packed references are read", f"{_TREE}packed_repositories_are_read[pack-refs---all]",
+        "I16", "twin: packed references are read", f"{_TREE}packed_repositories_are_read[references]",
         (_REPOSITORY, '("packed-refs", "shallow")', '("shallow",)'),
     ),
     guard(
@@ -69,7 +69,7 @@ _PROGRAMS: Final[tuple[Guard, ...]] = (
         (_REPOSITORY, '("packed-refs", "shallow")', '("packed-refs",)'),
     ),
     guard(
-        "I16", "a partial clone is one error", f"{_TREE}a_partial_clone_is_one_clear_error[blob-none]",
+        "I16", "a partial clone is one error", f"{_TREE}a_partial_clone_is_one_clear_error[blob:none]",
         (_REPOSITORY, "is_partial = any(", "is_partial = all("),
     ),
     guard(

@@ -212,7 +212,7 @@ def _settings(file: Path, folder: Path, environment: Mapping[str, str], task: st
     code, output, said = _git(
         ("config", "--file", str(copy), "--no-includes", "--list", "-z"), folder, environment, task
     )
-    if code != 0:
+    if code != 0:  # guard: a configuration that git cannot read is an error
         raise UsageError(f"{task}: `{file}` cannot be read ({said.replace(str(copy), str(file))})")
     found = (each.partition("\n") for each in output.read_text("utf-8", "surrogateescape").split("\0"))
     return tuple((key, value) for key, _, value in found if key)
