@@ -26,7 +26,8 @@ from pyverno.value import dataclass, field
 __all__ = ["Repository", "open_repository"]
 
 SECONDS: Final = 60.0
-_LIMITS: Final = GitLimits(seconds=SECONDS)
+_LIMITS: Final = GitLimits(seconds=SECONDS, files=1_000_000, memory=16 * 1024 * 1024 * 1024)
+"""A repository on this disk may be larger than a clone for its policies."""
 _LINK_BYTES: Final = 4096
 _MOST_REFERENCES: Final = 200_000
 _MOST_BYTES: Final = 256 * 1024 * 1024
