@@ -47,9 +47,8 @@ def search_path(path: str) -> str:
     >>> search_path(os.pathsep.join(["/usr/bin", "", ".", "bin", "/bin"])).split(os.pathsep)
     ['/usr/bin', '/bin']
     """
-    kept = [
-        each for each in path.split(os.pathsep) if Path(each).is_absolute()
-    ]  # guard: programs are in absolute folders
+    folders = path.split(os.pathsep)
+    kept = [each for each in folders if Path(each).is_absolute()]  # guard: programs are in no relative folder
     return os.pathsep.join(kept)
 
 

@@ -10,7 +10,7 @@ from pyverno.cli.errors import report_note
 from pyverno.offline.folderrules import LEFT_OUT_FOLDER, Skipped
 from pyverno.offline.links import OUTSIDE
 
-__all__ = ["SHOWN", "counted", "report_skipped"]
+__all__ = ["SHOWN", "counted", "report_links", "report_skipped"]
 
 SHOWN: Final = 5
 """How many files and folders a note names."""
@@ -43,3 +43,8 @@ def counted(number: int, noun: str) -> str:
     ('1 file', '2 files')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def report_links(skipped: Sequence[Skipped]) -> None:
+    """Write a note on the links that were not followed, and on nothing else that was skipped."""
+    report_skipped([each for each in skipped if each.reason == OUTSIDE])

@@ -73,9 +73,13 @@ def test_git_itself_runs_the_programs_of_the_tree(tree: Tree, setting: str) -> N
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_setting_of_the_tree_runs_a_program(tree: Tree, setting: str) -> None:
-    """The changes are found nevertheless: the repository of the tree is read as objects and names."""
+    """The changes are found nevertheless, and what is not there is not fetched."""
+    old = run_raw_git(tree.path, "rev-parse", "HEAD:pods.yaml")
     tree.configure(SETTINGS[setting][0])
     assert [False, True] == _changed()
+    (tree.path / ".git" / "objects" / old[:2] / old[2:]).unlink()
+    with pytest.raises(UsageError, match=r"--changed-since: `pods\.yaml` cannot be read"):
+        _changed()
     assert not tree.ran.exists()
 
 
@@ -89,13 +93,18 @@ def test_all_settings_of_the_tree_at_once_run_no_program(
     assert 1 == run(("apply", str(tmp_path / "policy.yaml"), "-r", "pods.yaml", "--changed-since", "HEAD"))
     printed = capsys.readouterr()
     assert "1 of 2 resources changed since `HEAD`" in printed.err
+    shutil.rmtree(tree.path / ".git" / "objects")
+    (tree.path / ".git" / "objects").mkdir()
+    assert 1 == run(("apply", str(tmp_path / "policy.yaml"), "-r", "pods.yaml", "--changed-since", "1234" * 10))
+    assert "git knows no revision `1234" in capsys.readouterr().err
     assert not tree.ran.exists()
 
 
 def test_an_included_file_of_the_tree_is_not_read(tree: Tree) -> None:
     """It could be any file of this machine, and git quotes what it cannot read."""
     os.mkfifo(tree.folder / "pipe")
-    tree.configure("[include]\n\tpath = {folder}/pipe\n")
+    (tree.folder / "included").write_text("root:x:0:0\n")
+    tree.configure("[include]\n\tpath = {folder}/included\n")
     (tree.path / ".git" / "config.worktree").symlink_to(tree.folder / "pipe")
     assert [False, True] == _changed()
 
@@ -174,7 +183,7 @@ _HIDING: dict[str, Callable[[Tree], object]] = {
 }
 
 
-@pytest.mark.parametrize("way", _HIDING)
+@pytest.mark.parametrize("way", _HIDING, ids=lambda way: way.replace(" ", "-"))
 def test_the_tree_hides_no_change(tree: Tree, way: str) -> None:
     """Contents are compared, whatever index, ignore files, attributes and replaced objects say."""
     content = (tree.path / "pods.yaml").read_text()
@@ -262,7 +271,9 @@ def test_ends_of_lines_are_no_change(tree: Tree) -> None:
     assert [False, False] == _changed()
 
 
-@pytest.mark.parametrize("words", ["pack-refs --all", "gc -q", "repack -adq --write-bitmap-index"])
+@pytest.mark.parametrize(
+    "words", ["pack-refs --all", "gc -q", "repack -adq --write-bitmap-index"], ids=["references", "all", "objects"]
+)
 def test_packed_repositories_are_read(tree: Tree, words: str) -> None:
     """Branches and tags are in one file then, objects in packs."""
     _branch(tree)
@@ -291,10 +302,14 @@ def test_a_shallow_clone_is_read(tree: Tree, monkeypatch: pytest.MonkeyPatch) ->
     """Jobs of CI fetch some commits only."""
     _branch(tree)
     run_raw_git(tree.path, "commit", "-qam", "second")
-    run_raw_git(tree.path, "commit", "-qm", "third", "--allow-empty")
+    (tree.path / "pods.yaml").write_text(f"{POD}spec: {{a: b}}\n")
+    run_raw_git(tree.path, "commit", "-qam", "third")
     run_raw_git(tree.path.parent, "clone", "-q", "--depth", "2", f"file://{tree.path}", "shallow")
     monkeypatch.chdir(tree.path.parent / "shallow")
-    assert [False, False] == _changed("HEAD~1")
+    assert [False, True] == _changed("HEAD~1")
+    run_raw_git(tree.path.parent / "shallow", "switch", "-q", "-c", "topic", "HEAD~1")
+    run_raw_git(tree.path.parent / "shallow", "commit", "-qm", "fourth", "--allow-empty")
+    assert ([False, False], [False, False]) == (_changed("main"), _changed("HEAD~1"))
     with pytest.raises(UsageError, match="knows no revision `HEAD~2`"):
         _changed("HEAD~2")
 

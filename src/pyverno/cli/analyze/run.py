@@ -11,6 +11,7 @@ from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.errors import report_error
 from pyverno.cli.impact.recorded import read_recordings
 from pyverno.cli.progress import tracked
+from pyverno.cli.skipped import report_links
 from pyverno.compiler.analysis.cost import rule_costs
 from pyverno.compiler.analysis.population import make_population
 from pyverno.compiler.analysis.registry import CHECKS
@@ -116,7 +117,9 @@ def _load_objects(options: AnalyzeOptions) -> list[JSONObject]:
         flags = ApplyOptions(
             policies=options.policies, cluster=True, kubeconfig=options.kubeconfig, context=options.context
         )
-        with cluster_session(flags, load_inputs(flags)) as (live, _):
+        inputs = load_inputs(flags)
+        report_links(inputs.skipped)
+        with cluster_session(flags, inputs) as (live, _):
             raise_all(live.errors)
             given += live.manifests
     return given

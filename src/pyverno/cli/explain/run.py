@@ -9,6 +9,7 @@ from typing import Any
 from pyverno.cli.apply.load import load_inputs, open_session
 from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.cli.errors import check_known, report_error, report_warning
+from pyverno.cli.skipped import report_links
 from pyverno.cli.style import Style, style_for
 from pyverno.engine.explain.change import Change
 from pyverno.engine.explain.explanation import Explanation
@@ -51,6 +52,7 @@ def run_explain(options: ExplainOptions) -> int:
     for text in check_options(given):
         report_warning(text)
     inputs = load_inputs(given)
+    report_links(inputs.skipped)
     session = open_session(inputs)
     _check_rules(options.rules, session)
     problems = [*inputs.errors, *session.errors]

@@ -12,6 +12,7 @@ from pyverno.cli.impact.changes import Category, Change, differences
 from pyverno.cli.impact.output import Counts, render
 from pyverno.cli.impact.recorded import Recording, read_recordings
 from pyverno.cli.progress import tracked
+from pyverno.cli.skipped import report_links
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.phases import ADMISSION, DELETING
@@ -62,6 +63,7 @@ def run_impact(options: ImpactOptions) -> int:
             namespace=options.namespace,
         )
         inputs = load_inputs(given)
+        report_links(inputs.skipped)
         raise_all(inputs.errors)
         if options.cluster:
             from pyverno.cli.apply.cluster import cluster_session

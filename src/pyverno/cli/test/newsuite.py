@@ -15,6 +15,7 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.clifiles import API_VERSION
 from pyverno.offline.files import load_files
 from pyverno.offline.folderrules import FolderRules
+from pyverno.offline.links import OUTSIDE
 from pyverno.policy.kinds import is_policy
 
 __all__ = ["make_suite"]
@@ -47,7 +48,7 @@ def _files(folder: Path) -> dict[str, list[str]]:
     """Return the names of the files below a folder, each in the list of a test file that it belongs to."""
     loaded = load_files([str(folder)], folders=FolderRules())
     raise_all(loaded.errors)
-    report_skipped([each for each in loaded.skipped if each.left_out_by])
+    report_skipped([each for each in loaded.skipped if each.left_out_by or each.reason == OUTSIDE])
     kinds: dict[str, set[str]] = {}
     for document in loaded.documents:
         name = Path(document.file).relative_to(folder).as_posix()

@@ -72,7 +72,7 @@ def check_chart(chart: Path) -> None:
         if path.is_symlink() and not is_inside(path, root):  # guard: a chart has no links out of its repository
             text = f"`{path}` is a link to a place outside of `{root}`: helm would print what is there"
             raise UsageError(text, file=str(path))
-        check_regular(path)
+        check_regular(path)  # guard: a chart has no pipes
 
 
 def _below(folder: Path, chart: Path, seen: set[str]) -> Iterator[Path]:
@@ -126,7 +126,7 @@ class _Inspection:
         for name in _NAMES:
             path = folder / name
             if os.path.lexists(path):
-                if not is_inside(path, self.root):
+                if not is_inside(path, self.root):  # guard: a kustomization is no link out of its tree
                     raise UsageError(f"`{path}` is outside of `{self.root}` ({_HINT})", file=str(path))
                 for document in self._documents(path, is_configuration=owner is not None):
                     self._fields(_Scope(document, folder, owner), document.value, ())

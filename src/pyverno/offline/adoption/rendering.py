@@ -106,7 +106,7 @@ def _by_library(chart: str, values: Sequence[str]) -> Iterator[Document]:
             if isinstance(document.value, dict):
                 merged = _merge(merged, document.value)
     try:
-        with helm_python.Chart.load(chart) as loaded:
+        with helm_python.Chart.load(str(Path(chart).resolve())) as loaded:
             rendered: dict[str, str] = loaded.render(values=merged, name=_RELEASE, namespace="default")
             definitions: list[dict[str, Any]] = loaded.crds
     except helm_python.HelmError as error:

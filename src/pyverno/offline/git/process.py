@@ -139,13 +139,13 @@ def closed_environment(home: Path) -> dict[str, str]:
         "PATH": search_path(os.environ.get("PATH", os.defpath)),
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home),
-        "GIT_CONFIG_GLOBAL": os.devnull,  # guard: a repository is read without the user's configuration of git
+        "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CEILING_DIRECTORIES": str(home),
         "GIT_ALLOW_PROTOCOL": "",
     }
-    return {**kept, **_NEVER, **own}
+    return {**kept, **_NEVER, **own}  # guard: a repository is read without configuration and servers
 
 
 def _check_size(folder: Path, output: Path, limits: GitLimits, task: str) -> None:

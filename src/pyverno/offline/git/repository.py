@@ -26,7 +26,8 @@ from pyverno.value import dataclass, field
 __all__ = ["Repository", "open_repository"]
 
 SECONDS: Final = 60.0
-_LIMITS: Final = GitLimits(seconds=SECONDS)
+_LIMITS: Final = GitLimits(seconds=SECONDS, files=1_000_000, memory=16 * 1024 * 1024 * 1024)
+"""A repository on this disk may be larger than a clone for its policies."""
 _LINK_BYTES: Final = 4096
 _MOST_REFERENCES: Final = 200_000
 _MOST_BYTES: Final = 256 * 1024 * 1024
@@ -107,7 +108,8 @@ def open_repository(start: Path, task: str) -> Iterator[Repository]:
         ours = folder / "repository"
         _Copies(task).make(own, shared, ours)
         (ours / "config").write_text(_written(settings), "utf-8")
-        environment |= {"GIT_DIR": str(ours), "GIT_OBJECT_DIRECTORY": str(shared / "objects")}
+        names = {"GIT_DIR": str(ours), "GIT_OBJECT_DIRECTORY": str(shared / "objects")}
+        environment |= names  # guard: git reads a repository of ours
         is_partial = any(_PARTIAL.fullmatch(key) for key, _ in settings)
         yield Repository(root, task, is_partial, folder, environment)
 
@@ -151,7 +153,7 @@ def _upwards(start: Path) -> Iterator[Path]:
 
 
 def _own_folder(root: Path) -> tuple[Path, Path] | None:
-    marker = root / ".git"
+    marker = root / ".git"  # guard: a folder that looks like a repository is none
     if marker.is_dir():
         return (root, marker.resolve()) if (marker / "HEAD").is_file() else None
     return (root, _follow(marker, root, "gitdir:")) if marker.is_file() else None
@@ -163,7 +165,7 @@ def _follow(file: Path, base: Path, prefix: str) -> Path:
         return base
     with file.open("rb") as opened:
         text = os.fsdecode(opened.read(_LINK_BYTES)).rstrip("\r\n")
-    if not text.startswith(prefix) or "\n" in text or "\0" in text:
+    if not text.startswith(prefix) or "\n" in text or "\0" in text:  # guard: a file of git names a folder
         raise UsageError(f"`{file}` names no git repository", file=str(file))
     named = text.removeprefix(prefix).strip()
     check_local(named)
@@ -211,7 +213,7 @@ def _settings(file: Path, folder: Path, environment: Mapping[str, str], task: st
     code, output, said = _git(
         ("config", "--file", str(copy), "--no-includes", "--list", "-z"), folder, environment, task
     )
-    if code != 0:
+    if code != 0:  # guard: a configuration that git cannot read is an error
         raise UsageError(f"{task}: `{file}` cannot be read ({said.replace(str(copy), str(file))})")
     found = (each.partition("\n") for each in output.read_text("utf-8", "surrogateescape").split("\0"))
     return tuple((key, value) for key, _, value in found if key)
