@@ -142,7 +142,7 @@ def test_a_suite_names_files_of_its_tree(tree: Path, name: str, capsys: pytest.C
     (tree / "suites" / "link").symlink_to(tree.parent / "outside" / "policies")
     (tree / "suites" / "kyverno-test.yaml").write_text((_SUITE % "a").replace("../policies/p.yaml", name))
     assert 1 == run(("test", "suites"))
-    assert f"`{name}` is outside of the repository of the test" in capsys.readouterr().err
+    assert f"`{name}` is outside of the tree of the test" in capsys.readouterr().err
     (tree / "suites" / "kyverno-test.yaml").write_text(_SUITE % "a")
     assert 0 == run(("test", "suites"))
 
@@ -173,6 +173,7 @@ def test_other_links_end_no_scan(tree: Path, kind: str, capsys: pytest.CaptureFi
 
 
 _SCANNING = {
+    "cli/bounds.py": "refuses paths out of the repository",
     "cli/fix/command.py": "FollowedLinks",
     "cli/impact/recorded.py": "FollowedLinks",
     "cli/test/find.py": "FollowedLinks",

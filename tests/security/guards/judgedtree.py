@@ -309,7 +309,7 @@ _LINKS: Final[tuple[Guard, ...]] = (
     ),
     guard(
         "I16", "a suite names files of its tree", "links::test_a_suite_names_files_of_its_tree",
-        ("cli/test/find.py", "else tree_root(self.path.parent)", "else None"),
+        ("cli/test/suitefolder.py", "if self.roots and outside(", "if False and outside("),
     ),
 )  # fmt: skip
 
