@@ -107,8 +107,10 @@ class Evidence:
         self._named: OrderedDict[str, str] = OrderedDict()
         self._vouched: OrderedDict[tuple[str, ...], tuple[float, bool]] = OrderedDict()
 
-    async def confirm(self, request: Request, *, revision: str = "", began: float | None = None) -> Finding:
-        """Compare a request with what the API server holds.
+    async def confirm(
+        self, request: Request, *, revision: str = "", began: float | None = None, live: JSONObject | None = None
+    ) -> Finding:
+        """Compare a request with what the API server holds; `live` is its object if that was just read.
 
         `revision` is a resource version that was current before the request was answered ("" = unknown): it shows an
         object that is deleted by now. `began` is the time of the request in seconds since 1970: an object that is much
@@ -122,12 +124,12 @@ class Evidence:
         if not _is_stored(request, place.info):
             return await self._unstored(request, place)
         if request.operation is Operation.CREATE:
-            return await self._creation(request, place, began)
+            return await self._creation(request, place, began, live)
         if not uid_of(request.old) or not _version(request.old):  # guard: an old object has an identity
             return Refuted(f"the request does not say which version of {place} it changes")
         if request.operation is Operation.DELETE:
             return await self._deletion(request, place, revision)
-        return await self._update(request, place)
+        return await self._update(request, place, live)
 
     async def vouch(self, request: Request) -> Refuted | None:
         """Return why a request is not that of its user: one that its user may not send never reached the webhook.
@@ -168,8 +170,9 @@ class Evidence:
 
     # ------------------------------------------------------------------------------------------------------ operations
 
-    async def _creation(self, request: Request, place: _Place, began: float | None) -> Finding:
-        live = await (self._read(place) if place.name else self._find_named(request, place, began))
+    async def _creation(self, request: Request, place: _Place, began: float | None, live: JSONObject | None) -> Finding:
+        if live is None:
+            live = await (self._read(place) if place.name else self._find_named(request, place, began))
         if live is None:  # guard: a created object is there
             return Unsettled(f"{place} is not created yet", *place)
         uid = uid_of(request.object)
@@ -179,8 +182,9 @@ class Evidence:
             return Refuted(f"{place} existed before the request")
         return replace(request, object=live, old=None, name=_name(live))
 
-    async def _update(self, request: Request, place: _Place) -> Finding:
-        live = await self._read(place, _SCALE if request.subresource == _SCALE else "")
+    async def _update(self, request: Request, place: _Place, live: JSONObject | None) -> Finding:
+        if live is None or request.subresource:
+            live = await self._read(place, _SCALE if request.subresource == _SCALE else "")
         claimed = uid_of(request.old)
         is_one = uid_of(request.object) in ("", claimed)
         if live is None or uid_of(live) != claimed or not is_one:  # guard: an update is of the object that is there
