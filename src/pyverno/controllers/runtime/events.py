@@ -2,7 +2,7 @@
 
 Events are derived from responses that were already sent, and written in the background from a bounded queue. When
 responses arrive faster than events can be written, events are dropped; responses never wait. A dry run creates no
-events. (Kyverno: pkg/event)
+events, and neither does an allowed request whose object the API server does not have. (Kyverno: pkg/event)
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from itertools import groupby
 from typing import Final
 
 from pyverno.cluster.client import Client
+from pyverno.engine.origin import uid_of
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.errors import HostError
 from pyverno.kube.admissionreview import AdmissionRequest
-from pyverno.kube.gvk import GVR
+from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.report.objectmark import fits, mark_of
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, replace
 from pyverno.webhook.configuration import Configuration
@@ -43,6 +46,9 @@ _ATTEMPTS: Final = 3
 _TELL_SECONDS: Final = 10.0
 _WORKERS: Final = 3
 _NOT_FOUND: Final = 404
+_STORING: Final = ("CREATE", "UPDATE")
+_LOOKS: Final = 3
+_LOOK_SECONDS: Final = 0.3
 
 log = logging.getLogger("pyverno.events")
 
@@ -59,7 +65,8 @@ class EventSettings:
 class Event:
     """One event: `regarding` a policy, exception or resource, `related` to the resource of the request.
 
-    `source` is the reporting controller; `uid` is that of the `regarding` object, if the reporter knows it.
+    `source` is the reporting controller; `uid` is that of the `regarding` object, if the reporter knows it. An event
+    with a `mark` is written once the related resource fits it (`report.objectmark`), after `looks` looks.
     """
 
     reason: str
@@ -69,6 +76,8 @@ class Event:
     related: ResourceRef | None = None
     source: str = _SOURCE
     uid: str = ""
+    mark: str = ""
+    looks: int = 0
 
     @classmethod
     def of_error(
@@ -179,10 +188,13 @@ class Events:
         configuration: Callable[[], Configuration],
         uid_of: Callable[[ResourceRef], str],
         on_drop: Callable[[], None] = lambda: None,
+        kinds: Callable[[], KindTable] | None = None,
+        unconfirmed: Callable[[str], None] = lambda _work: None,
     ) -> None:
         """Take the client, the settings, the current ConfigMap, and a lookup of uids ("" = unknown).
 
-        `on_drop` is called for each event that could not be written after several attempts.
+        `on_drop` is called for each event that could not be written after several attempts. With `kinds`, the objects
+        of allowed requests are read first; `unconfirmed` counts events without an object.
         """
         self._client = client
         self._settings = settings
@@ -192,6 +204,8 @@ class Events:
         self._last = 0
         self._host = socket.gethostname()
         self._on_drop = on_drop
+        self._kinds = kinds
+        self._unconfirmed = unconfirmed
         self._dropped = 0
         self._told = -_TELL_SECONDS
 
@@ -219,8 +233,11 @@ class Events:
             named.namespace or admission_request.namespace,
             admission_request.name or named.name,
         )
+        mark = ""
+        if outcome.answer.allowed and admission_request.operation in _STORING and not admission_request.subresource:
+            mark = mark_of(review.resource, is_final=bool(uid_of(review.resource)) and not outcome.answer.patch)
         for event in events_of(results, resource, is_allowed=outcome.answer.allowed):
-            self.emit(event)
+            self.emit(replace(event, mark=mark) if mark else event)
 
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
@@ -266,7 +283,33 @@ class Events:
                 with suppress(Exception):
                     self._on_drop()
 
+    async def _is_confirmed(self, event: Event) -> bool:
+        """Return whether the API server has the object of an allowed request, which it may not have stored yet.
+
+        What this controller may not read is taken to exist.
+        """
+        ref = event.related or event.regarding
+        info = self._kinds().find(GVK(*parse_api_version(ref.api_version), ref.kind)) if self._kinds else None
+        if not event.mark or info is None:
+            return not event.mark or self._kinds is None
+        try:
+            found = await self._client.get(info.gvr, ref.name, ref.namespace if info.namespaced else "")
+        except StatusError as error:
+            return error.status != _NOT_FOUND
+        except HostError:
+            return True
+        return fits({"kind": info.kind, **found}, event.mark)
+
+    def _look_again(self, event: Event) -> None:
+        if event.looks >= _LOOKS:
+            self._unconfirmed("events")
+            return
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self.emit, replace(event, looks=event.looks + 1))
+
     async def _write(self, event: Event) -> None:
+        if not await self._is_confirmed(event):  # guard: an event is of an object that exists
+            self._look_again(event)
+            return
         body = self._make_body(event)
         for attempt in range(_ATTEMPTS):
             try:
