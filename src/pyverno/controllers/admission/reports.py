@@ -269,6 +269,8 @@ def _about(admission_request: AdmissionRequest, review: Review) -> Reported | No
         return None
     uid = request.object["metadata"].get("uid")
     uid = uid if isinstance(uid, str) else ""
-    is_final = bool(uid) and all(result.rule.type is RuleType.VALIDATION for result in review.results)
+    is_final = (bool(uid) or admission_request.operation == "UPDATE") and all(
+        result.rule.type is RuleType.VALIDATION for result in review.results
+    )
     mark = mark_of(review.resource, is_final=is_final)
     return Reported(resource, uid, kind, request.gvr, admission_request.uid, mark)

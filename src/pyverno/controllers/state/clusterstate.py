@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, slim
+from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, newest, slim
 from pyverno.controllers.runtime.metricslifecycle import log_problems
 from pyverno.controllers.runtime.recurring import RecurringFault
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
@@ -154,6 +154,11 @@ class ClusterState:
         if self._namespaces is None or not self._namespaces.synced.is_set():
             raise HostUnavailableError("the namespaces of the cluster are not known yet")
         return self._namespaces.get(name)
+
+    @property
+    def revision(self) -> str:
+        """A resource version that the cluster had a moment ago."""
+        return newest(each.revision for each in self._informers.values())
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the roles (`ns:name`) and cluster roles that bindings give to a user."""

@@ -63,6 +63,7 @@ class Foundation:
             uid_of=self.state.store.uid_of,
             on_drop=metrics.dropped_event,
             kinds=lambda: self.state.kinds,
+            revision=lambda: self.state.revision,
             unconfirmed=metrics.left_unconfirmed,
         )
 
