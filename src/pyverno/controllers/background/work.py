@@ -86,7 +86,7 @@ def part_of(found: Unprovable, *, reads_old: bool) -> Request | Refuted:
     identity.
     """
     is_deletion = found.request.operation is Operation.DELETE
-    if found.is_stored and (is_deletion or reads_old):  # guard: what is gone from history is no proof
+    if found.is_stored and (is_deletion or reads_old):
         return Refuted(found.message)
     return found.request
 

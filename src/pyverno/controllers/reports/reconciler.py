@@ -211,7 +211,7 @@ class ReportReconciler:
         if not waiting and not self._scanner.is_followed(id):
             return None
         live = await self._live_uid(id, subject.ref)
-        if live in (None, id.uid):  # guard: a report is of an object that exists
+        if live in (None, id.uid):
             return None
         young = [each for each in waiting if self._now() - each.created < _YOUNG_SECONDS]
         for each in waiting:
