@@ -173,7 +173,7 @@ class Evidence:
     async def _creation(self, request: Request, place: _Place, began: float | None, live: JSONObject | None) -> Finding:
         if live is None:
             live = await (self._read(place) if place.name else self._find_named(request, place, began))
-        if live is None:  # guard: a created object is there
+        if live is None:
             return Unsettled(f"{place} is not created yet", *place)
         uid = uid_of(request.object)
         if uid and uid_of(live) != uid:  # guard: a created object is the one of the request
@@ -187,7 +187,7 @@ class Evidence:
             live = await self._read(place, _SCALE if request.subresource == _SCALE else "")
         claimed = uid_of(request.old)
         is_one = uid_of(request.object) in ("", claimed)
-        if live is None or uid_of(live) != claimed or not is_one:  # guard: an update is of the object that is there
+        if live is None or uid_of(live) != claimed or not is_one:
             return Refuted(f"{place} is gone, or another object")
         if _version(live) == _version(request.old):
             if not _is_same(request.object, live):

@@ -17,27 +17,30 @@ _EVIDENCE: Final = "controllers/evidence.py"
 _WRITER: Final = "controllers/admission/updaterequestwriter.py"
 
 QUESTIONS: Final[tuple[Guard, ...]] = (
-    guard("I17", "a created object is there", _FORGED, (_EVIDENCE,)),
-    guard("I17", "a created object is the one of the request", _FORGED, (_EVIDENCE,)),
-    guard("I17", "an update is of the object that is there", _FORGED, (_EVIDENCE,)),
-    guard("I17", "an old version existed", _FORGED, (_EVIDENCE,)),
-    guard("I17", "a deletion happened", _FORGED, (_EVIDENCE,)),
-    guard("I17", "a deleted object existed", _FORGED, (_EVIDENCE,)),
+    guard("I17", "a created object is the one of the request", f"{_FORGED}[CREATE-of-another-uid]", (_EVIDENCE,)),
+    guard("I17", "an old version existed", f"{_FORGED}[UPDATE-of-a-version-that-never-was]", (_EVIDENCE,)),
+    guard("I17", "a deletion happened", f"{_FORGED}[DELETE-of-what-stays]", (_EVIDENCE,)),
+    guard("I17", "a deleted object existed", f"{_FORGED}[DELETE-of-nothing]", (_EVIDENCE,)),
     guard("I17", "a user sent what the API server permits", _USER, (_EVIDENCE, "None")),
-    guard("I17", "what leaves no trace needs a known caller", _FORGED, (_WRITER, "True")),
+    guard("I17", "what leaves no trace needs a known caller", f"{_FORGED}[exec]", (_WRITER, "True")),
     guard("I17", "requests that are confirmed trigger work", _REAL, (_WRITER,)),
     guard(
-        "I17", "background: targets change for confirmed requests", _WRITTEN,
-        ("controllers/background/mutating/triggers.py", "request"),
+        "I17", "background: targets change for confirmed requests", f"{_WRITTEN}[mutate-CREATE-of-nothing]",
+        ("controllers/background/mutating/triggers.py", "True"),
     ),
     guard(
-        "I17", "background: objects are generated for confirmed requests", _WRITTEN,
+        "I17", "background: objects are generated for confirmed requests",
+        f"{_WRITTEN}[generate-UPDATE-of-another-object]",
         ("controllers/background/generating/generator.py", "True"),
     ),
     guard(
-        "I17", "results count for the object that was judged", _FORGED, ("controllers/reports/reconciler.py", "True")
+        "I17", "results count for the object that was judged", f"{_FORGED}[UPDATE-with-false-contents]",
+        ("controllers/reports/reconciler.py", "True")
     ),
-    guard("I17", "an event is of what the API server confirms", _FORGED, ("controllers/runtime/events.py",)),
+    guard(
+        "I17", "an event is of what the API server confirms", f"{_FORGED}[UPDATE-with-false-contents]",
+        ("controllers/runtime/events.py",),
+    ),
     guard(
         "I17", "a source leaves room for others",
         "tests/unit/controllers/runtime/test_outbox.py::test_a_source_leaves_room_for_others",

@@ -324,6 +324,10 @@ NAMES = (
 )
 
 
+def _id(name: str) -> str:
+    return name.replace(" ", "-")
+
+
 UNPROVABLE = ("CONNECT", "exec", "eviction", "binding")
 
 
@@ -344,7 +348,7 @@ def forged(cluster: BackgroundCluster) -> dict[str, JSONObject]:
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES, ids=_id)
 def test_nothing_follows_from_a_forged_review(
     cluster: BackgroundCluster, forged: dict[str, JSONObject], name: str
 ) -> None:
@@ -413,10 +417,13 @@ def test_a_user_who_may_not_send_a_request_did_not_send_it(cluster: BackgroundCl
     assert before == {key: body for key, body in state(cluster).items() if key in before or "/events/" in key}
 
 
-WRITTEN = ("CREATE of nothing", "CREATE of another uid", "UPDATE of nothing", "UPDATE of a version that never was")
+WRITTEN = (
+    *("CREATE of nothing", "CREATE of another uid", "UPDATE of nothing", "UPDATE of a version that never was"),
+    *("DELETE of nothing", "DELETE of another uid", "UPDATE of another object"),
+)
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, "DELETE of nothing", "DELETE of another uid", "UPDATE of another object"])
+@pytest.mark.parametrize("name", WRITTEN, ids=_id)
 @pytest.mark.parametrize("request_type", ["generate", "mutate"])
 def test_an_update_request_of_a_stranger_is_a_question_too(
     cluster: BackgroundCluster, forged: dict[str, JSONObject], name: str, request_type: str
