@@ -43,8 +43,7 @@ __all__ = ["ClusterState", "StateSettings"]
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
-_CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+_BINDINGS: Final = [GVR("rbac.authorization.k8s.io", "v1", name) for name in ("rolebindings", "clusterrolebindings")]
 _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
 _RETRY_SHARE: Final = 1 / 15
@@ -315,7 +314,7 @@ class ClusterState:
 
     def _watch_everything(self) -> None:
         self._namespaces = self._watch(_NAMESPACES, self._take_namespace)
-        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS) if self._settings.follows_roles else ():
+        for bindings in _BINDINGS if self._settings.follows_roles else ():
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
         cached = self._hosts.config_maps()
