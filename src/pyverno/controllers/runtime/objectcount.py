@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.informer import Informer
+from pyverno.cluster.informer import Informer, newest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 
@@ -29,6 +29,11 @@ class ObjectCount:
         if any(each.is_stale or not each.synced.is_set() for each in self._informers):
             return None
         return sum(map(len, self._informers))
+
+    @property
+    def revision(self) -> str:
+        """A resource version that the cluster had a moment ago, "" while none is known."""
+        return newest(each.revision for each in self._informers)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
