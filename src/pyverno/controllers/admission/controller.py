@@ -14,6 +14,7 @@ from pyverno.controllers.admission.leader import AdmissionLeader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.admissionpolicies.reconciler import check_mutating
 from pyverno.controllers.certificates.handshake import OwnHandshake
+from pyverno.controllers.rights.authors import AuthorRights
 from pyverno.controllers.state.deletionpermissions import DeletionPermissions
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions
@@ -152,6 +153,7 @@ class AdmissionController:
             targets.refusals,
             advice=advice,
             missing=deletions.missing,
+            rights=AuthorRights(self._client, lambda: self._cluster.kinds, settings.rights).refusals,
             http_in_namespaces=settings.hosts.allows_http_in_namespaces,
         )
         server = WebhookServer(

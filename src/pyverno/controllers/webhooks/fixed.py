@@ -28,8 +28,7 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
 
     They never change with the policies; `timeout` in seconds is for policies and the heartbeat.
     """
-    legacy = _rules_of(Family.RULES)
-    policies = [*legacy, *_rules_of(Family.CEL)]
+    policies = [*_rules_of(Family.RULES), *_rules_of(Family.CEL)]
     rows = (
         ("exception", "/exceptionvalidate", _rules_of(Family.EXCEPTION)),
         ("cel-exception", "/celexception/validate", _rules_of(Family.CEL_EXCEPTION)),
@@ -40,9 +39,9 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
         "matchPolicy": "Equivalent",
         "timeoutSeconds": timeout,
     }
-    # Kyverno: it changes nothing, but health checks of an installation expect it
+    # writes the author of a namespaced policy; health checks of an installation expect its name
     changing_hook = {
-        **_hook(endpoint, "/policymutate", legacy, name="mutate-policy.kyverno.svc"),
+        **_hook(endpoint, "/policymutate", [*policies, *_rules_of(Family.CLEANUP)], name="mutate-policy.kyverno.svc"),
         "matchPolicy": "Equivalent",
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": timeout,
