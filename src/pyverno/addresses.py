@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-__all__ = ["METADATA_SERVICES", "Address", "carries_metadata", "embedded_addresses", "leads_to_metadata"]
+__all__ = ["METADATA_SERVICES", "Address", "carries_metadata", "embedded_addresses", "leads_to_metadata", "source_of"]
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -30,6 +31,24 @@ METADATA_SERVICES: Final = frozenset(
 """The addresses at which clouds answer a machine about its own identity."""
 
 _METADATA_NETWORKS: Final = (ipaddress.IPv6Network("fd00:ec2::/32"), ipaddress.IPv6Network("fd20:ce::/32"))
+
+
+@lru_cache(4096)
+def source_of(peer: str) -> str:
+    """Return the address that stands for a peer: of IPv6 the network of a machine, which may use all of it.
+
+    >>> source_of("10.0.0.7"), source_of("2001:db8::1:2:3:4"), source_of("::ffff:10.0.0.7"), source_of("")
+    ('10.0.0.7', '2001:db8::/64', '10.0.0.7', '')
+    """
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((address, 64), strict=False))
 
 
 def embedded_addresses(address: Address) -> Iterator[ipaddress.IPv4Address]:

@@ -153,6 +153,11 @@ class Informer:
         return len(self._objects)
 
     @property
+    def revision(self) -> str:
+        """The newest resource version that was seen, "" before the first list or where versions are no numbers."""
+        return str(self._latest) if self._latest else ""
+
+    @property
     def stale_seconds(self) -> float:
         """The seconds since the cache last followed the cluster; 0 while it does."""
         return 0.0 if self._broken_since is None else time.monotonic() - self._broken_since

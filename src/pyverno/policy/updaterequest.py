@@ -19,6 +19,7 @@ from pyverno.value import dataclass, field
 __all__ = [
     "HELD",
     "MAX_HELD_SHARE",
+    "REVISION",
     "UPDATE_REQUEST",
     "UPDATE_REQUESTS",
     "AdmissionContext",
@@ -28,11 +29,15 @@ __all__ = [
     "UpdateRequest",
     "UpdateRequestSpec",
     "labels_of",
+    "revision_of",
 ]
 
 UPDATE_REQUESTS: Final = GVR("kyverno.io", "v2", "updaterequests")
 HELD: Final = "pyverno.io/held"
 """Label of requests that were tried and cannot be done at the moment: they do not count for the threshold."""
+
+REVISION: Final = "pyverno.io/revision"
+"""Annotation of requests for deleted objects: a resource version at which the API server still had the object."""
 
 MAX_HELD_SHARE: Final = 20
 """How many times the threshold all requests may be, held ones included."""
@@ -185,6 +190,18 @@ def labels_of(spec: UpdateRequestSpec) -> dict[str, str]:
     if trigger.api_version:
         labels[f"{prefix}trigger-apiversion"] = trigger.api_version.replace("/", "-")
     return labels
+
+
+def revision_of(body: JSONObject) -> str:
+    """Return the resource version that a request notes, "" where it notes none.
+
+    >>> revision_of({"metadata": {"annotations": {"pyverno.io/revision": "7"}}}), revision_of({"metadata": None})
+    ('7', '')
+    """
+    metadata = body.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    found = annotations.get(REVISION) if isinstance(annotations, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _as_label(name: str) -> str:

@@ -123,6 +123,12 @@ _ROWS: Final[tuple[Metric, ...]] = (
     ),
     Metric("counter", "kyverno_controller_drop", "Keys that a controller gave up.", _CONTROLLER),
     Metric("counter", "kyverno_change_faults", "Changes of objects that ran into a bug, by resource.", ("resource",)),
+    Metric(
+        "counter",
+        "kyverno_unconfirmed_requests",
+        "Admission requests that the API server does not confirm, by the work that they do not cause.",
+        ("work",),
+    ),
     Metric("counter", "kyverno_client_queries", "Requests to the API server.", _QUERY),
     *_of_deletions(),
     Metric("gauge", "kyverno_ttl_controller_info", "Resources whose objects may have a time to live.", _TTL_RESOURCE),

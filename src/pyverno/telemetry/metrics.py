@@ -114,6 +114,7 @@ class Metrics:
         self._reconciled = counter(METRICS["kyverno_controller_reconcile"])
         self._requeued = counter(METRICS["kyverno_controller_requeue"])
         self._dropped = counter(METRICS["kyverno_controller_drop"])
+        self._unconfirmed = counter(METRICS["kyverno_unconfirmed_requests"])
         self._changes = counter(METRICS["kyverno_change_faults"])
         self._queries = counter(METRICS["kyverno_client_queries"])
         self._events = counter(METRICS["kyverno_events_dropped"])
@@ -190,6 +191,10 @@ class Metrics:
     def gave_up(self, controller: str) -> None:
         """Count work that a controller does not try again."""
         self._dropped.add((controller,))
+
+    def left_unconfirmed(self, work: str) -> None:
+        """Count a request that the API server does not confirm, and the work that does not follow from it."""
+        self._unconfirmed.add((work,))
 
     def faulted_change(self, resource: str) -> None:
         """Count a change of an object of a resource that ran into a bug."""

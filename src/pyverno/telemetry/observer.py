@@ -27,13 +27,16 @@ class AdmissionOutcome:
     """A response with the review that it comes from; `review` is None where no policy was evaluated.
 
     `later` holds policies whose evaluation was deferred because they cannot change the response; an observer evaluates
-    them. `fault` is a bug that prevented the response from being made.
+    them. `fault` is a bug that prevented the response from being made. `source` is the address of the caller, who
+    `is_authenticated` if it presented a client certificate of the API server.
     """
 
     answer: AdmissionResponse
     review: Review | None = None
     later: PolicySet | None = None
     fault: Fault | None = None
+    source: str = ""
+    is_authenticated: bool = False
 
 
 class Observer(Protocol):

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 import orjson
 from aiohttp import HttpVersion10, web
 
+from pyverno.addresses import source_of
 from pyverno.engine.faults import fault_of
 from pyverno.engine.host import Host
 from pyverno.errors import HostError, PyvernoError
@@ -300,7 +301,13 @@ class WebhookServer:
         finally:
             held.release()
             self._end()
+        if outcome.review is not None:
+            outcome = self._with_caller(outcome, request)
         self._observer.answered(admission_request, path, outcome, time.perf_counter() - began)
+
+    def _with_caller(self, outcome: AdmissionOutcome, request: web.BaseRequest) -> AdmissionOutcome:
+        """Note who asked: what follows an answer is bounded for each caller."""
+        return replace(outcome, source=source_of(request.remote or ""), is_authenticated=self._tls.authenticates)
 
     def _read_and_review(
         self, body: bytes, content_type: str, route: Route | None, deadline: float

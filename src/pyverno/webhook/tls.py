@@ -79,6 +79,11 @@ class ServerTls:
         """Return whether a client with this certificate (`peercert` of the connection) is admitted."""
         return self._clients.admit(certificate)
 
+    @property
+    def authenticates(self) -> bool:
+        """Whether every admitted client has proved its identity by a certificate."""
+        return bool(self._clients.authority)
+
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._current
 

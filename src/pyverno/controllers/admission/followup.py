@@ -75,6 +75,7 @@ class Followup:
             settings.updates,
             host=host,
             lost=self._report_lost,
+            unconfirmed=self._count_unconfirmed,
         )
         self._audit = AuditPass(
             settings.audit,
@@ -115,6 +116,10 @@ class Followup:
     def _count_unaudited(self) -> None:
         if self._metrics is not None:
             self._metrics.gave_up(_AUDIT)
+
+    def _count_unconfirmed(self, work: str) -> None:
+        if self._metrics is not None:
+            self._metrics.left_unconfirmed(work)
 
     def _report_lost(self, policy: ResourceRef | None, reason: str, subject: ResourceRef) -> None:
         if self._metrics is not None:

@@ -1,9 +1,10 @@
 """Creation of UpdateRequests, through which admission requests trigger the background controller.
 
 A response never waits for it: the triggered rules are determined and written after the response. Dry runs and rejected
-requests trigger nothing. While there are as many UpdateRequests as the threshold allows, and while the API server is
-away, work waits in memory, compressed; at the end of the process it is written beyond the threshold. Work that is
-refused or finds no memory is reported by an event, the log and a counter.
+requests trigger nothing, and neither does a request that the API server does not confirm. While there are as many
+UpdateRequests as the threshold allows, and while the API server is away, work waits in memory, compressed; at the end
+of the process it is written beyond the threshold. Work that is refused or finds no memory is reported by an event, the
+log and a counter.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ from typing import Final
 import orjson
 
 from pyverno.cluster.client import Client
+from pyverno.controllers.admission.questions import Questions, Refusals
 from pyverno.controllers.admission.updaterequests import (
     is_made_or_copied,
     of_downstream,
     source_selector,
     update_requests,
 )
+from pyverno.controllers.evidence import Evidence, Refuted, Unprovable, Unsettled
 from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
 from pyverno.engine.host import Host
 from pyverno.engine.policyset import PolicySet
-from pyverno.engine.request import Request
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.triggers import Trigger, Triggers
 from pyverno.errors import HostError, HostUnavailableError
@@ -39,11 +42,11 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS, Family, kind_of
-from pyverno.policy.updaterequest import HELD, MAX_HELD_SHARE, UPDATE_REQUESTS, RequestType, UpdateRequestSpec
+from pyverno.policy.updaterequest import HELD, MAX_HELD_SHARE, REVISION, UPDATE_REQUESTS, RequestType, UpdateRequestSpec
 from pyverno.report.ephemeral import REPORT_GROUP
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.threads import in_pool
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 from pyverno.webhook.admission import PolicyFacts, UserScopedHost
 from pyverno.webhook.routes import Route, WebhookType, read_route
 
@@ -59,6 +62,8 @@ _ITEM_BYTES: Final = 1024
 
 _MEMO_LIMIT: Final = 1024
 _GONE: Final = 404
+_FORBIDDEN: Final = 403
+_WORK: Final = "update-requests"
 
 log = logging.getLogger("pyverno.followup")
 
@@ -81,12 +86,21 @@ class UpdateRequestSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Answered:
-    """An admitted request and the rules that it may trigger."""
+    """An admitted request and the rules that it may trigger.
+
+    It `began` at a time in seconds since 1970, when the cluster had this `revision`. `looks` counts how often the
+    change was looked for.
+    """
 
     admission_request: AdmissionRequest
     request: Request
     triggers: Triggers
     is_background: bool
+    began: float
+    revision: str
+    source: str = ""
+    is_authenticated: bool = False
+    looks: int = 0
 
 
 @dataclass(slots=True)
@@ -110,13 +124,20 @@ class UpdateRequestWriter:
         *,
         host: Callable[[], Host],
         lost: Lost,
+        unconfirmed: Callable[[str], None] = lambda _work: None,
     ) -> None:
-        """Take the client, the cluster state, the source of hosts, and a callback for lost work."""
+        """Take the client, the cluster state, the source of hosts, and a callback for lost work.
+
+        `unconfirmed` counts requests that the API server does not confirm.
+        """
         self._client = client
         self._cluster = cluster
         self._settings = settings
         self._host = host
         self._lost = lost
+        self._evidence = Evidence(client, lambda: cluster.kinds)
+        self._refusals = Refusals(_WORK, unconfirmed)
+        self._unsettled = Questions(self._look_again, self._refuse, settings.max_waiting // 4)
         self._memo: dict[Route, tuple[PolicySet, Triggers]] = {}
         self._count = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace, selector=f"!{HELD}")
         self._all = ObjectCount(client, (UPDATE_REQUESTS,), namespace=settings.namespace)
@@ -127,6 +148,7 @@ class UpdateRequestWriter:
             max_items=settings.max_waiting,
             writers=settings.workers,
             weigh=lambda answered: answered.admission_request.size,
+            source_of=lambda answered: answered.source,
         )
         self._writing = Outbox(
             self._write,
@@ -153,7 +175,9 @@ class UpdateRequestWriter:
             return
         is_ours = is_made_or_copied(request) and not is_background
         if (is_ours or triggers.concerns(request)) and self._has_kind():
-            self._looking.put(_Answered(admission_request, request, triggers, is_background))
+            began, revision = time.time(), self._all.revision  # before the change is stored
+            asked = _Answered(admission_request, request, triggers, is_background, began, revision)
+            self._looking.put(replace(asked, source=outcome.source, is_authenticated=outcome.is_authenticated))
 
     def failed(self, path: str, error: BaseException) -> None:
         """Do nothing: a request that failed triggers nothing."""
@@ -161,7 +185,7 @@ class UpdateRequestWriter:
     @property
     def is_idle(self) -> bool:
         """Return whether nothing waits to be evaluated or written."""
-        return not len(self._looking) and not len(self._writing)
+        return not len(self._looking) and not len(self._writing) and not len(self._unsettled)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -178,6 +202,7 @@ class UpdateRequestWriter:
         """Write the remaining work, beyond the threshold if need be, for at most `seconds`; report the rest as lost."""
         self._is_ending = True
         end = time.monotonic() + seconds
+        self._unsettled.drain()
         await self._looking.flush(seconds)
         await self._writing.flush(max(end - time.monotonic(), 0.0))
 
@@ -209,22 +234,60 @@ class UpdateRequestWriter:
         return is_served
 
     async def _look(self, answered: _Answered) -> None:
-        """Determine the rules that a request triggers, and queue their work."""
-        request = answered.request
+        """Determine the rules that a request triggers, and queue their work once the API server confirms it."""
         found = await self._find_triggers(answered)
         if answered.is_background:
             found = tuple(trigger for trigger in found if not answered.triggers.skips_background(trigger.rule))
-        subject = _subject(answered.admission_request)
-        admission = answered.admission_request.request
-        if not answered.is_background and is_made_or_copied(request):
+        is_ours = not answered.is_background and is_made_or_copied(answered.request)
+        if not found and not is_ours:  # a request that triggers nothing costs no read
+            return
+        confirmed = await self._confirm(answered)
+        if confirmed is None:
+            return
+        answered, request, subject = confirmed, confirmed.request, _subject(answered.admission_request)
+        admission = {**answered.admission_request.request, "object": request.object, "oldObject": request.old}
+        if is_ours:
             with self._contained(None, subject):  # first: it may fail and be repeated as a whole
-                self._hand_over([spec async for spec in self._in_step(answered)], subject)
+                self._hand_over([spec async for spec in self._in_step(answered)], answered)
         for policy, own in _by_policy(found):
             with self._contained(policy, subject):
-                self._hand_over(update_requests(own, request, admission), subject)
+                self._hand_over(update_requests(own, request, admission), answered)
         for trigger in found:
             if trigger.error:
                 self._lost(_policy(trigger), trigger.error, subject)
+
+    async def _confirm(self, answered: _Answered) -> _Answered | None:
+        """Return a request with the objects that the API server holds; None where nothing follows from it now.
+
+        What this controller may not read is left to the background controller, which confirms every request.
+        """
+        try:
+            found = await self._evidence.confirm(answered.request, revision=answered.revision, began=answered.began)
+            refuted = None if isinstance(found, Refuted) else await self._evidence.vouch(answered.request)
+        except StatusError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            return answered
+        if isinstance(found, Unprovable):
+            if found.is_stored or answered.is_authenticated:  # guard: what leaves no trace needs a known caller
+                found = answered.request
+            else:
+                refuted = Refuted(f"{found.message}, and without --clientCAFile anybody may have sent the request")
+        elif isinstance(found, Unsettled) and refuted is None:
+            if not self._is_ending:
+                self._unsettled.put(answered, answered.source, answered.looks, found.message)
+                return None
+            found = answered.request  # the background controller waits for the change
+        if isinstance(found, Request) and refuted is None:  # guard: requests that are confirmed trigger work
+            return replace(answered, request=found)
+        self._refuse(answered, found.message if isinstance(found, Refuted) else refuted.message if refuted else "")
+        return None
+
+    def _look_again(self, answered: _Answered, looks: int) -> None:
+        self._looking.put(replace(answered, looks=looks))
+
+    def _refuse(self, answered: _Answered, reason: str) -> None:
+        self._refusals.note(reason, answered.source)
 
     @contextmanager
     def _contained(self, policy: ResourceRef | None, subject: ResourceRef) -> Iterator[None]:
@@ -237,12 +300,16 @@ class UpdateRequestWriter:
             log.exception("the work of a policy after a request broke")
             self._lost(policy, "an internal error occurred; see the log", subject)
 
-    def _hand_over(self, wanted: Iterable[UpdateRequestSpec], subject: ResourceRef) -> None:
+    def _hand_over(self, wanted: Iterable[UpdateRequestSpec], answered: _Answered) -> None:
         """Queue work to be written."""
+        subject = _subject(answered.admission_request)
         for spec in wanted:
             namespace, _, name = spec.policy.rpartition("/")
             policy = _policy_of(spec.request_type, namespace, name)
-            packed = zlib.compress(orjson.dumps(spec.to_json(self._settings.namespace)), level=1)
+            body = spec.to_json(self._settings.namespace)
+            if answered.request.operation is Operation.DELETE and answered.revision:
+                body["metadata"]["annotations"] = {REVISION: answered.revision}
+            packed = zlib.compress(orjson.dumps(body), level=1)
             self._writing.put(_TriggeredWork(policy, subject, packed))
 
     async def _find_triggers(self, answered: _Answered) -> tuple[Trigger, ...]:

@@ -209,6 +209,8 @@ class UpdateRequests:
             log.exception("an UpdateRequest ran into a bug", extra={"fields": {"request": str(key)}})
             return await self._fail(key, body, HostError("an internal error occurred; see the log"), began)
         if isinstance(outcome, Done):
+            if outcome.is_refused:
+                self._note_refusal(key, body, outcome.message)
             await self._delete(key, body)
             return None
         self._hold(key, body, outcome.on, began)
@@ -236,6 +238,14 @@ class UpdateRequests:
         if isinstance(error, HostError | StatusError):
             raise error
         raise HostError(str(error)) from error
+
+    def _note_refusal(self, key: ObjectKey, body: JSONObject, reason: str) -> None:
+        """Log and count a request that the API server does not confirm."""
+        self._on_failure(_type(body))
+        fields = {"request": str(key), "policy": str((body.get("spec") or {}).get("policy") or ""), "reason": reason}
+        log.warning(
+            "an UpdateRequest was not done, because the API server does not confirm it", extra={"fields": fields}
+        )
 
     async def _delete(self, key: ObjectKey, body: JSONObject) -> None:
         uid = body["metadata"].get("uid", "")

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+import orjson
+
+from pyverno.compiler.compile import Compiled
+from pyverno.controllers.evidence import Refuted, Unprovable
+from pyverno.engine.request import Operation, Request
 from pyverno.errors import PolicyError
 from pyverno.kube.admissionreview import check_user
 from pyverno.kube.gvk import GVR
@@ -17,14 +22,18 @@ from pyverno.policy.schema import Cursor, Problems
 from pyverno.policy.updaterequest import UPDATE_REQUEST, UpdateRequest
 from pyverno.value import dataclass
 
-__all__ = ["Awaited", "Done", "Handler", "Waiting", "read_request"]
+__all__ = ["Awaited", "Done", "Handler", "Waiting", "part_of", "read_request", "reads_old", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The request is completed, and deleted; `message` is for the log."""
+    """The request is completed, and deleted; `message` is for the log.
+
+    `is_refused`: the API server does not confirm the request, so that nothing was done.
+    """
 
     message: str = ""
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,30 @@ class Handler(Protocol):
 
 
 _FILE: Final = "updaterequest"
+_OLD: Final = b"oldObject"
+
+
+def refused(found: Refuted | None) -> Done:
+    """Return the outcome of a request that the API server does not confirm."""
+    return Done(found.message if found is not None else "", is_refused=True)
+
+
+def part_of(found: Unprovable, *, reads_old: bool) -> Request | Refuted:
+    """Return the part of a request that the API server confirms, if that is enough for rules.
+
+    Without its history an update is one that changes nothing, which suffices for rules that read no old object. What a
+    request for `exec` or an eviction contains is recorded by the admission controller only if the caller proved its
+    identity.
+    """
+    is_deletion = found.request.operation is Operation.DELETE
+    if found.is_stored and (is_deletion or reads_old):  # guard: what is gone from history is no proof
+        return Refuted(found.message)
+    return found.request
+
+
+def reads_old(compiled: Compiled) -> bool:
+    """Return whether a policy mentions the old object of a request."""
+    return _OLD in orjson.dumps(compiled.document.value.get("spec"))
 
 
 def read_request(body: JSONObject) -> UpdateRequest:

@@ -30,6 +30,11 @@ class ObjectCount:
             return None
         return sum(map(len, self._informers))
 
+    @property
+    def revision(self) -> str:
+        """A resource version that the cluster had a moment ago, "" while none is known."""
+        return max((each.revision for each in self._informers), key=lambda text: int(text or 0))
+
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         async with asyncio.TaskGroup() as group:

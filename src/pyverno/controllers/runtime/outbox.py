@@ -25,6 +25,9 @@ _LONGEST_PAUSE: Final = 10.0
 _MAX_BYTES: Final = 16 * 1024 * 1024
 """A thousand requests of usual size take a third of it; in memory each byte of JSON takes several."""
 
+_MAX_SHARE: Final = 0.8
+"""The share of the queue that one source may fill: the rest is left for the others."""
+
 _LATER: Final = (401, 408, 409, 429, 500, 502, 503, 504)
 """Statuses that may be temporary, whatever the item is."""
 
@@ -45,11 +48,13 @@ class Outbox(Generic[Item]):
         retry_seconds: float = 120.0,
         weigh: Callable[[Item], int] = lambda item: 0,
         max_bytes: int = _MAX_BYTES,
+        source_of: Callable[[Item], str] = lambda item: "",
     ) -> None:
         """Take the function that writes an item, and a callback for items that are given up, with the reason.
 
         `max_items` bounds the queue and `max_bytes` its total weight as `weigh` measures it; a single oversized item
-        is still accepted. An item is retried for `retry_seconds` seconds. `write` raises HostError or StatusError.
+        is still accepted. No source of items, as `source_of` names it ("" = not bounded), fills the queue alone. An
+        item is retried for `retry_seconds` seconds. `write` raises HostError or StatusError.
         """
         self._write = write
         self._on_lost = on_lost
@@ -59,6 +64,8 @@ class Outbox(Generic[Item]):
         self._weigh = weigh
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._source_of = source_of
+        self._by_source: dict[str, int] = {}
         self._waiting: asyncio.Queue[tuple[float, int, Item]] = asyncio.Queue()
         self._in_work = 0
         self._empty = asyncio.Event()
@@ -73,6 +80,12 @@ class Outbox(Generic[Item]):
         if self._waiting.qsize() >= self._max_items or (len(self) and self._bytes + weight > self._max_bytes):
             self._lose(item, "too many are waiting to be written")
             return False
+        source = self._source_of(item)
+        share = self._by_source.get(source, 0)
+        if source and share >= self._max_items * _MAX_SHARE:  # guard: a source leaves room for others
+            self._lose(item, "too many of one caller are waiting to be written")
+            return False
+        self._by_source[source] = share + 1
         self._bytes += weight
         self._empty.clear()
         self._waiting.put_nowait((time.monotonic() + self._retry_seconds, weight, item))
@@ -107,6 +120,7 @@ class Outbox(Generic[Item]):
             while not self._waiting.empty():
                 _, weight, item = self._waiting.get_nowait()
                 self._bytes -= weight
+                self._leave(item)
                 self._lose(item, "the process ends")
 
     async def _work(self) -> None:
@@ -121,8 +135,18 @@ class Outbox(Generic[Item]):
             finally:
                 self._in_work -= 1
                 self._bytes -= weight
+                self._leave(item)
                 if not len(self):
                     self._empty.set()
+
+    def _leave(self, item: Item) -> None:
+        """Count an item of its source no more."""
+        source = self._source_of(item)
+        left = self._by_source.get(source, 0) - 1
+        if left > 0:
+            self._by_source[source] = left
+        else:
+            self._by_source.pop(source, None)
 
     async def _deliver(self, item: Item, until: float) -> None:
         pause = _FIRST_PAUSE

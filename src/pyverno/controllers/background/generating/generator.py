@@ -7,7 +7,7 @@ does not stop the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from pyverno.compiler.compile import Compiled
 from pyverno.controllers.background.context import BackgroundContext
@@ -15,10 +15,11 @@ from pyverno.controllers.background.generating.downstreams import Downstream, Do
 from pyverno.controllers.background.generating.generatedkinds import GeneratedKinds
 from pyverno.controllers.background.generating.rulefacts import RuleFacts, facts_of
 from pyverno.controllers.background.generating.sources import ReadNotes, Source, Sources
-from pyverno.controllers.background.generating.triggers import TriggerReader
+from pyverno.controllers.background.generating.triggers import TriggerReader, is_of_part, is_trigger_of
 from pyverno.controllers.background.generating.work import GenerationKey, Work, rule_key
 from pyverno.controllers.background.generating.writer import Writer, policy_info
-from pyverno.controllers.background.work import Awaited, Done, Waiting
+from pyverno.controllers.background.work import Awaited, Done, Waiting, reads_old
+from pyverno.controllers.evidence import Refuted, Unsettled
 from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.origin import Origin
@@ -65,6 +66,7 @@ class _Run:
     waits: dict[str, None] = field(default_factory=dict)
     on: dict[Awaited, None] = field(default_factory=dict)
     seconds: float = _LOOK_SECONDS
+    refusal: str = ""
 
     def wait(self, message: str, awaited: Awaited, seconds: float = _LOOK_SECONDS) -> None:
         """Note that something has to be waited for."""
@@ -77,7 +79,7 @@ class _Run:
             raise self.errors[0].copied()
         if self.waits:
             return Waiting("; ".join(self.waits), tuple(self.on), self.seconds)
-        return Done()
+        return Done(self.refusal, is_refused=bool(self.refusal))
 
 
 class _Restricted(NamedTuple):
@@ -130,6 +132,8 @@ class Generator:
         rules = {name: facts[name] for name in work.rules if name in facts}
         if not rules:
             return Done("the rules are gone")
+        if not is_trigger_of(work.trigger, work.context):  # guard: background: a request is for its trigger
+            return Done("the request is for another object than its trigger", is_refused=True)
         run = _Run(work, compiled, compiled.policy, rules)
         found = body if body is not None else await self._find(work)
         if found is None:
@@ -137,10 +141,21 @@ class Generator:
         elif _is_unchanged(work, found):
             self._await_trigger(run, "the change of the trigger has not happened yet")
         else:
-            await self._generate(run, rules, await self._request(run, found))
+            request = await self._request(run, found)
+            if self._is_confirmed(request, run):
+                await self._generate(run, rules, request)
         if work.policy not in self._state.store.compiled():
             self._recheck(work.policy)
         return run.outcome()
+
+    def _is_confirmed(self, found: Request | Unsettled | Refuted, run: _Run) -> TypeGuard[Request]:
+        """Return whether the API server confirms the request of the work; otherwise note what is to be done."""
+        if isinstance(found, Unsettled) and not run.work.is_late:
+            awaited = Awaited(found.info.gvr, found.namespace, found.name)
+            run.wait(found.message, awaited, _EARLY_SECONDS)
+        elif not isinstance(found, Request):
+            run.refusal = found.message
+        return isinstance(found, Request)  # guard: background: objects are generated for confirmed requests
 
     async def delete_listed(self, policy: Identity, targets: Iterable[ResourceRef]) -> None:
         """Delete objects that a policy, or a rule of it, left behind when it was deleted; others are left alone.
@@ -190,9 +205,8 @@ class Generator:
         if context is None or not isinstance(context.request, dict):
             return await self.triggers.find(work.trigger)
         asked = context.request
-        if context.operation == Operation.CONNECT.value or asked.get("subResource"):
-            found = asked.get("object") or asked.get("oldObject")
-            return found if isinstance(found, dict) else None
+        if is_of_part(context):  # what the API server holds of it is read when it is confirmed
+            return {"metadata": {}}
         if context.operation == Operation.CREATE.value:
             return await self.triggers.find(work.trigger, newer_than="")
         if context.operation != Operation.UPDATE.value:
@@ -202,8 +216,8 @@ class Generator:
         is_terminating = bool(_metadata(asked, "object").get("deletionTimestamp"))
         return await self.triggers.find(work.trigger, newer_than=version or None, is_terminating=is_terminating)
 
-    async def _request(self, run: _Run, body: JSONObject) -> Request:
-        """Repeat the admission request with the current object.
+    async def _request(self, run: _Run, body: JSONObject) -> Request | Unsettled | Refuted:
+        """Repeat the admission request with the current object, as far as the API server confirms it.
 
         Rules that name other operations, and synchronize, are evaluated as if the object was new.
         """
@@ -212,7 +226,10 @@ class Generator:
         operation = restricted.operation
         if context is None or context.operation == Operation.DELETE.value:
             return await self.triggers.request(body, operation)
-        request = await self.triggers.admission_request(context, body)
+        live = None if is_of_part(context) else body
+        request = await self.triggers.confirm(context, live, reads_old=reads_old(run.compiled))
+        if not isinstance(request, Request):
+            return request
         is_other = bool(restricted.operations) and context.operation not in restricted.operations
         return replace(request, operation=operation, old=None) if is_other else request
 
@@ -223,7 +240,9 @@ class Generator:
         if context is not None and context.operation == Operation.DELETE.value:
             generating = {name: run.rules[name] for name in run.rules if name in at_deletion and not work.rules[name]}
             if generating:
-                await self._generate(run, generating, await self.triggers.admission_request(context, None))
+                request = await self.triggers.confirm(context, None, revision=work.revision)
+                if self._is_confirmed(request, run):
+                    await self._generate(run, generating, request)
         for name, facts in run.rules.items():
             if name not in at_deletion and facts.synchronize:
                 await self._delete_all(run, facts, "the trigger is gone")
@@ -357,6 +376,13 @@ class Generator:
     async def _delete(self, run: _Run, known: Downstream, reason: str) -> None:
         await self.writer.delete(known.gvr, known.target, known.origin, run.policy.info, reason)
 
+    async def _has_trigger(self, run: _Run, known: Downstream) -> bool:
+        """Return whether an object has another trigger than that of the work, by uid or name, and that still exists."""
+        own, asked = known.trigger, run.work.trigger
+        if (own.uid, own.name or asked.name) == (asked.uid, asked.name):
+            return False
+        return await self.triggers.find(own) is not None
+
     async def _delete_all(self, run: _Run, facts: RuleFacts, reason: str) -> None:
         """Delete everything that a rule generated for the trigger, as the API server has it now."""
         work = run.work
@@ -364,7 +390,8 @@ class Generator:
             await self._kinds.settle(facts)
             kinds = dict.fromkeys((*self._kinds.of_rule(facts), *self._downstreams.kinds_of(work.policy)))
             for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
-                await self._delete(run, known, reason)
+                if not await self._has_trigger(run, known):  # guard: background: what has its trigger stays
+                    await self._delete(run, known, reason)
         except (HostError, StatusError) as error:
             self.writer.report_failure(work, facts.name, run.policy.info, error.message)
             run.errors.append(error.copied())

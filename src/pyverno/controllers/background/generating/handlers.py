@@ -14,7 +14,14 @@ from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import PyvernoError
 from pyverno.kube.status import StatusError
-from pyverno.policy.updaterequest import UPDATE_REQUESTS, AdmissionContext, RequestType, Trigger, UpdateRequest
+from pyverno.policy.updaterequest import (
+    UPDATE_REQUESTS,
+    AdmissionContext,
+    RequestType,
+    Trigger,
+    UpdateRequest,
+    revision_of,
+)
 
 __all__ = ["GenerateHandler", "works_of"]
 
@@ -46,6 +53,7 @@ class GenerateHandler:
         first = self._first_seen(request)
         is_late = time.monotonic() - first > _WAIT_SECONDS
         problem: PyvernoError | None = None
+        refusal: Done | None = None
         waits: list[Waiting] = []
         policy = _identity(request.spec.request_type, request.spec.policy)
         try:
@@ -60,9 +68,11 @@ class GenerateHandler:
                 continue
             if isinstance(outcome, Waiting):
                 waits.append(outcome)
+            elif outcome.is_refused:
+                refusal = outcome
         if problem is None and not waits:
             self._first.pop(request.uid, None)
-            return Done()
+            return refusal or Done()
         if await self._is_superseded(request, first):
             return Done("a newer request waits with the same work")
         if problem is not None:
@@ -108,7 +118,16 @@ def works_of(request: UpdateRequest, *, is_late: bool = False) -> Iterator[Work]
         rules[spec.resource] = {spec.rule: spec.delete_downstream}
     context = None if spec.context == _NO_CONTEXT or spec.context.request is None else spec.context
     for trigger, names in rules.items():
-        yield Work(identity, trigger, names, context, _reason(context), is_late, is_reported=True)
+        yield Work(
+            identity,
+            trigger,
+            names,
+            context,
+            _reason(context),
+            is_late,
+            is_reported=True,
+            revision=revision_of(request.raw),
+        )
 
 
 def _deleted_downstreams(request: UpdateRequest) -> Iterator[ResourceRef]:

@@ -7,6 +7,8 @@ from typing import Final
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.background.namespaces import find_namespace
+from pyverno.controllers.background.work import part_of
+from pyverno.controllers.evidence import Evidence, Refuted, Unprovable, Unsettled
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.engine.origin import uid_of
 from pyverno.engine.request import Operation, Request, User
@@ -17,8 +19,9 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import AdmissionContext, Trigger
+from pyverno.value import replace
 
-__all__ = ["TriggerReader", "trigger_of"]
+__all__ = ["TriggerReader", "is_of_part", "is_trigger_of", "trigger_of"]
 
 _NOT_FOUND: Final = 404
 _NAMESPACE: Final = GVK("", "v1", "Namespace")
@@ -35,6 +38,36 @@ def trigger_of(body: JSONObject, info: KindInfo | None = None) -> Trigger:
     return Trigger(api_version, kind, ref.namespace, ref.name, uid_of(body))
 
 
+def is_trigger_of(trigger: Trigger, context: AdmissionContext | None) -> bool:
+    """Return whether a trigger is the object of the admission request that comes with it.
+
+    >>> asked = {"namespace": "b", "oldObject": {"kind": "Pod", "metadata": {"name": "a", "uid": "7"}}}
+    >>> is_trigger_of(Trigger("v1", "Pod", "b", "a", "7"), AdmissionContext(request=asked))
+    True
+    >>> is_trigger_of(Trigger("v1", "Pod", "b", "other", "7"), AdmissionContext(request=asked))
+    False
+    """
+    asked = context.request if context is not None else None
+    if not isinstance(asked, dict):
+        return True
+    bodies = [body for body in (asked.get("object"), asked.get("oldObject")) if isinstance(body, dict)]
+    refs = [ResourceRef.of(body) for body in bodies]
+    names = {asked.get("name"), *(ref.name for ref in refs)}
+    namespaces = {asked.get("namespace"), *(ref.namespace for ref in refs)}
+    return (
+        trigger.name in (names - {"", None} or {""})
+        and trigger.namespace in (namespaces | {""})
+        and trigger.kind in {ref.kind for ref in refs}
+        and trigger.uid in {uid_of(body) for body in bodies}
+    )
+
+
+def is_of_part(context: AdmissionContext) -> bool:
+    """Return whether a request is for a subresource, or connects to an object."""
+    asked = context.request if isinstance(context.request, dict) else {}
+    return context.operation == Operation.CONNECT.value or bool(asked.get("subResource"))
+
+
 class TriggerReader:
     """Finds triggers and makes the requests that rules are evaluated on."""
 
@@ -42,6 +75,7 @@ class TriggerReader:
         """Take the client, and the state of the cluster with its namespaces."""
         self._client = client
         self._state = state
+        self._evidence = Evidence(client, lambda: state.kinds)
 
     def info(self, trigger: Trigger) -> KindInfo:
         """Return the kind of a trigger; raises HostError for one that is not served."""
@@ -105,22 +139,33 @@ class TriggerReader:
         )
         return request.with_settings(self._state.configuration.evaluation)
 
-    async def admission_request(self, context: AdmissionContext, body: JSONObject | None) -> Request:
-        """Repeat an admission request with its user; `body` is the current object.
+    async def confirm(
+        self, context: AdmissionContext, body: JSONObject | None, *, revision: str = "", reads_old: bool = True
+    ) -> Request | Unsettled | Refuted:
+        """Repeat an admission request with its user, as the API server confirms it; `body` is the current object.
 
-        Without a body the objects are those of the request.
+        Without a body the object is read, or was deleted and still existed at `revision`. Raises HostError and
+        StatusError.
         """
         asked: JSONObject = dict(context.request) if isinstance(context.request, dict) else {}
         if body is not None:
             asked["object"] = body
-        subject = asked.get("object") or asked.get("oldObject")
-        namespace = await self._namespace(subject, str(asked.get("namespace") or ""))
-        user = User.from_json(context.user).with_roles(context.roles, context.cluster_roles)
-        request = Request.from_admission_review(
-            asked, user=user, namespace_labels=_labels(namespace), namespace_object=namespace
-        ).with_settings(self._state.configuration.evaluation)
+        request = Request.from_admission_review(asked, user=User.from_json(context.user))
         parent = self._parent(request)
-        return request if parent is None else request.with_kind(parent)
+        request = request if parent is None else request.with_kind(parent)
+        found = await self._evidence.confirm(request, revision=revision, live=body)
+        if isinstance(found, Unprovable):
+            found = part_of(found, reads_old=reads_old)
+        if not isinstance(found, Request):
+            return found
+        refuted = await self._evidence.vouch(found)
+        if refuted is not None:  # guard: background: objects are generated for users who may send the request
+            return refuted
+        namespace = await self._namespace(found.subject, found.namespace)
+        user = found.user.with_roles(*self._state.roles_of(found.user, found.namespace))
+        return replace(found, user=user, namespace_labels=_labels(namespace), namespace_object=namespace).with_settings(
+            self._state.configuration.evaluation
+        )
 
     def _parent(self, request: Request) -> GVK | None:
         """Return the kind that the subresource of a request belongs to."""

@@ -35,6 +35,7 @@ class Work:
     request. `reason` is shown on generated objects. Work that `is_late` does not wait for a change that the request
     announced: it may never come. What rules did is reported if the work `is_reported`. Unless it `adopts`, objects
     without the labels of generated ones are left alone: they may have been taken off to end the synchronization.
+    `revision` is a resource version at which a deleted trigger still existed ("" = unknown).
     """
 
     policy: Identity
@@ -45,6 +46,7 @@ class Work:
     is_late: bool = False
     is_reported: bool = False
     adopts: bool = True
+    revision: str = ""
 
 
 def rule_key(rule: RuleInfo) -> str:

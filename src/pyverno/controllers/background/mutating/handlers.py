@@ -16,7 +16,7 @@ from pyverno.controllers.background.context import BackgroundContext
 from pyverno.controllers.background.mutating.changes import Changes
 from pyverno.controllers.background.mutating.evaluation import MutatingHandler
 from pyverno.controllers.background.mutating.subjects import Subject
-from pyverno.controllers.background.work import Done, Waiting
+from pyverno.controllers.background.work import Done, Waiting, reads_old
 from pyverno.engine.effects import PatchEffect
 from pyverno.engine.engine import Review
 from pyverno.engine.inplace import in_place
@@ -51,7 +51,7 @@ class MutateHandler(MutatingHandler):
             if is_for_all:
                 await self.on_existing(changes, policies, rule, _as_policy_event)
                 continue
-            trigger = await self.triggers.request(request)
+            trigger = await self.triggers.request(request, reads_old=reads_old(found))
             if not isinstance(trigger, Request):
                 return trigger
             await self.on_request(changes, policies, trigger)
@@ -82,7 +82,7 @@ class CelMutateHandler(MutatingHandler):
         policy = found.policy
         trigger: Request | None = None
         if request.spec.context.request is not None:
-            outcome = await self.triggers.request(request)
+            outcome = await self.triggers.request(request, reads_old=reads_old(found))
             if not isinstance(outcome, Request):
                 return outcome
             trigger = outcome

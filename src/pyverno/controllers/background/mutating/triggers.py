@@ -1,7 +1,6 @@
-"""The admission requests of UpdateRequests, as the engine takes them, with the present state of their objects.
+"""The admission requests of UpdateRequests, as the engine takes them: confirmed by the API server.
 
-A created object is read again: its creation may have been refused after the webhooks allowed it. So is an updated one
-that was left out of its UpdateRequest, because two versions of it are more than etcd takes.
+Another webhook may have refused a change after ours allowed it, and whoever may write UpdateRequests can make one up.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ from typing import Final, Protocol
 
 from pyverno.cluster.client import Client
 from pyverno.controllers.background.namespaces import KnownNamespaces, find_namespace
-from pyverno.controllers.background.work import Awaited, Done, Waiting
-from pyverno.engine.request import Operation, Request, User
+from pyverno.controllers.background.work import Awaited, Done, Waiting, part_of, refused
+from pyverno.controllers.evidence import Evidence, Refuted, Unprovable, Unsettled
+from pyverno.engine.request import Request, User
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVK, parse_api_version
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
-from pyverno.policy.updaterequest import UpdateRequest
+from pyverno.policy.updaterequest import UpdateRequest, revision_of
 from pyverno.value import replace
 from pyverno.webhook.configuration import Configuration
 
@@ -48,6 +48,10 @@ class ClusterFacts(KnownNamespaces, Protocol):
         """The ConfigMap."""
         ...
 
+    def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the roles (`ns:name`) and cluster roles that bindings give to a user."""
+        ...
+
 
 async def with_cluster_facts(request: Request, cluster: ClusterFacts, client: Client) -> Request:
     """Return a request that knows the namespace of its object, and the settings for all policies.
@@ -70,30 +74,45 @@ class Triggers:
         self._client = client
         self._cluster = cluster
         self._now = now
+        self._evidence = Evidence(client, lambda: self._cluster.kinds)
 
-    async def request(self, update: UpdateRequest) -> Request | Waiting | Done:
-        """Return the request that caused an UpdateRequest.
+    async def request(self, update: UpdateRequest, *, reads_old: bool = True) -> Request | Waiting | Done:
+        """Return the request that caused an UpdateRequest, as the API server confirms it.
 
-        A Waiting while its object is not there yet; Done when the object will not come. Raises HostError and
-        StatusError.
+        A Waiting while its change is not stored yet; Done when it will not be, or never was. Rules that read no old
+        object (`reads_old`) do not need the history of the API server. Raises HostError and StatusError.
         """
         admission = update.spec.context.request
         if not isinstance(admission, dict):
             return await self._of_policy_event(update)
-        context = update.spec.context
-        user = User.from_json(context.user).with_roles(context.roles, context.cluster_roles)
-        asked = Request.from_admission_review(admission, user=user)
-        request = await with_cluster_facts(asked, self._cluster, self._client)
-        if request.subresource and request.gvr is not None:
-            owner = self._cluster.kinds.by_resource(request.gvr)
-            request = request if owner is None else request.with_kind(owner.gvk)
-        if request.subresource:
-            return request
-        if request.operation is Operation.UPDATE and request.object is None and isinstance(request.old, dict):
-            return await self._update(request, Resource(request.old), update)
-        if request.operation is not Operation.CREATE or not isinstance(request.object, dict):
-            return request
-        return await self._create(request, update)
+        asked = Request.from_admission_review(admission, user=User.from_json(update.spec.context.user))
+        if asked.subresource and asked.gvr is not None:
+            owner = self._cluster.kinds.by_resource(asked.gvr)
+            asked = asked if owner is None else asked.with_kind(owner.gvk)
+        found = await self._confirm(asked, update, reads_old=reads_old)
+        if not isinstance(found, Request):
+            return found
+        user = found.user.with_roles(*self._cluster.roles_of(found.user, found.namespace))
+        return await with_cluster_facts(replace(found, user=user), self._cluster, self._client)
+
+    async def _confirm(self, request: Request, update: UpdateRequest, *, reads_old: bool) -> Request | Waiting | Done:
+        """Return what the API server confirms of a request; whoever makes an UpdateRequest may write anything in it."""
+        revision = revision_of(update.raw)
+        for pause in (*_READ_AGAIN, 0.0):
+            found = await self._evidence.confirm(request, revision=revision)
+            if not isinstance(found, Unsettled):
+                break
+            await asyncio.sleep(pause)
+        if isinstance(found, Unsettled):
+            return self._unsettled(found, update)
+        if isinstance(found, Unprovable):
+            found = part_of(found, reads_old=reads_old)
+        refuted = found if isinstance(found, Refuted) else await self._evidence.vouch(found)
+        if (
+            isinstance(found, Refuted) or refuted is not None
+        ):  # guard: background: targets change for confirmed requests
+            return refused(refuted)
+        return found
 
     async def _of_policy_event(self, update: UpdateRequest) -> Request | Done:
         """Return the request for an object that an UpdateRequest names without an admission request."""
@@ -104,44 +123,11 @@ class Triggers:
             return Done(f"the trigger {trigger.kind} `{trigger.name}` is gone")
         return await with_cluster_facts(Request.from_policy_event(live, gvr=info.gvr), self._cluster, self._client)
 
-    async def _create(self, request: Request, update: UpdateRequest) -> Request | Waiting | Done:
-        view = Resource(request.object)
-        name = view.name or request.name
-        if not name:  # a name that the API server makes up is not known to webhooks that mutate
-            return request
-        info = self._info(view.api_version, view.kind)
-        for pause in (*_READ_AGAIN, 0.0):
-            live = await self._read(info, request.namespace, name)
-            if live is not None:
-                break
-            await asyncio.sleep(pause)
-        else:
-            return self._missing(info, request.namespace, name, update)
-        if view.uid and Resource(live).uid != view.uid:
-            return Done(f"{info.kind} `{name}` is another object by now")
-        return request.with_object(live)
-
-    async def _update(self, request: Request, before: Resource, update: UpdateRequest) -> Request | Waiting | Done:
-        name = before.name or request.name
-        info = self._info(before.api_version, before.kind)
-        for pause in (*_READ_AGAIN, 0.0):
-            live = await self._read(info, request.namespace, name)
-            if live is None or (before.uid and Resource(live).uid != before.uid):
-                return Done(f"{info.kind} `{name}` is gone, or another object by now")
-            if _version(live) != _version(request.old):
-                return request.with_object(live)
-            await asyncio.sleep(pause)
+    def _unsettled(self, found: Unsettled, update: UpdateRequest) -> Waiting | Done:
         if self._age(update.raw) > _CREATION_SECONDS:
-            return Done(f"the update of {info.kind} `{name}` was never stored")
-        awaited = (Awaited(info.gvr, request.namespace if info.namespaced else "", name),)
-        return Waiting(f"the update of {info.kind} `{name}` is not stored yet", awaited, _CREATION_SECONDS)
-
-    def _missing(self, info: KindInfo, namespace: str, name: str, update: UpdateRequest) -> Waiting | Done:
-        if self._age(update.raw) > _CREATION_SECONDS:
-            return Done(f"{info.kind} `{name}` was never created, or is gone")
-        namespace = namespace if info.namespaced else ""
-        awaited = (Awaited(info.gvr, namespace, name),)
-        return Waiting(f"{info.kind} `{name}` is not created yet", awaited, _CREATION_SECONDS)
+            return refused(Refuted(f"{found.message}, and was not within {_CREATION_SECONDS:g} seconds"))
+        awaited = (Awaited(found.info.gvr, found.namespace, found.name),)
+        return Waiting(found.message, awaited, _CREATION_SECONDS)
 
     def _age(self, body: Mapping[str, object]) -> float:
         metadata = body.get("metadata")
@@ -164,8 +150,3 @@ class Triggers:
         if info is None:
             raise HostError(f"the cluster does not serve {kind} of {api_version}")
         return info
-
-
-def _version(body: JSON) -> str:
-    metadata = body.get("metadata") if isinstance(body, dict) else None
-    return str(metadata.get("resourceVersion") or "") if isinstance(metadata, dict) else ""

@@ -145,7 +145,7 @@ def request_of_kyverno(request_type: str, policy: str, trigger: JSONObject) -> J
     version = {"group": "", "version": "v1"}
     review |= {key: {**version, "kind": "Namespace"} for key in ("kind", "requestKind")}
     review |= {key: {**version, "resource": "namespaces"} for key in ("resource", "requestResource")}
-    user = {"username": "alice", "groups": ["system:authenticated"]}
+    user = {"username": "alice", "groups": ["system:masters", "system:authenticated"]}
     reference = {"apiVersion": "v1", "kind": "Namespace", "name": "team", "uid": trigger["metadata"]["uid"]}
     return {
         "apiVersion": "kyverno.io/v2",
