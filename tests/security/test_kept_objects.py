@@ -16,7 +16,6 @@ from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.keptobjects import keep, read_kept, secret_of
-from pyverno.install.manifests import InstallSettings, manifests
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.loopthread import LoopThread
@@ -195,15 +194,3 @@ def test_keeping_twice_is_keeping_once(cluster: BackgroundCluster) -> None:
     for _ in range(2):
         cluster.run(keep(cluster.client, request, packed))
     assert cluster.run(read_kept(cluster.client, request, OBJECT)) == OBJECT
-
-
-def test_no_role_for_users_shows_update_requests() -> None:
-    """Nothing is aggregated to `view`, `edit` or `admin`; the controllers alone read UpdateRequests."""
-    shown = [
-        body["metadata"]["name"]
-        for body in manifests(InstallSettings())
-        if body["kind"] == "ClusterRole"
-        and any(label.startswith("rbac.authorization.k8s.io/aggregate-to-") for label in body["metadata"]["labels"])
-        and any("updaterequests" in str(rule) or "*" in rule.get("resources", ()) for rule in body["rules"])
-    ]
-    assert [] == shown

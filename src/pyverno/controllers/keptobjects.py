@@ -34,12 +34,13 @@ def secret_of(request: JSONObject, kept: bytes) -> JSONObject:
     """Return the Secret of a stored UpdateRequest; `kept` is the object as compressed JSON."""
     metadata = request["metadata"]
     owner = {"apiVersion": "kyverno.io/v2", "kind": "UpdateRequest", "name": metadata["name"], "uid": metadata["uid"]}
+    owners = [owner]  # guard: a kept object goes with its request
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "type": KEPT_TYPE,
         "immutable": True,
-        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "ownerReferences": [owner]},
+        "metadata": {"name": metadata["name"], "namespace": metadata["namespace"], "ownerReferences": owners},
         "data": {_KEY: base64.b64encode(kept).decode()},
     }
 
@@ -50,7 +51,7 @@ async def keep(client: Client, request: JSONObject, kept: bytes) -> None:
     try:
         await client.create(SECRETS, body, body["metadata"]["namespace"])
     except StatusError as error:
-        if error.reason != _EXISTS:
+        if error.reason != _EXISTS:  # guard: keeping twice is keeping once
             raise
 
 

@@ -78,7 +78,7 @@ class SecretCredentials:
         found = [await self._secret(namespace, name) for namespace, name in self._name_secrets(access)]
         found.extend(await self._providers.sources(providers_of(access), registry))
         named = {key for key in access.credentials or () if key != CONFINED}
-        is_lent = self._lends or not (access.credentials or {}).get(CONFINED)
+        is_lent = self._lends or not (access.credentials or {}).get(CONFINED)  # guard: default credentials are not lent
         if is_lent and not named and not access.pull_secrets and self._defaults is not None:
             found.extend(await self._defaults())
             found.extend(await self._providers.sources(self._default_providers, registry))

@@ -87,7 +87,7 @@ def has_new_author(admission_request: AdmissionRequest) -> bool:
 
 def _expected(admission_request: AdmissionRequest) -> str | None:
     """Return the annotation that a policy must have after a request, None where it must have none."""
-    if has_new_author(admission_request):
+    if has_new_author(admission_request):  # guard: a policy names the user who wrote it
         info = admission_request.request.get("userInfo")
         user = User.from_json(info if isinstance(info, dict) else {})
         return orjson.dumps(user.to_json(), option=orjson.OPT_SORT_KEYS).decode()

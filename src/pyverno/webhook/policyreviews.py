@@ -116,7 +116,7 @@ class DocumentReviews:
                 warnings = (*(line.partition("\n")[0] for line in _error_lines(compiled.errors)), *warnings)
             return AdmissionResponse(allowed=False, message=message, warnings=tuple(dict.fromkeys(warnings)))
         refusals = await self._author_refusals(admission_request, compiled)
-        if refusals:
+        if refusals:  # guard: the author of a policy may do what it does
             return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
         if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
             refusals = await self._refusals(compiled.written)
@@ -144,8 +144,8 @@ class DocumentReviews:
         author = User.from_json(info if isinstance(info, dict) else {})
         try:
             return await self._rights(compiled.written, policy, author)
-        except (HostError, StatusError) as error:  # guard: a policy whose author cannot be checked is rejected
-            return (f"{_UNCHECKED}: {error.message}",)
+        except (HostError, StatusError) as error:
+            return (f"{_UNCHECKED}: {error.message}",)  # guard: a policy whose author cannot be checked is rejected
 
     def _compile(self, admission_request: AdmissionRequest) -> Compiled:
         old = None if admission_request.old_object is None else Document(admission_request.old_object, "")

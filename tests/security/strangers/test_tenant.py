@@ -5,6 +5,7 @@ The controllers run with all permissions of a cluster admin, so that only the ch
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,17 +14,25 @@ import pytest
 import yaml
 
 from kubesandbox.sandbox import Sandbox, Settings
-from pyverno.cluster.access import load_kubeconfig
+from pyverno.cluster.access import Access, load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.controllers.admission.settings import AdmissionSettings
+from pyverno.controllers.rights.authors import AuthorRights
+from pyverno.controllers.rights.demands import Demand
+from pyverno.controllers.state.settings import PolicyRights
+from pyverno.engine.request import User
+from pyverno.engine.result import ResourceRef
+from pyverno.errors import HostError
+from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.loopthread import LoopThread
+from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.telemetry.observer import Observers
 from pyverno.testing import BACKGROUND, CLEANUP, PolicySandbox
 from pyverno.value import replace
-from pyverno.webhook.policyreviews import ExceptionSettings
+from pyverno.webhook.policyreviews import DocumentReviews, ExceptionSettings
 from tests.support.backgroundcluster import BackgroundCluster
 from tests.support.loops import entered
 
@@ -92,6 +101,8 @@ ROLES = (
     role("policies", (GROUPS, list(POLICY_RESOURCES), WRITE)),
     role("clerk", ([""], ["configmaps"], WRITE)),
     role("trusted", (GROUPS, list(POLICY_RESOURCES), ["escalate"])),
+    role("updater", ([""], ["resourcequotas", "configmaps"], ["get", "create", "update"])),
+    binding("updater", "updater", "Role"),
     binding("tenant", "admin"),
     binding("tenant", "policies", "Role"),
     binding("clerk", "clerk", "Role"),
@@ -441,3 +452,73 @@ def test_a_policy_without_an_author_writes_nothing(cluster: Tenancy) -> None:
     assert "" == cluster.put("tenant", policy)
     assert "tenant" == author(cluster, "old")
     cluster.until("v1", "ConfigMap", "team/made-old", lambda body: True)
+
+
+TTL = "cleanup.kyverno.io/ttl"
+
+
+def test_a_time_to_live_is_a_deletion(cluster: Tenancy) -> None:
+    """Whoever may update an object, but not delete it, cannot have the controller delete it; others can."""
+    quota = cluster.get("v1", "ResourceQuota", "team/limit")
+    network = cluster.get("networking.k8s.io/v1", "NetworkPolicy", "team/closed")
+    assert quota is not None
+    assert network is not None
+    for user, body, denial in (
+        ("updater", quota, "user `updater` cannot delete resourcequotas `limit` in namespace `team`"),
+        ("tenant", network, ""),
+    ):
+        metadata = {**body["metadata"], "labels": {TTL: "1000h"}}
+        assert denial in (answer := cluster.put(user, {**body, "metadata": metadata})), answer
+        assert bool(denial) == bool(answer)
+    labelled = cluster.get("networking.k8s.io/v1", "NetworkPolicy", "team/closed")
+    assert labelled is not None
+    assert "1000h" == labelled["metadata"]["labels"][TTL]
+
+
+def test_a_label_that_stays_deletes_nothing_more(cluster: Tenancy) -> None:
+    """An update that leaves the time to live alone needs no permission to delete, nor does a new object."""
+    assert "" == cluster.put("updater", config_map("kept", **{TTL: "1000h"}))
+    found = cluster.get("v1", "ConfigMap", "team/kept")
+    assert found is not None
+    assert "" == cluster.put("updater", {**found, "data": {"a": "c"}})
+    sooner = {**found, "metadata": {**found["metadata"], "labels": {TTL: "1s"}}}
+    assert "user `updater` cannot delete configmaps `kept`" in cluster.put("updater", sooner)
+
+
+def test_kyvernos_behaviour_has_a_flag() -> None:
+    """With `controller` nothing is asked of the API server: the controller's permissions alone decide."""
+
+    async def scene() -> None:
+        async with Client(Access("http://127.0.0.1:1"), qps=0) as client:
+            rights = AuthorRights(client, lambda: KNOWN_KINDS, PolicyRights.CONTROLLER)
+            policy = ResourceRef("kyverno.io/v1", "Policy", "team", "any")
+            await rights.require(policy, None, Demand("update", "", "resourcequotas"))
+            assert () == await rights.refusals(None, policy, User("tenant"))
+            assert await rights.may_delete(User("tenant"), POLICIES, "team", "any")
+
+    asyncio.run(scene())
+
+
+def test_a_policy_is_rejected_while_its_author_cannot_be_checked() -> None:
+    """Without an answer of the API server the user is asked to try again."""
+
+    async def refuse(written: object, policy: ResourceRef, author: User) -> tuple[str, ...]:
+        raise HostError("the API server is away")
+
+    reviews = DocumentReviews(lambda: KNOWN_KINDS, ExceptionSettings(), rights=refuse)
+    asked = {
+        "uid": "1",
+        "kind": {"group": "kyverno.io", "version": "v1", "kind": "Policy"},
+        "operation": "CREATE",
+        "namespace": "team",
+        "name": "made",
+        "userInfo": {"username": "tenant"},
+        "object": generate("made", "v1", "ConfigMap", {"data": {}}),
+    }
+    recorded = asyncio.run(reviews.record_author(AdmissionRequest("admission.k8s.io/v1", "1", asked)))
+    asked["object"]["metadata"]["annotations"] = recorded.patch[0]["value"]
+    answer = asyncio.run(reviews.review(AdmissionRequest("admission.k8s.io/v1", "1", asked)))
+    assert (False, True) == (answer.allowed, "try again: the API server is away" in answer.message)
+    asked["object"]["metadata"]["annotations"] = {"pyverno.io/author": '{"username":"root"}'}
+    answer = asyncio.run(reviews.review(AdmissionRequest("admission.k8s.io/v1", "1", asked)))
+    assert (False, True) == (answer.allowed, "was changed by another webhook" in answer.message)

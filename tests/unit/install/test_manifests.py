@@ -173,3 +173,15 @@ def test_settings_reach_the_deployment() -> None:
     [config, _metrics] = [each for each in found if each["kind"] == "ConfigMap"]
     assert "[*/*,policy,*]" in config["data"]["resourceFilters"]
     assert yaml.safe_load(config["data"]["webhooks"])["namespaceSelector"]["matchExpressions"]
+
+
+def test_no_role_for_users_shows_update_requests() -> None:
+    """Nothing is aggregated to `view`, `edit` or `admin`; the controllers alone read UpdateRequests."""
+    shown = [
+        body["metadata"]["name"]
+        for body in manifests(InstallSettings())
+        if body["kind"] == "ClusterRole"
+        and any(label.startswith("rbac.authorization.k8s.io/aggregate-to-") for label in body["metadata"]["labels"])
+        and any("updaterequests" in str(rule) or "*" in rule.get("resources", ()) for rule in body["rules"])
+    ]
+    assert [] == shown

@@ -138,6 +138,7 @@ class AdmissionController:
             raise HostError("there is no certificate to listen with")
         targets = TargetPermissions(self._client, settings.background_account, lambda: self._cluster.kinds)
         deletions = DeletionPermissions(self._client, settings.cleanup_account, lambda: self._cluster.kinds)
+        rights = AuthorRights(self._client, lambda: self._cluster.kinds, settings.rights)
         reading = ReadPermissions(self._client, settings.reports_account)
 
         async def advice(policy: ClusterPolicy) -> tuple[str, ...]:
@@ -153,7 +154,7 @@ class AdmissionController:
             targets.refusals,
             advice=advice,
             missing=deletions.missing,
-            rights=AuthorRights(self._client, lambda: self._cluster.kinds, settings.rights).refusals,
+            rights=rights.refusals,
             http_in_namespaces=settings.hosts.allows_http_in_namespaces,
         )
         server = WebhookServer(
@@ -164,7 +165,7 @@ class AdmissionController:
             observer=Observers(self._observer, self._foundation.events, self._followup),
             special={
                 **reviews.paths(),
-                **cleanup_paths(CLEANUP_PATH, reviews.review),
+                **cleanup_paths(CLEANUP_PATH, reviews.review, rights.may_delete),
                 HEARTBEAT_PATH: heartbeat_review(settings.namespace),
             },
             limits=settings.limits,

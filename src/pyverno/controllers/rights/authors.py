@@ -64,7 +64,7 @@ class AuthorRights:
 
         Policies of the cluster may do what the controller may do.
         """
-        if not self._concerns(policy):
+        if not self._concerns(policy):  # guard: a flag gives the behaviour of Kyverno
             return
         if author is None:  # guard: a policy without an author writes nothing
             raise StatusError(
@@ -78,13 +78,23 @@ class AuthorRights:
         if lacking:  # guard: the permissions of the author bound each write
             raise StatusError(403, "Forbidden", _denial(policy, author, lacking, "cannot do what the policy does"))
 
+    async def may_delete(self, user: User, gvr: GVR, namespace: str, name: str) -> bool:
+        """Return whether a user may delete an object; raises HostError, StatusError."""
+        if self._rights is PolicyRights.CONTROLLER:
+            return True
+        return await self._may(user, Demand("delete", gvr.group, gvr.resource, name=name), namespace)
+
     def _concerns(self, policy: ResourceRef) -> bool:
         group = policy.api_version.partition("/")[0]
         return self._rights is PolicyRights.AUTHOR and bool(policy.namespace) and is_authored(group, policy.kind)
 
     async def _lacking(self, demands: Iterable[Demand], policy: ResourceRef, author: User) -> list[Demand]:
         lacking = [each for each in demands if not await self._may(author, each, policy.namespace)]
-        return [] if lacking and await self._may(author, _exception(policy), policy.namespace) else lacking
+        if lacking and await self._may(
+            author, _exception(policy), policy.namespace
+        ):  # guard: the verb escalate excepts
+            return []
+        return lacking
 
     async def _may(self, author: User, demand: Demand, namespace: str) -> bool:
         """Return whether a user has a permission for all objects, or for the one that is named."""

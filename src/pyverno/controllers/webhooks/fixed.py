@@ -64,7 +64,7 @@ def cleanup_configurations(
     """Return the configurations for cleanup policies and for the label that gives an object a time to live."""
     policies = _rules_of(Family.CLEANUP)
     labelled = {
-        **_hook(endpoint, TTL_PATH, [_rule("*", ("*",), ("*",))]),
+        **_hook(endpoint, TTL_PATH, [_rule("*", ("*",), ("*", "*/status"))]),
         "failurePolicy": "Ignore",
         "objectSelector": {"matchExpressions": [{"key": TTL_LABEL, "operator": "Exists"}]},
     }
