@@ -23,7 +23,7 @@ RIGHTS: Final[tuple[Guard, ...]] = (
         "I19",
         "the verb escalate excepts",
         f"{_TENANT}test_the_verb_escalate_excepts",
-        (_AUTHORS,),
+        (_AUTHORS, "lacking"),
     ),
     guard(
         "I19",

@@ -90,11 +90,8 @@ class AuthorRights:
 
     async def _lacking(self, demands: Iterable[Demand], policy: ResourceRef, author: User) -> list[Demand]:
         lacking = [each for each in demands if not await self._may(author, each, policy.namespace)]
-        if lacking and await self._may(
-            author, _exception(policy), policy.namespace
-        ):  # guard: the verb escalate excepts
-            return []
-        return lacking
+        is_excepted = bool(lacking) and await self._may(author, _exception(policy), policy.namespace)
+        return [] if is_excepted else lacking  # guard: the verb escalate excepts
 
     async def _may(self, author: User, demand: Demand, namespace: str) -> bool:
         """Return whether a user has a permission for all objects, or for the one that is named."""
