@@ -84,9 +84,7 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         (rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]),
         key=lambda rule: "resourceNames" in rule,
     )
-    assert ["get"] == deleted[
-        "verbs"
-    ]  # the background controller reads deleted objects, which have the names of requests
+    assert ["get"] == deleted["verbs"]  # deleted objects have the names of requests
     service = "kyverno-svc.kyverno.svc"
     assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
 
