@@ -356,7 +356,8 @@ def test_what_an_author_may_make_is_made(cluster: Tenancy, policy: JSONObject, k
     """The permissions of a namespace's admin suffice for its own workloads."""
     assert "" == cluster.put("tenant", policy)
     assert "" == cluster.put("tenant", config_map(policy["metadata"]["name"]))
-    cluster.until(*kind.split("/"), f"team/{made}", lambda body: True)
+    api_version, _, name = kind.rpartition("/")
+    cluster.until(api_version, name, f"team/{made}", lambda body: True)
     cluster.no_requests()
 
 
@@ -506,7 +507,7 @@ def test_a_policy_is_rejected_while_its_author_cannot_be_checked() -> None:
         raise HostError("the API server is away")
 
     reviews = DocumentReviews(lambda: KNOWN_KINDS, ExceptionSettings(), rights=refuse)
-    asked = {
+    asked: JSONObject = {
         "uid": "1",
         "kind": {"group": "kyverno.io", "version": "v1", "kind": "Policy"},
         "operation": "CREATE",
