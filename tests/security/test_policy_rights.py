@@ -18,8 +18,10 @@ from pyverno.engine.imagesource import ImageAccess, SignatureQuery
 from pyverno.images.verification.stored import StoredArtifact
 from pyverno.kube.json import JSONObject
 from pyverno.lang.runtime import Budget
+from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.registry.credentials import CredentialSource
 from pyverno.registry.images import SecretCredentials
+from pyverno.webhook.authors import is_authored
 from tests.security.test_confinement import READS
 
 ROOT = Path(pyverno.controllers.__file__).parent
@@ -185,3 +187,27 @@ def test_no_read_of_an_image_is_forgotten() -> None:
         if not name.startswith("_") and given & {*inspect.signature(method).parameters}
     }
     assert sorted(IMAGE_READS) == sorted(taking)
+
+
+# --------------------------------------------------------------------------------------------------------------- kinds
+
+KINDS = {
+    "Policy": "at admission by its text, and at work",
+    "CleanupPolicy": "at admission by its text, and at work",
+    "NamespacedMutatingPolicy": "at admission by its text, and at work",
+    "NamespacedDeletingPolicy": "at admission by its text, and at work",
+    "NamespacedGeneratingPolicy": "at work: its expressions make the objects",
+    "NamespacedValidatingPolicy": "never: it writes nothing",
+    "NamespacedImageValidatingPolicy": "never: it writes nothing but digests",
+    "PolicyException": "never: --exceptionNamespace names the one namespace of exceptions",
+    "GlobalContextEntry": "never: it is of the cluster, and policies of a namespace may not read it",
+}
+"""When the permissions of the author are checked, for every kind that a tenant might write."""
+
+
+def test_every_kind_of_a_namespace_is_settled() -> None:
+    """Policies that are confined to a namespace have an author; a new kind must say when its author is checked."""
+    authored = {row.kind for row in POLICY_KINDS if is_authored(row.group, row.kind)}
+    namespaced = {row.kind for row in POLICY_KINDS if row.namespaced}
+    assert sorted(KINDS) == sorted(namespaced | {"GlobalContextEntry"})
+    assert sorted(set(KINDS) - {"PolicyException", "GlobalContextEntry"}) == sorted(authored)

@@ -86,6 +86,12 @@ RIGHTS: Final[tuple[Guard, ...]] = (
     ),
     guard(
         "I19",
+        "every policy of a namespace has an author",
+        "policy_rights::test_every_kind_of_a_namespace_is_settled",
+        ("webhook/authors.py", "(Family.RULES, Family.CEL, Family.CLEANUP)", "(Family.RULES, Family.CEL)"),
+    ),
+    guard(
+        "I19",
         "default credentials are not lent",
         "policy_rights::test_images_of_a_namespace_are_read_without_credentials_of_the_installation",
         ("registry/images.py", "True"),
